@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -15,15 +16,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
-// Texts on the disk: a file a prompt, named by what it depends on: the prompt, the
-// precision, the device's arithmetic, how many tokens are read, and the encoders. Of small files the content counts,
-// of weights their names, sizes and times of writing: reading them all would cost more than
-// encoding. A file that cannot be understood is computed anew and written over.
+// Texts on the disk: a file a prompt, named by what it depends on: the prompt, the precision, the device's
+// arithmetic, how many tokens are read, and the encoders. Of small files the content counts, of weights their names,
+// sizes and times of writing: reading them all would cost more than encoding. A file that cannot be understood is
+// computed anew and written over. The latents of pictures that edits are made of lie beside them (sources.go).
+//
+// A file that is read counts as new, and the oldest go first where the folder grows beyond its limit. Several programs
+// may share a folder: a file that another one deleted is computed again.
 
 // Cache is a folder of texts and of the latents of pictures that edits are made of. Programs may share it.
 type Cache struct {
@@ -31,6 +36,88 @@ type Cache struct {
 	Arithmetic string // of the device, whose bits the folder's files have: those of another are not read
 	Limit      int64  // bytes; 0: UsualCacheLimit
 	Optional   bool   // a folder that cannot be written, or whose disk is full, is done without
+}
+
+// UsualCacheLimit is Cache.Limit where nothing else is asked for.
+const UsualCacheLimit = 16 << 30
+
+// cache is the folder of a pipeline.
+type cache struct {
+	*loader
+	written int64 // bytes since room was made
+	swept   bool
+}
+
+// off reports whether nothing is kept on the disk.
+func (c *cache) off() bool { return c.Cache.Dir == "" }
+
+// path is the file of a name.
+func (c *cache) path(name []byte) string {
+	return filepath.Join(c.Cache.Dir, hex.EncodeToString(name[:16])+".safetensors")
+}
+
+// store writes a file of the cache. Where it cannot be written and it is optional, no further one is.
+func (c *cache) store(path string, tensors []safetensors.Tensor, says map[string]string) error {
+	err := os.MkdirAll(c.Cache.Dir, 0o755)
+	if err == nil {
+		err = safetensors.Write(path, tensors, says)
+	}
+	if err == nil {
+		err = c.bound(path)
+	}
+	if err != nil && c.Cache.Optional {
+		c.Cache.Dir = ""
+		return nil
+	}
+	return err
+}
+
+// touch says that a text was needed now. Where that cannot be written down, it only goes earlier.
+func touch(path string) {
+	now := time.Now()
+	_ = os.Chtimes(path, now, now)
+}
+
+// bound counts a file that was just written, and makes room now and then.
+func (c *cache) bound(path string) error {
+	most := cmp.Or(c.Cache.Limit, UsualCacheLimit)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil // another program made room already
+	}
+	if c.written += info.Size(); c.swept && c.written < most/16 {
+		return nil
+	}
+	c.swept, c.written = true, 0
+	return sweep(c.Cache.Dir, most)
+}
+
+// sweep deletes the texts that were not needed for the longest time, until what is left takes less than most
+// bytes by an eighth.
+func sweep(dir string, most int64) error {
+	all, err := files(dir)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(f os.FileInfo) bool { return !strings.HasSuffix(f.Name(), ".safetensors") })
+	sum := int64(0)
+	for _, f := range all {
+		sum += f.Size()
+	}
+	if sum <= most {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b os.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	for _, f := range all {
+		if sum <= most-most/8 {
+			break
+		}
+		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		sum -= f.Size()
+	}
+	return nil
 }
 
 // cached is what goes into a file's metadata.
@@ -41,23 +128,23 @@ type cached struct {
 }
 
 // recall takes texts from the disk, and returns those that are not there.
-func (p *Pipeline) recall(of []About) (missing []About, err error) {
-	if p.Cache.Dir == "" {
+func (x *texts) recall(of []About) (missing []About, err error) {
+	if x.cache.off() {
 		return of, nil
 	}
 	for _, a := range of {
-		path, err := p.cachePath(p.key(a))
+		path, err := x.cachePath(x.key(a))
 		if err != nil {
 			return nil, err
 		}
 		text, err := readText(path)
 		switch {
-		case err != nil && errors.Is(err, fs.ErrPermission) && !p.Cache.Optional:
+		case err != nil && errors.Is(err, fs.ErrPermission) && !x.Cache.Optional:
 			return nil, err
 		case err != nil || text.Prompt != a.Prompt:
 			missing = append(missing, a)
 		default:
-			p.texts[p.key(a)] = text
+			x.known[x.key(a)] = text
 			touch(path)
 		}
 	}
@@ -65,11 +152,11 @@ func (p *Pipeline) recall(of []About) (missing []About, err error) {
 }
 
 // remember writes a text to the disk.
-func (p *Pipeline) remember(t *Text, key textKey) error {
-	if p.Cache.Dir == "" {
+func (x *texts) remember(t *Text, key textKey) error {
+	if x.cache.off() {
 		return nil
 	}
-	path, err := p.cachePath(key)
+	path, err := x.cachePath(key)
 	if err != nil {
 		return err
 	}
@@ -81,27 +168,27 @@ func (p *Pipeline) remember(t *Text, key textKey) error {
 	if t.Pooled != nil {
 		tensors = append(tensors, tensorOf("pooled", t.Pooled, len(t.Pooled)))
 	}
-	return p.store(path, tensors, map[string]string{"text": string(said)})
+	return x.cache.store(path, tensors, map[string]string{"text": string(said)})
 }
 
 // EncodeToDisk leaves texts in Options.Cache and none of them in memory. Each encoder is loaded once, however many
 // texts there are: what it said of one lies in the folder, too, until the text is whole. Without a folder nothing
 // happens.
-func (p *Pipeline) EncodeToDisk(ctx context.Context, all ...About) error {
-	of := slices.DeleteFunc(p.fresh(all), func(a About) bool { return p.stored(p.key(a)) })
-	if len(of) == 0 || p.Cache.Dir == "" {
+func (x *texts) EncodeToDisk(ctx context.Context, all ...About) error {
+	of := slices.DeleteFunc(x.fresh(all), func(a About) bool { return x.stored(x.key(a)) })
+	if len(of) == 0 || x.cache.off() {
 		return nil
 	}
-	for n, e := range p.encoders {
-		last := n == len(p.encoders)-1
-		err := p.encode(ctx, e, of, func(i int, s encoded) error {
+	for n, e := range x.encoders {
+		last := n == len(x.encoders)-1
+		err := x.encode(ctx, e, of, func(i int, s encoded) error {
 			if !last {
 				part := &Text{Prompt: of[i].Prompt, IDs: [][]int32{s.ids}, Cut: []string{s.cut}, Tokens: s.tokens, Width: s.width, States: s.states, Pooled: s.pooled}
-				return p.remember(part, p.said(of[i], n))
+				return x.remember(part, x.said(of[i], n))
 			}
-			return p.whole(of[i], s)
+			return x.whole(of[i], s)
 		})
-		if err != nil || p.Cache.Dir == "" {
+		if err != nil || x.cache.off() {
 			return err
 		}
 	}
@@ -109,21 +196,21 @@ func (p *Pipeline) EncodeToDisk(ctx context.Context, all ...About) error {
 }
 
 // said names what the n-th encoder said of a text.
-func (p *Pipeline) said(a About, n int) textKey {
-	key := p.key(a)
+func (x *texts) said(a About, n int) textKey {
+	key := x.key(a)
 	key.encoder = n + 1
 	return key
 }
 
 // whole joins what the last encoder said of a text to what lies on the disk. A text of which something is missing there
 // is encoded when it is asked for.
-func (p *Pipeline) whole(a About, last encoded) error {
-	if p.Cache.Dir == "" {
+func (x *texts) whole(a About, last encoded) error {
+	if x.cache.off() {
 		return nil
 	}
 	var said []encoded
-	for n := range len(p.encoders) - 1 {
-		path, err := p.cachePath(p.said(a, n))
+	for n := range len(x.encoders) - 1 {
+		path, err := x.cachePath(x.said(a, n))
 		if err != nil {
 			return err
 		}
@@ -134,35 +221,19 @@ func (p *Pipeline) whole(a About, last encoded) error {
 		said = append(said, encoded{ids: t.IDs[0], cut: t.Cut[0], tokens: t.Tokens, width: t.Width, states: t.States, pooled: t.Pooled})
 		_ = os.Remove(path) // what stays is swept in its turn
 	}
-	text, err := p.textOf(a, append(said, last))
+	text, err := x.textOf(a, append(said, last))
 	if err != nil {
 		return err
 	}
-	return p.remember(text, p.key(a))
-}
-
-// store writes a file of the cache. Where it cannot be written and it is optional, no further one is.
-func (p *Pipeline) store(path string, tensors []safetensors.Tensor, says map[string]string) error {
-	err := os.MkdirAll(p.Cache.Dir, 0o755)
-	if err == nil {
-		err = safetensors.Write(path, tensors, says)
-	}
-	if err == nil {
-		err = p.bound(path)
-	}
-	if err != nil && p.Cache.Optional {
-		p.Cache.Dir = ""
-		return nil
-	}
-	return err
+	return x.remember(text, x.key(a))
 }
 
 // stored reports whether a text has a file.
-func (p *Pipeline) stored(key textKey) bool {
-	if p.Cache.Dir == "" {
+func (x *texts) stored(key textKey) bool {
+	if x.cache.off() {
 		return false
 	}
-	path, err := p.cachePath(key)
+	path, err := x.cachePath(key)
 	if err != nil {
 		return false
 	}
@@ -229,15 +300,15 @@ func readText(path string) (*Text, error) {
 	return t, nil
 }
 
-func (p *Pipeline) cachePath(key textKey) (string, error) {
-	if p.fingerprint == "" {
-		mark, err := p.mark()
+func (x *texts) cachePath(key textKey) (string, error) {
+	if x.fingerprint == "" {
+		mark, err := x.mark()
 		if err != nil {
 			return "", err
 		}
-		p.fingerprint = mark
+		x.fingerprint = mark
 	}
-	name := p.fingerprint + "\x00" + key.prompt
+	name := x.fingerprint + "\x00" + key.prompt
 	if key.pictures != "" {
 		name += "\x00" + key.pictures
 	}
@@ -245,21 +316,21 @@ func (p *Pipeline) cachePath(key textKey) (string, error) {
 		name += fmt.Sprintf("\x00\x00%d", key.encoder)
 	}
 	sum := sha256.Sum256([]byte(name))
-	return filepath.Join(p.Cache.Dir, hex.EncodeToString(sum[:16])+".safetensors"), nil
+	return x.cache.path(sum[:]), nil
 }
 
 // mark is all that texts depend on but the prompt.
-func (p *Pipeline) mark() (string, error) {
+func (x *texts) mark() (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, "texts, form 2", p.folder.class, p.Precision, p.Cache.Arithmetic)
-	for _, e := range p.encoders {
+	fmt.Fprintln(h, "texts, form 2", x.folder.class, x.Precision, x.Cache.Arithmetic)
+	for _, e := range x.encoders {
 		fmt.Fprintln(h, e.part, e.kind, e.length, e.pad)
-		if err := p.folder.markParts(h, e.part, e.tokenizer); err != nil {
+		if err := x.folder.markParts(h, e.part, e.tokenizer); err != nil {
 			return "", err
 		}
 	}
 	// The lengths of texts without a third encoder.
-	fmt.Fprintln(h, p.TextLength, p.TextLayers)
+	fmt.Fprintln(h, x.TextLength, x.TextLayers)
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 

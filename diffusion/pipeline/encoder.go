@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/diffusion/t5"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/vision/clip"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
@@ -174,27 +177,16 @@ func (e *encoder) openCLIP(f *folder) (most int, err error) {
 	return c.Positions, err
 }
 
-// readConfig reads a part's settings.
-func readConfig[C any](f *folder, part string, read func(dir string) (C, error)) (C, error) {
-	dir, err := f.part(part)
-	if err != nil {
-		var none C
-		return none, err
-	}
-	c, err := read(dir)
-	return c, named(dir, err)
-}
-
 // encode runs an encoder over texts, and gives each to take. Its weights stay where Memory.KeepEncoders says so.
-func (p *Pipeline) encode(ctx context.Context, e *encoder, of []About, take func(i int, said encoded) error) error {
+func (x *texts) encode(ctx context.Context, e *encoder, of []About, take func(i int, said encoded) error) error {
 	if e.network == nil {
-		n, err := p.load(e.part, p.Precision, nil, nil, func(params *nn.Params) { e.run = e.build(params) })
+		n, err := x.load(e.part, nn.Options{Math: x.Precision.math(), Lend: x.Memory.LendEncoders}, nil, func(params *nn.Params) { e.run = e.build(params) })
 		if err != nil {
 			return err
 		}
 		e.network = n
 	}
-	tp := p.tape(p.Precision)
+	tp := x.tape(x.Precision)
 	defer tp.Reset()
 	for i, a := range of {
 		if err := ctx.Err(); err != nil {
@@ -209,13 +201,13 @@ func (p *Pipeline) encode(ctx context.Context, e *encoder, of []About, take func
 		}
 		tp.Reset()
 	}
-	if p.Memory.KeepEncoders {
+	if x.Memory.KeepEncoders {
 		return nil
 	}
 	if err := e.free(); err != nil {
 		return err
 	}
-	p.Pool.Trim()
+	x.Pool.Trim()
 	return nil
 }
 
@@ -250,13 +242,152 @@ func (e *encoder) free() error {
 }
 
 // FreeEncoders lets the text encoders' weights go. What was encoded stays.
-func (p *Pipeline) FreeEncoders() error {
+func (x *texts) FreeEncoders() error {
 	var errs []error
-	for _, e := range p.encoders {
+	for _, e := range x.encoders {
 		errs = append(errs, e.free())
 	}
-	if p.Pool != nil {
-		p.Pool.Trim()
+	if x.Pool != nil {
+		x.Pool.Trim()
 	}
 	return errors.Join(errs...)
+}
+
+// EncoderBytes is what the encoders' files take.
+func (x *texts) EncoderBytes() (bytes int64) {
+	for _, e := range x.encoders {
+		if src := x.folder.inFile(e.part); src != nil {
+			bytes += src.Bytes()
+			continue
+		}
+		dir, err := x.folder.part(e.part)
+		if err != nil {
+			continue
+		}
+		if x.folder.bare && noWeights(dir) {
+			bytes += x.absentBytes(e)
+			continue
+		}
+		all, err := files(dir)
+		if err != nil {
+			continue
+		}
+		for _, f := range all {
+			if strings.HasSuffix(f.Name(), ".safetensors") {
+				bytes += f.Size()
+			}
+		}
+	}
+	return bytes
+}
+
+// absentBytes is what the file of an encoder would take that is not there.
+func (x *texts) absentBytes(e *encoder) (bytes int64) {
+	n, err := x.load(e.part, nn.Options{Math: x.Precision.math(), Lend: x.Memory.LendEncoders}, nil, func(params *nn.Params) { e.build(params) })
+	if err != nil {
+		return 0
+	}
+	for _, shape := range n.params.Asked() {
+		size := int64(2)
+		for _, d := range shape {
+			size *= int64(d)
+		}
+		bytes += size
+	}
+	if err := n.close(); err != nil {
+		return 0
+	}
+	x.Pool.Trim()
+	return bytes
+}
+
+// tokenizerSettings is what tokenizer_config.json and special_tokens_map.json say.
+type tokenizerSettings struct {
+	Length float64   `json:"model_max_length"` // some have 1e30: none
+	Pad    tokenText `json:"pad_token"`
+}
+
+// tokenText is a token's text, or an object that has it.
+type tokenText string
+
+// UnmarshalJSON reads both forms.
+func (t *tokenText) UnmarshalJSON(b []byte) error {
+	var object struct {
+		Content string `json:"content"`
+	}
+	if len(b) > 0 && b[0] == '{' {
+		err := hub.Decode("pad_token", b, &object)
+		*t = tokenText(object.Content)
+		return err
+	}
+	return hub.Decode("pad_token", b, (*string)(t))
+}
+
+func readTokenizerSettings(dir string) (tokenizerSettings, error) {
+	var s tokenizerSettings
+	for _, name := range []string{"special_tokens_map.json", "tokenizer_config.json"} {
+		if err := hub.JSON(filepath.Join(dir, name), &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// tokenizerSettings are those of a part.
+func (f *folder) tokenizerSettings(part string) (s tokenizerSettings, err error) {
+	dir, err := f.part(part)
+	if f.bare && err != nil {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	return readTokenizerSettings(dir)
+}
+
+func (s tokenizerSettings) padID(dir string, t *tokenizer.Tokenizer) (int32, error) {
+	for _, token := range []string{string(s.Pad), "<|endoftext|>", "<pad>"} {
+		if id, ok := t.ID(token); ok && token != "" {
+			return id, nil
+		}
+		if token != "" && token == string(s.Pad) {
+			return 0, fmt.Errorf("%s: the pad_token %q is not in the vocabulary", dir, token)
+		}
+	}
+	return 0, fmt.Errorf("%s: no pad_token is named in tokenizer_config.json or special_tokens_map.json", dir)
+}
+
+// cleaned is a prompt as Wan's pipelines read it: entities of HTML are letters, twice, and blanks are
+// single spaces.
+func cleaned(text string) string {
+	return strings.Join(strings.Fields(html.UnescapeString(html.UnescapeString(text))), " ")
+}
+
+// tokens is a text's ids, how many of them are no padding, and the end that does not fit.
+func (e *encoder) tokens(text string) (ids []int32, seen int, cut string, err error) {
+	if e.words == nil {
+		return make([]int32, e.length), e.length, "", nil
+	}
+	if e.kind == umt5States {
+		text = cleaned(text)
+	}
+	if ids, seen, err = e.words.Fixed(text, e.length, e.pad); err != nil {
+		return nil, 0, "", fmt.Errorf("%s: %w", e.tokenizer, err)
+	}
+	for _, id := range ids {
+		if id < 0 || int(id) >= e.vocabulary {
+			return nil, 0, "", fmt.Errorf("%s makes the token %d, but %s has only %d: the two are of different models", e.tokenizer, id, e.part, e.vocabulary)
+		}
+	}
+	body, err := e.words.Encode(text)
+	if err != nil {
+		return nil, 0, "", fmt.Errorf("%s: %w", e.tokenizer, err)
+	}
+	if extra := len(body.IDs) + len(e.words.Frame()) - e.length; extra > 0 {
+		cut = e.words.Decode(body.IDs[max(0, len(body.IDs)-extra):])
+		if !e.ofT5() { // CLIP's pieces mark the ends of words
+			cut = strings.TrimSpace(strings.ReplaceAll(cut, "</w>", " "))
+		}
+	}
+	return ids, seen, cut, nil
 }

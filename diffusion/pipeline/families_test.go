@@ -135,7 +135,7 @@ func madeOf(t *testing.T, dir string, precision Precision) (m made) {
 	ctx := context.Background()
 	p := open(t, dir, Options{Precision: precision, TextLength: 128, SourceArea: 48 * 48, SightArea: 48 * 48})
 	g := guidanceFor(p)
-	side := p.family.latents.unit * p.decoder.factor
+	side := p.side()
 	at, err := p.Shape(3*side, 5*side)
 	if p.Clips() {
 		at, err = p.ClipShape(5, 3*side, 5*side)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/diffusion/single"
-	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 )
@@ -135,21 +134,6 @@ type Defaults struct {
 	TrueCFG  bool // guidance by two outputs has to be asked for besides
 	Norm     bool // the guided output keeps the length of the conditional one
 }
-
-// inputs are a batch for the network, one row of each field per sample.
-type inputs struct {
-	latents, text, pooled *autograd.Value
-	times                 []float32       // the schedule's timesteps
-	guidance              []float32       // where the network reads one
-	beside, seen          *autograd.Value // channels beside latents, and tokens of pictures, where clips are given some
-	at                    Shape
-	words                 []int32         // tokens of each row's text, where they have lengths of their own
-	sources               *autograd.Value // latents of pictures that the rows are made of, and their tokens' places
-	grids                 []grid
-}
-
-// forward runs a network: F32 of the latents' shape.
-type forward func(tp *autograd.Tape, in inputs) *autograd.Value
 
 // packedLatents are tokens of 2 x 2 patches.
 func packedLatents(channels int) latentSpec {

@@ -142,7 +142,7 @@ func cutInMiddle(m *vision.Image, side, area int) (*vision.Image, error) {
 // patch has a mean and a variance of its own, which the file has as those of a batch norm. Number c·4 + 2·dy + dx is
 // channel c of the patch's pixel (dy, dx).
 
-func openKleinDecoder(dir string) (*decoder, vae.Config, error) {
+func openKleinDecoder(dir string) (*autoencoder, vae.Config, error) {
 	c, err := vae.ReadConfig(dir)
 	if err != nil {
 		return nil, c, named(dir, err)

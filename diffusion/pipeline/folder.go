@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/diffusion/single"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
@@ -43,6 +45,62 @@ func ClassOf(dir string) (string, error) {
 		return "", err
 	}
 	return f.class, nil
+}
+
+// ComponentOf is what the denoiser of a pipeline's folder is called.
+func ComponentOf(dir string) (string, error) {
+	f, err := readFolder(dir)
+	if err != nil {
+		return "", err
+	}
+	a, err := f.architecture(Options{})
+	if err != nil {
+		return "", err
+	}
+	return a.network.parts[0], nil
+}
+
+// KohyaOf is whose names kohya's layout of adapters has for a pipeline's folder; 0: it has none.
+func KohyaOf(dir string) (peft.Network, error) {
+	f, err := readFolder(dir)
+	if err != nil {
+		return 0, err
+	}
+	a, err := f.architecture(Options{})
+	if err != nil {
+		return 0, err
+	}
+	return a.family.Kohya, nil
+}
+
+// openFolder reads a folder, or a checkpoint of one file and the folder that has its settings.
+func openFolder(path, base string) (*folder, error) {
+	info, err := os.Stat(path)
+	one := err == nil && info.Mode().IsRegular() && strings.EqualFold(filepath.Ext(path), ".safetensors")
+	switch {
+	case !one && base != "":
+		return nil, fmt.Errorf("%s is no .safetensors file: model.base (--base) is the folder of settings for checkpoints of one file\nhint: leave it out", path)
+	case !one:
+		return readFolder(path)
+	case base == "":
+		return nil, fmt.Errorf("%s: one file holds weights, and neither settings nor tokenizers\nhint: model.base (--base) names a folder of the same architecture that has them: model_index.json, each part's config.json and the tokenizers; its weights need not be there", path)
+	}
+	f, err := readFolder(base)
+	if err != nil {
+		return nil, err
+	}
+	layers, err := f.layersPerBlock()
+	if err != nil {
+		return nil, err
+	}
+	if f.file, err = single.Open(path, single.Settings{LayersPerBlock: layers}); err != nil {
+		return nil, err
+	}
+	f.path = path
+	if of, err := f.family(); err != nil || of.File != f.file.Kind {
+		return nil, errors.Join(fmt.Errorf("%s is %v, and the folder %s is of a %s\nhint: a folder of the same architecture is needed", path, f.file.Kind, base, f.class), f.close())
+	}
+	return f, nil
 }
 
 func readFolder(dir string) (*folder, error) {
@@ -124,6 +182,25 @@ func (f *folder) part(name string) (string, error) {
 	return dir, nil
 }
 
+// readConfig reads a part's settings.
+func readConfig[C any](f *folder, part string, read func(dir string) (C, error)) (C, error) {
+	dir, err := f.part(part)
+	if err != nil {
+		var none C
+		return none, err
+	}
+	c, err := read(dir)
+	return c, named(dir, err)
+}
+
+// named adds a part's folder to an error about its settings.
+func named(part string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", filepath.ToSlash(part), err)
+}
+
 // headers reads the headers of parts' weights, so that a file that is damaged is reported
 // before the first network is loaded.
 func (f *folder) headers(parts ...string) error {
@@ -136,4 +213,61 @@ func (f *folder) headers(parts ...string) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// layersPerBlock is a U-Net's; 2 where the folder has none.
+func (f *folder) layersPerBlock() (int, error) {
+	said := struct {
+		Layers int `json:"layers_per_block"`
+	}{2}
+	if !f.has("unet") {
+		return said.Layers, nil
+	}
+	dir, err := f.part("unet")
+	if err != nil {
+		return 0, err
+	}
+	path := filepath.Join(dir, "config.json")
+	if err := hub.JSON(path, &said); err != nil {
+		return 0, err
+	}
+	if said.Layers < 1 || said.Layers > 64 {
+		return 0, fmt.Errorf("%s: \"layers_per_block\" is %d; 1 to 64 are possible", path, said.Layers)
+	}
+	return said.Layers, nil
+}
+
+// inFile is a part that the file of weights holds; nil: it does not, or there is none.
+func (f *folder) inFile(part string) *single.Part {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Part(part)
+}
+
+// close gives the file of weights back, where there is one.
+func (f *folder) close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
+}
+
+// files are those of a folder, for fingerprints.
+func files(dir string) ([]os.FileInfo, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []os.FileInfo
+	for _, entry := range entries {
+		info, err := os.Stat(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		if info.Mode().IsRegular() {
+			all = append(all, info)
+		}
+	}
+	return all, nil
 }

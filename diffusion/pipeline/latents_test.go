@@ -12,7 +12,7 @@ import (
 func TestChannelsFirst(t *testing.T) {
 	at := Shape{Rows: 4, Cols: 6}
 	for _, packed := range []bool{false, true} {
-		p := &Pipeline{family: &architecture{latents: latentSpec{channels: 3, packed: packed}}}
+		p := &layout{latentSpec: latentSpec{channels: 3, packed: packed}}
 		x := make([]float32, 3*4*6)
 		rng.New(1).Normal(x, 0)
 		if got := p.LatentShape(at); !slices.Equal(got, []int{3, 4, 6}) {

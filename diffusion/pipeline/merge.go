@@ -6,34 +6,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/edition"
-	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 )
-
-// ComponentOf is what the denoiser of a pipeline's folder is called.
-func ComponentOf(dir string) (string, error) {
-	f, err := readFolder(dir)
-	if err != nil {
-		return "", err
-	}
-	a, err := f.architecture(Options{})
-	if err != nil {
-		return "", err
-	}
-	return a.network.parts[0], nil
-}
-
-// KohyaOf is whose names kohya's layout of adapters has for a pipeline's folder; 0: it has none.
-func KohyaOf(dir string) (peft.Network, error) {
-	f, err := readFolder(dir)
-	if err != nil {
-		return 0, err
-	}
-	a, err := f.architecture(Options{})
-	if err != nil {
-		return 0, err
-	}
-	return a.family.Kohya, nil
-}
 
 // Changed writes a copy of a pipeline's folder to out, with other weights of the denoiser; where two networks take
 // turns, of each that has a change.

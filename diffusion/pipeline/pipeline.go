@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
-	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
@@ -36,13 +33,15 @@ func (p Precision) String() string { return [...]string{F32: "f32", BF16: "bf16"
 type Options struct {
 	Pool      *tensor.Pool // memory, and so the device
 	Precision Precision
-	// Decoder is what the autoencoder computes in, where set; nil: Precision, and F32 where the folder says force_upcast.
+	// Decoder is what the autoencoder computes in, where set; nil: Precision, and F32 where the folder says
+	// force_upcast.
 	Decoder *Precision
 	// TextLength is how many tokens the T5 encoder reads; 0: what the folder says, or as upstream, 256 in Stable
 	// Diffusion 3, 512 in FLUX. NoText is none: for a Stable Diffusion 3 without a third
 	// encoder that was trained without the zeros in its place.
 	TextLength int
-	// TextLayers are the layers of FLUX.2's language model whose states are read, 0 for the embeddings; nil: as upstream.
+	// TextLayers are the layers of FLUX.2's language model whose states are read, 0 for the embeddings; nil: as
+	// upstream.
 	TextLayers []int
 	Cache      Cache
 	Memory     Memory
@@ -60,16 +59,6 @@ type Options struct {
 	// SourceArea is how many pixels pictures have that a picture is made of, and SightArea how many of them the text
 	// encoder sees; 0: upstream's. AsIs leaves sources the size they have.
 	SourceArea, SightArea int
-}
-
-// Memory is how a pipeline trades time for memory. No bit of what it computes depends on it.
-type Memory struct {
-	KeepEncoders bool // text encoders stay in memory between calls of Encode
-	LendEncoders bool // text encoders read a matrix whenever a product needs it
-	LendNetworks bool // so does the denoiser with its frozen matrices
-	Lean         bool // training packs one trained matrix at a time, and keeps no packed copy of each
-	// Values are another network's parameters, which vectors and what is trained share; a map for each network.
-	Values [mostExperts]map[string]*tensor.Tensor
 }
 
 // UsualTile is Options.Tile for upstream's tiles.
@@ -103,23 +92,18 @@ func (o Options) promptLength() (int, error) {
 // longestPrompt is more tokens than upstream lets a language model read.
 const longestPrompt = 1024
 
-// Pipeline is an open folder. It belongs to one goroutine, as its pool does.
+// Pipeline is an open folder. It belongs to one goroutine, as its pool does. Each of its parts owns what it keeps in
+// memory, and knows the others only as far as it calls them.
 type Pipeline struct {
-	Options
-	folder   *folder
-	family   *architecture
-	schedule *scheduler
-	encoders []*encoder
-	decoder  *decoder
-	experts  [mostExperts]expert // the second is of pipelines that have two networks
-	texts    map[textKey]*Text
-	uploaded uploaded
+	*loader      // options, and how weights come into memory (weights.go)
+	*layout      // shapes of latents (latents.go)
+	*scheduler   // times and the folder's own solver (scheduler.go)
+	*texts       // text encoders, and what was encoded (text.go)
+	*denoiser    // the networks, guidance and gradients (denoiser.go)
+	*autoencoder // pictures to latents, and back (autoencoder.go)
+	*conditioner // pictures that videos begin with or edits are made of (conditioning.go)
 
-	written int64 // bytes of texts since room was made in Options.Cache
-	swept   bool
-
-	fingerprint string // of what texts depend on, for Options.Cache
-	pictureMark string // and of what latents of pictures do
+	defaults Defaults
 }
 
 // Open understands a folder: every setting and every header is read and held against the
@@ -135,155 +119,67 @@ func Open(dir string, o Options) (p *Pipeline, err error) {
 		}
 	}()
 	f.bare = o.Pool != nil && o.Pool.Bare()
-	p = &Pipeline{Options: o, folder: f, texts: map[textKey]*Text{}}
-	if p.family, err = f.architecture(o); err != nil {
+	a, err := f.architecture(o)
+	if err != nil {
 		return nil, err
 	}
-	for _, e := range p.family.text.encoders {
+	x := &texts{}
+	for _, e := range a.text.encoders {
 		opened, err := e.open(f)
 		if err != nil {
 			return nil, err
 		}
-		p.encoders = append(p.encoders, opened)
+		x.encoders = append(x.encoders, opened)
 	}
-	if len(o.TextLayers) > 0 && !p.ReadsLayers() {
+	if len(o.TextLayers) > 0 && !x.ReadsLayers() {
 		return nil, fmt.Errorf("a %s in %s: layers %v of its text encoder are to be read (text_layers), and they are not of choice\nhint: leave them out; FLUX.2's are", f.class, dir, o.TextLayers)
 	}
-	if p.decoder, err = openDecoder(f, p.family.latents.channels); err != nil {
+	v, err := openAutoencoder(f, a.latents.channels)
+	if err != nil {
 		return nil, err
 	}
-	if p.schedule, err = openScheduler(f, p.family.schedule.flow); err != nil {
+	s, err := openScheduler(f, a)
+	if err != nil {
 		return nil, err
 	}
-	if err = f.headers(p.family.network.parts[0], "vae"); err != nil {
+	if err = f.headers(a.network.parts[0], "vae"); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return assembled(&loader{o, f}, a, x, v, s), nil
 }
 
-// ReadsLength reports whether Options.TextLength means something: a T5 encoder reads texts, zeros stand for what it
-// would have read, or a language model reads prompts that hold no pictures, which are never cut.
-func (p *Pipeline) ReadsLength() bool {
-	return p.family.text.zeros || slices.ContainsFunc(p.encoders, func(e *encoder) bool {
-		return e.ofT5() || e.kind == promptStates && e.form.picture == nil
-	})
+// assembled puts a pipeline together of its parts, which share the loader and the layout.
+func assembled(l *loader, a *architecture, x *texts, v *autoencoder, s *scheduler) *Pipeline {
+	shapes := &layout{latentSpec: a.latents, class: l.folder.class, factor: v.factor, span: v.span}
+	disk := &cache{loader: l}
+	v.loader, v.layout = l, shapes
+	x.loader, x.spec, x.known, x.cache = l, a.text, map[textKey]*Text{}, disk
+	x.needsSource = a.pictures.sources != nil && a.pictures.sources.must
+	p := &Pipeline{loader: l, layout: shapes, scheduler: s, texts: x, autoencoder: v, defaults: a.defaults}
+	if !p.defaults.Pixels {
+		p.defaults.Height, p.defaults.Width = p.defaults.Height*v.factor, p.defaults.Width*v.factor
+	}
+	p.denoiser = &denoiser{loader: l, networkSpec: a.network, texts: a.text, pictures: a.pictures, channels: a.latents.channels}
+	p.conditioner = &conditioner{loader: l, layout: shapes, spec: a.pictures, defaults: p.defaults, vae: v, eyes: x.eyes(), cache: disk}
+	return p
 }
 
-// ReadsLayers reports whether Options.TextLayers means something.
-func (p *Pipeline) ReadsLayers() bool {
-	return slices.ContainsFunc(p.encoders, func(e *encoder) bool { return len(e.form.chosen) > 0 })
-}
-
-// Class is the pipeline's in model_index.json, and Component the denoiser's folder.
-func (p *Pipeline) Class() string     { return p.folder.class }
-func (p *Pipeline) Component() string { return p.family.network.parts[0] }
+// Class is the pipeline's in model_index.json.
+func (p *Pipeline) Class() string { return p.folder.class }
 
 // Dir is what was opened: the folder, or the file of its weights.
 func (p *Pipeline) Dir() string { return p.folder.path }
 
 // Defaults are what upstream's pipeline does where nothing is asked for.
-func (p *Pipeline) Defaults() Defaults {
-	d := p.family.defaults
-	if !d.Pixels {
-		d.Height, d.Width = d.Height*p.decoder.factor, d.Width*p.decoder.factor
-	}
-	return d
-}
-
-// Flow reports whether the network puts out a velocity of a flow, and not a prediction of a
-// variance-preserving ladder.
-func (p *Pipeline) Flow() bool { return p.family.schedule.flow }
-
-// Targets are the layers that an adapter is usually for, by the ends of their names.
-func (p *Pipeline) Targets() []string { return p.family.network.targets }
-
-// Denoiser is the network's parameters, loaded at the first call; of two networks, the first one's.
-func (p *Pipeline) Denoiser() (*nn.Params, error) { return p.Network(0) }
-
-// FreeDenoiser lets the networks' weights go, and adapters with them.
-func (p *Pipeline) FreeDenoiser() error {
-	err := errors.Join(p.experts[0].network.close(), p.experts[1].network.close())
-	p.experts = [mostExperts]expert{}
-	p.uploaded.free()
-	p.Pool.Trim()
-	return err
-}
+func (p *Pipeline) Defaults() Defaults { return p.defaults }
 
 // Close gives all memory back and closes all files.
 func (p *Pipeline) Close() error {
 	p.uploaded.free()
 	err := p.FreeEncoders()
-	for _, n := range []*network{p.experts[0].network, p.experts[1].network, p.decoder.network} {
+	for _, n := range []*network{p.experts[0].network, p.experts[1].network, p.autoencoder.network} {
 		err = errors.Join(err, n.close())
 	}
-	p.experts, p.decoder.network = [mostExperts]expert{}, nil
+	p.experts, p.autoencoder.network = [mostExperts]expert{}, nil
 	return errors.Join(err, p.folder.close())
-}
-
-// network is a part in memory, and where its weights are read.
-type network struct {
-	part   string
-	params *nn.Params
-	from   *weights
-}
-
-// load reads a part's weights; build makes the network of them.
-func (p *Pipeline) load(part string, precision Precision, train []string, names func(nn.Source) nn.Source, build func(*nn.Params)) (*network, error) {
-	from, err := p.folder.weights(part)
-	if err != nil {
-		return nil, err
-	}
-	n := &network{part: part, from: from}
-	o := nn.Options{Pool: p.Pool, Math: precision.math(), Train: train, Lend: p.lends(part), Values: p.valuesOf(part), Source: from.source, Key: from.key, Like: from.like}
-	if from.source != nil && names != nil {
-		o.Source = names(from.source)
-	}
-	if n.params, err = nn.New(o); err == nil {
-		build(n.params)
-		err = n.params.Check()
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", from.name, err), n.close())
-	}
-	return n, nil
-}
-
-// lends reports whether a part's frozen matrices are read whenever they are needed.
-func (p *Pipeline) lends(part string) bool {
-	if slices.Contains(p.family.network.parts, part) {
-		return p.Memory.LendNetworks
-	}
-	return p.Memory.LendEncoders && slices.ContainsFunc(p.encoders, func(e *encoder) bool { return e.part == part })
-}
-
-// name is the file or the index that weights were read from.
-func (n *network) name() string { return n.from.name }
-
-func (n *network) close() error {
-	if n == nil {
-		return nil
-	}
-	if n.params != nil {
-		n.params.Free()
-	}
-	return n.from.close()
-}
-
-// tape is one that records nothing.
-func (p *Pipeline) tape(precision Precision) *autograd.Tape {
-	return autograd.New(p.Pool, autograd.Options{DType: precision.dtype(), Math: precision.math()})
-}
-
-// Tape is one for Ask: with train it records what leads to trained parameters, and so many of autograd.AllBlocks blocks
-// are computed again in backward.
-func (p *Pipeline) Tape(train bool, checkpoint int) *autograd.Tape {
-	return autograd.New(p.Pool, autograd.Options{DType: p.Precision.dtype(), Math: p.Precision.math(), Train: train, Lean: p.Memory.Lean, Checkpoint: checkpoint})
-}
-
-// named adds a part's folder to an error about its settings.
-func named(part string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", filepath.ToSlash(part), err)
 }

@@ -90,7 +90,7 @@ func TestPullDecode(t *testing.T) {
 			}
 			return sum
 		})
-		if p.decoder.alone { // its pictures come one by one, each with its gradient
+		if p.autoencoder.alone { // its pictures come one by one, each with its gradient
 			continue
 		}
 		for says, grad := range map[string][][]float32{"1 gradients for 2": {w}, "numbers for a picture": {w, w[1:]},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/portable"
@@ -14,6 +15,9 @@ import (
 // a ladder is sampled by DDIM with the folder's settings, whichever of upstream's schedulers
 // wrote them, as DDIMScheduler.from_config takes them.
 type scheduler struct {
+	spec  scheduleSpec
+	steps int // the usual number of them
+
 	class string
 	flow  sde.FlowOptions
 	vp    sde.VPOptions
@@ -46,14 +50,15 @@ type schedulerFile struct {
 	Betas        []float64 `json:"trained_betas"`
 }
 
-func openScheduler(f *folder, flow bool) (*scheduler, error) {
+func openScheduler(f *folder, a *architecture) (*scheduler, error) {
+	flow := a.schedule.flow
 	dir, err := f.part("scheduler")
 	if err != nil {
 		return nil, err
 	}
 	path := filepath.Join(dir, "scheduler_config.json")
 	said := schedulerFile{Kind: "exponential", BaseTokens: 256, MaxTokens: 4096, Clip: true, ClipRange: 1, Prediction: string(sde.Epsilon)}
-	s := &scheduler{flow: sde.DefaultFlow(), vp: sde.DefaultVP()}
+	s := &scheduler{spec: a.schedule, steps: a.defaults.Steps, flow: sde.DefaultFlow(), vp: sde.DefaultVP()}
 	into := []any{&said, &s.vp}
 	if flow {
 		into = []any{&said, &s.flow}
@@ -142,13 +147,15 @@ func (s *scheduler) checkLadder(path string, said schedulerFile) error {
 // leastShare is far below what any published schedule leaves (0.0047 in Stable Diffusion).
 const leastShare = 1e-12
 
+// Flow reports whether the network predicts the velocity of a flow; else its noise process is variance-preserving.
+func (s *scheduler) Flow() bool { return s.spec.flow }
+
 // Schedule is the folder's times for a number of steps and a picture.
-func (p *Pipeline) Schedule(steps int, at Shape) (sde.Schedule, error) {
+func (s *scheduler) Schedule(steps int, at Shape) (sde.Schedule, error) {
 	if steps < 1 || steps > maxSteps {
 		return sde.Schedule{}, fmt.Errorf("%d steps; 1 to %d are possible", steps, maxSteps)
 	}
-	s := p.schedule
-	if !p.family.schedule.flow {
+	if !s.spec.flow {
 		ladder, _, err := sde.DDIMSteps(s.vp, steps)
 		return ladder, err
 	}
@@ -156,30 +163,28 @@ func (p *Pipeline) Schedule(steps int, at Shape) (sde.Schedule, error) {
 		return s.unipc.schedule(s.flow.Shift, steps), nil
 	}
 	var base []float64
-	if p.family.schedule.base != nil {
-		base = p.family.schedule.base(steps)
+	if s.spec.base != nil {
+		base = s.spec.base(steps)
 	}
-	return sde.FlowFP32(s.flow, steps, base, p.dynamicShift(at, steps))
+	return sde.FlowFP32(s.flow, steps, base, s.dynamicShift(at, steps))
 }
 
 const maxSteps = 1000
 
 // dynamicShift is by how much a flow's times are shifted for a picture, as a logarithm.
-func (p *Pipeline) dynamicShift(at Shape, steps int) float64 {
-	if p.family.schedule.shift != nil {
-		return p.family.schedule.shift(at.Tokens, steps)
+func (s *scheduler) dynamicShift(at Shape, steps int) float64 {
+	if s.spec.shift != nil {
+		return s.spec.shift(at.Tokens, steps)
 	}
-	s := p.schedule
 	return sde.DynamicShift(at.Tokens, s.baseTokens, s.maxTokens, s.baseShift, s.maxShift)
 }
 
 // Shift is by how much a flow's times are shifted for a picture, for grids of other solvers.
-func (p *Pipeline) Shift(at Shape) float64 {
-	s := p.schedule
+func (s *scheduler) Shift(at Shape) float64 {
 	if !s.flow.Dynamic {
 		return s.flow.Shift
 	}
-	mu := p.dynamicShift(at, p.family.defaults.Steps)
+	mu := s.dynamicShift(at, s.steps)
 	if s.flow.Linear {
 		return mu
 	}
@@ -187,29 +192,28 @@ func (p *Pipeline) Shift(at Shape) float64 {
 }
 
 // Solver is the name of the folder's own solver.
-func (p *Pipeline) Solver() string {
+func (s *scheduler) Solver() string {
 	switch {
-	case p.schedule.unipc != nil:
+	case s.unipc != nil:
 		return "unipc"
-	case p.family.schedule.flow:
+	case s.spec.flow:
 		return "euler"
 	}
 	return "ddim"
 }
 
 // Prediction is what a ladder's network puts out.
-func (p *Pipeline) Prediction() sde.Prediction { return p.schedule.prediction }
+func (s *scheduler) Prediction() sde.Prediction { return s.prediction }
 
 // Rows are the folder's own solver: Euler's steps of a flow, or DDIM with eta.
-func (p *Pipeline) Rows(schedule sde.Schedule, eta float64) ([]sde.Row, error) {
-	s := p.schedule
+func (s *scheduler) Rows(schedule sde.Schedule, eta float64) ([]sde.Row, error) {
 	if s.unipc != nil {
 		return s.unipc.rows(schedule), nil
 	}
 	rows := make([]sde.Row, schedule.Steps())
 	for i := range rows {
 		switch {
-		case !p.family.schedule.flow:
+		case !s.spec.flow:
 			r, err := sde.DDIM(schedule, i, eta, s.prediction, s.clip > 0)
 			if err != nil {
 				return nil, err
@@ -228,7 +232,73 @@ func (p *Pipeline) Rows(schedule sde.Schedule, eta float64) ([]sde.Row, error) {
 }
 
 // Shares are a ladder's products of alphas, one a training step.
-func (p *Pipeline) Shares() ([]float64, error) {
-	_, shares, err := p.schedule.vp.NoiseLevels()
+func (s *scheduler) Shares() ([]float64, error) {
+	_, shares, err := s.vp.NoiseLevels()
 	return shares, err
+}
+
+// unipcFile is scheduler_config.json of a UniPCMultistepScheduler, as flows have it. What it leaves out is
+// upstream's default.
+type unipcFile struct {
+	Prediction string  `json:"prediction_type"`
+	Flow       bool    `json:"use_flow_sigmas"`
+	Shift      float64 `json:"flow_shift"`
+	Order      int     `json:"solver_order"`
+	Kind       string  `json:"solver_type"`
+	Lower      bool    `json:"lower_order_final"`
+	Final      string  `json:"final_sigmas_type"`
+	Off        []int   `json:"disable_corrector"`
+	Steps      int     `json:"num_train_timesteps"`
+}
+
+// unipc is the solver of such a folder.
+type unipc struct {
+	sde.UniPC
+	keepLast bool
+}
+
+// openUniPC reads the file into s, which is a flow's scheduler.
+func (s *scheduler) openUniPC(path string) error {
+	said := unipcFile{Prediction: "epsilon", Shift: 1, Order: 2, Kind: "bh2", Lower: true, Final: "zero", Steps: 1000}
+	if err := hub.JSON(path, &said); err != nil {
+		return err
+	}
+	no, yes, none := []string{"false"}, []string{"true"}, []string{"null"}
+	if err := hub.Only(path, map[string][]string{"use_karras_sigmas": no, "use_exponential_sigmas": no, "use_beta_sigmas": no,
+		"use_dynamic_shifting": no, "thresholding": no, "predict_x0": yes, "solver_p": none, "shift_terminal": none,
+		"sigma_min": none, "sigma_max": none}); err != nil {
+		return err
+	}
+	switch {
+	case said.Prediction != "flow_prediction" || !said.Flow:
+		return fmt.Errorf("%s: \"prediction_type\" is %q and \"use_flow_sigmas\" %v; the network is a flow, which has \"flow_prediction\" and true", path, said.Prediction, said.Flow)
+	case !(said.Shift > 0 && said.Shift < 1e6):
+		return fmt.Errorf("%s: \"flow_shift\" is %v; it must be positive", path, said.Shift)
+	case said.Order < 1 || said.Order > 3:
+		return fmt.Errorf("%s: \"solver_order\" is %d; 1 to 3 are known", path, said.Order)
+	case said.Kind != "bh1" && said.Kind != "bh2":
+		return fmt.Errorf("%s: \"solver_type\" is %q; bh1 and bh2 are known", path, said.Kind)
+	case !said.Lower:
+		return fmt.Errorf("%s: \"lower_order_final\" is false; true is known", path)
+	case said.Final != "zero" && said.Final != "sigma_min":
+		return fmt.Errorf("%s: \"final_sigmas_type\" is %q; zero and sigma_min are known", path, said.Final)
+	case said.Steps != 1000:
+		return fmt.Errorf("%s: \"num_train_timesteps\" is %d; 1000 is known for UniPC", path, said.Steps)
+	}
+	s.flow.Shift = said.Shift
+	s.unipc = &unipc{UniPC: sde.UniPC{Order: said.Order, BH1: said.Kind == "bh1", Off: slices.Clone(said.Off)}, keepLast: said.Final == "sigma_min"}
+	return nil
+}
+
+// schedule is UniPC's grid, and rows its steps.
+func (u *unipc) schedule(shift float64, steps int) sde.Schedule {
+	return sde.UniPCFP32(shift, steps, u.keepLast)
+}
+
+func (u *unipc) rows(s sde.Schedule) []sde.Row {
+	rows := make([]sde.Row, s.Steps())
+	for i := range rows {
+		rows[i] = u.Row(s, i)
+	}
+	return rows
 }

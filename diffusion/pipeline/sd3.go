@@ -122,7 +122,6 @@ func (d Drawn) Open(o Options) (*Pipeline, error) {
 	flow.Shift = d.Shift
 	a := sd3Of(d.Network, 0, false)
 	a.family = stableDiffusion3
-	p := &Pipeline{Options: o, folder: &folder{class: a.family.Class, drawn: &d}, family: a,
-		decoder: klDecoder(d.Decoder), schedule: &scheduler{flow: flow}, texts: map[textKey]*Text{}}
-	return p, nil
+	l := &loader{o, &folder{class: a.family.Class, drawn: &d}}
+	return assembled(l, a, &texts{}, klDecoder(d.Decoder), &scheduler{spec: a.schedule, steps: a.defaults.Steps, flow: flow}), nil
 }

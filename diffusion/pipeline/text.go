@@ -4,7 +4,21 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
+
+// texts is the text encoders, and what was encoded.
+type texts struct {
+	*loader
+	spec        textSpec
+	encoders    []*encoder
+	needsSource bool // pictures are made of pictures alone
+	known       map[textKey]*Text
+	cache       *cache
+	fingerprint string // of what texts depend on, for the cache
+}
 
 // Text is what a network reads of a prompt.
 type Text struct {
@@ -33,31 +47,31 @@ func abouts(g *Given, prompts []string) []About {
 
 // Encode is the texts of prompts, each computed once until it is forgotten, or found in
 // Options.Cache. The encoders are loaded one after another.
-func (p *Pipeline) Encode(prompts ...string) ([]*Text, error) { return p.EncodeWith(nil, prompts...) }
+func (x *texts) Encode(prompts ...string) ([]*Text, error) { return x.EncodeWith(nil, prompts...) }
 
 // EncodeWith is the texts of prompts about pictures, which text encoders that have eyes see; others' texts are
 // those of Encode. No pictures: nil.
-func (p *Pipeline) EncodeWith(g *Given, prompts ...string) ([]*Text, error) {
-	return p.EncodeUntil(context.Background(), abouts(g, prompts)...)
+func (x *texts) EncodeWith(g *Given, prompts ...string) ([]*Text, error) {
+	return x.EncodeUntil(context.Background(), abouts(g, prompts)...)
 }
 
 // EncodeUntil is the texts of prompts, each about pictures of its own, until ctx ends.
-func (p *Pipeline) EncodeUntil(ctx context.Context, all ...About) ([]*Text, error) {
-	if p.MustSee() && slices.ContainsFunc(all, func(a About) bool { return a.Given == nil }) {
-		return nil, fmt.Errorf("the text encoder of a %s sees the pictures that a prompt is about: give one", p.folder.class)
+func (x *texts) EncodeUntil(ctx context.Context, all ...About) ([]*Text, error) {
+	if x.MustSee() && slices.ContainsFunc(all, func(a About) bool { return a.Given == nil }) {
+		return nil, fmt.Errorf("the text encoder of a %s sees the pictures that a prompt is about: give one", x.folder.class)
 	}
-	fresh, err := p.recall(p.fresh(all))
+	fresh, err := x.recall(x.fresh(all))
 	if err != nil {
 		return nil, err
 	}
 	if len(fresh) > 0 {
-		if err := p.compute(ctx, fresh); err != nil {
+		if err := x.compute(ctx, fresh); err != nil {
 			return nil, err
 		}
 	}
 	texts := make([]*Text, len(all))
 	for i, a := range all {
-		texts[i] = p.texts[p.key(a)]
+		texts[i] = x.known[x.key(a)]
 	}
 	return texts, nil
 }
@@ -70,31 +84,49 @@ type textKey struct {
 }
 
 // key is a text's. Where no encoder sees pictures, texts about any are one.
-func (p *Pipeline) key(a About) textKey {
-	if a.Given == nil || !p.SeesPictures() {
+func (x *texts) key(a About) textKey {
+	if a.Given == nil || !x.SeesPictures() {
 		return textKey{prompt: a.Prompt}
 	}
 	return textKey{prompt: a.Prompt, pictures: a.Given.mark}
 }
 
 // MustSee reports whether a text encoder reads no prompt without the pictures that it is about.
-func (p *Pipeline) MustSee() bool { return p.SeesPictures() && p.family.pictures.sources.must }
+func (x *texts) MustSee() bool { return x.SeesPictures() && x.needsSource }
 
 // SeesPictures reports whether a text encoder sees the pictures that a prompt is about.
-func (p *Pipeline) SeesPictures() bool {
-	for _, e := range p.encoders {
+func (x *texts) SeesPictures() bool {
+	return x.eyes() != nil
+}
+
+// eyes prepares pictures for the text encoder that sees them; nil: none does.
+func (x *texts) eyes() (last *vlm.Processor) {
+	for _, e := range x.encoders {
 		if e.eyes != nil {
-			return true
+			last = e.eyes
 		}
 	}
-	return false
+	return last
+}
+
+// ReadsLength reports whether Options.TextLength means something: a T5 encoder reads texts, zeros stand for what it
+// would have read, or a language model reads prompts that hold no pictures, which are never cut.
+func (x *texts) ReadsLength() bool {
+	return x.spec.zeros || slices.ContainsFunc(x.encoders, func(e *encoder) bool {
+		return e.ofT5() || e.kind == promptStates && e.form.picture == nil
+	})
+}
+
+// ReadsLayers reports whether Options.TextLayers means something.
+func (x *texts) ReadsLayers() bool {
+	return slices.ContainsFunc(x.encoders, func(e *encoder) bool { return len(e.form.chosen) > 0 })
 }
 
 // fresh are the texts that were not encoded yet, each once, in their order.
-func (p *Pipeline) fresh(of []About) (all []About) {
+func (x *texts) fresh(of []About) (all []About) {
 	seen := make(map[textKey]bool, len(of))
 	for _, a := range of {
-		if key := p.key(a); p.texts[key] == nil && !seen[key] {
+		if key := x.key(a); x.known[key] == nil && !seen[key] {
 			seen[key] = true
 			all = append(all, a)
 		}
@@ -106,36 +138,36 @@ func (p *Pipeline) fresh(of []About) (all []About) {
 func (t *Text) Bytes() int64 { return 4 * int64(len(t.States)+len(t.Pooled)) }
 
 // Remembered is what all texts that were not forgotten take in memory.
-func (p *Pipeline) Remembered() (bytes int64) {
-	for _, t := range p.texts {
+func (x *texts) Remembered() (bytes int64) {
+	for _, t := range x.known {
 		bytes += t.Bytes()
 	}
 	return bytes
 }
 
 // Forget drops all texts but some. Those in Options.Cache are found there again; others are computed again.
-func (p *Pipeline) Forget(but ...About) {
+func (x *texts) Forget(but ...About) {
 	kept := map[textKey]*Text{}
 	for _, a := range but {
-		key := p.key(a)
-		if t := p.texts[key]; t != nil {
+		key := x.key(a)
+		if t := x.known[key]; t != nil {
 			kept[key] = t
 		}
 	}
-	p.texts = kept
+	x.known = kept
 }
 
 // Knows reports whether a text is at hand, in memory or on the disk.
-func (p *Pipeline) Knows(a About) bool {
-	key := p.key(a)
-	return p.texts[key] != nil || p.stored(key)
+func (x *texts) Knows(a About) bool {
+	key := x.key(a)
+	return x.known[key] != nil || x.stored(key)
 }
 
 // compute runs the encoders, and remembers.
-func (p *Pipeline) compute(ctx context.Context, of []About) error {
+func (x *texts) compute(ctx context.Context, of []About) error {
 	said := make([][]encoded, len(of))
-	for _, e := range p.encoders {
-		err := p.encode(ctx, e, of, func(i int, s encoded) error {
+	for _, e := range x.encoders {
+		err := x.encode(ctx, e, of, func(i int, s encoded) error {
 			said[i] = append(said[i], s)
 			return nil
 		})
@@ -144,12 +176,12 @@ func (p *Pipeline) compute(ctx context.Context, of []About) error {
 		}
 	}
 	for i, a := range of {
-		text, err := p.textOf(a, said[i])
+		text, err := x.textOf(a, said[i])
 		if err != nil {
 			return err
 		}
-		p.texts[p.key(a)] = text
-		if err := p.remember(text, p.key(a)); err != nil {
+		x.known[x.key(a)] = text
+		if err := x.remember(text, x.key(a)); err != nil {
 			return err
 		}
 	}
@@ -157,12 +189,12 @@ func (p *Pipeline) compute(ctx context.Context, of []About) error {
 }
 
 // textOf joins what the encoders said of a text.
-func (p *Pipeline) textOf(a About, said []encoded) (*Text, error) {
-	text, err := p.family.text.join(said)
+func (x *texts) textOf(a About, said []encoded) (*Text, error) {
+	text, err := x.spec.join(said)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.folder.dir, err)
+		return nil, fmt.Errorf("%s: %w", x.folder.dir, err)
 	}
-	if a.Prompt == "" && p.family.text.emptyIsZero {
+	if a.Prompt == "" && x.spec.emptyIsZero {
 		clear(text.States)
 		clear(text.Pooled)
 	}
@@ -172,3 +204,19 @@ func (p *Pipeline) textOf(a About, said []encoded) (*Text, error) {
 	}
 	return text, nil
 }
+
+// longText is a text of the usual length: where texts have lengths of their own, of a long prompt.
+func (x *texts) longText(given *Given) (*Text, error) {
+	prompt := ""
+	if x.spec.ragged {
+		prompt = strings.Repeat("a picture of it ", usualWords/4)
+	}
+	texts, err := x.EncodeWith(given, prompt)
+	if err != nil {
+		return nil, err
+	}
+	return texts[0], nil
+}
+
+// usualWords are more than most prompts have; a longer one takes little more.
+const usualWords = 256

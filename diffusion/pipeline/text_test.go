@@ -12,7 +12,7 @@ import (
 // TestFresh: each prompt that is not known is there once, in order; a long list takes no time that grows
 // with its square.
 func TestFresh(t *testing.T) {
-	p := &Pipeline{texts: map[textKey]*Text{{prompt: "known"}: {}}}
+	p := &texts{known: map[textKey]*Text{{prompt: "known"}: {}}}
 	fresh := func(prompts ...string) (got []string) {
 		for _, a := range p.fresh(abouts(nil, prompts)) {
 			got = append(got, a.Prompt)

@@ -92,7 +92,7 @@ func TestTilesAreThoseOfDiffusers(t *testing.T) {
 			ours["tiled"], x, at = decoded(t, dir, tile, c.height, c.width)
 			ours["whole"], _, _ = decoded(t, dir, 0, c.height, c.width)
 			p := open(t, dir, Options{})
-			channels := p.family.latents.channels
+			channels := p.layout.channels
 			grid := p.Grid(x, at)
 			latents, pictures := filepath.Join(work, "latents.safetensors"), filepath.Join(work, "pictures.safetensors")
 			planes := upstream(widened(grid), Shape{Rows: at.Rows, Cols: at.Cols, Latents: []int{at.Rows, at.Cols, channels}})

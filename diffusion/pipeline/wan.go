@@ -15,7 +15,7 @@ import (
 //
 // Text is the states of UMT5, which does not see its padding; in its place there are zeros, which the
 // network sees. The network is told 1000·sigma, as a whole number where the folder's scheduler is UniPC;
-// with expand_timesteps once for each frame of latents. What clips are given of pictures: given.go.
+// with expand_timesteps once for each frame of latents. Pictures that videos begin with: conditioning.go.
 
 var wan = Family{
 	Class: "WanPipeline",
@@ -139,7 +139,7 @@ func (a *architecture) openWan(f *folder, c dit.Config, picture bool) error {
 
 // openClipDecoder reads the settings of an AutoencoderKLWan. It computes in fp32 whatever is asked for, as
 // upstream's examples have it: its latents' means and deviations are small beside its activations.
-func openClipDecoder(dir string, channels int) (*decoder, error) {
+func openClipDecoder(dir string, channels int) (*autoencoder, error) {
 	c, err := clips.ReadConfig(dir)
 	if err != nil {
 		return nil, named(dir, err)
@@ -147,7 +147,7 @@ func openClipDecoder(dir string, channels int) (*decoder, error) {
 	if c.Latent != channels || c.Channels() != 3 {
 		return nil, fmt.Errorf("%s: latents of %d channels become frames of %d; the denoiser's have %d channels, and frames 3", filepath.Join(dir, "config.json"), c.Latent, c.Channels(), channels)
 	}
-	d := &decoder{factor: c.Factor(), frames: c.Frames(), forced: true}
+	d := &autoencoder{factor: c.Factor(), span: c.Frames(), forced: true}
 	if c.Patch == 1 {
 		d.tile = clipTile
 	}
@@ -165,11 +165,11 @@ func openClipDecoder(dir string, channels int) (*decoder, error) {
 const clipTile = 256
 
 // openFrameDecoder reads the settings of an AutoencoderKLQwenImage: a picture is a clip of one frame.
-func openFrameDecoder(dir string, channels int) (*decoder, error) {
+func openFrameDecoder(dir string, channels int) (*autoencoder, error) {
 	d, err := openClipDecoder(dir, channels)
 	if err != nil {
 		return nil, err
 	}
-	d.frames, d.alone = 0, true
+	d.span, d.alone = 0, true
 	return d, nil
 }

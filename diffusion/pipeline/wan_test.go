@@ -149,7 +149,7 @@ func TestClipsRefused(t *testing.T) {
 		says(err, want)
 	}
 	alone := at.Tokens
-	p.family.latents.together = 2 // as of a patch_size [2, 2, 2]
+	p.layout.together = 2 // as of a patch_size [2, 2, 2]
 	if at, err = p.ClipShape(5, 32, 48); err != nil || at.Times != 2 || 2*at.Tokens != alone {
 		t.Errorf("two frames a token: %+v (%v), and %d tokens without", at, err, alone)
 	}

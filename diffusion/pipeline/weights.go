@@ -1,14 +1,22 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
+
+// loader brings a folder's networks into memory.
+type loader struct {
+	Options
+	folder *folder
+}
 
 // weights are where a part's numbers come from.
 type weights struct {
@@ -97,4 +105,50 @@ func noWeights(dir string) bool {
 		}
 	}
 	return true
+}
+
+// network is a part in memory, and where its weights are read.
+type network struct {
+	part   string
+	params *nn.Params
+	from   *weights
+}
+
+// load reads a part's weights; build makes the network of them. names changes their source; nil: it stays.
+func (l *loader) load(part string, o nn.Options, names func(nn.Source) nn.Source, build func(*nn.Params)) (*network, error) {
+	from, err := l.folder.weights(part)
+	if err != nil {
+		return nil, err
+	}
+	n := &network{part: part, from: from}
+	o.Pool, o.Source, o.Key, o.Like = l.Pool, from.source, from.key, from.like
+	if from.source != nil && names != nil {
+		o.Source = names(from.source)
+	}
+	if n.params, err = nn.New(o); err == nil {
+		build(n.params)
+		err = n.params.Check()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", from.name, err), n.close())
+	}
+	return n, nil
+}
+
+// name is the file or the index that weights were read from.
+func (n *network) name() string { return n.from.name }
+
+func (n *network) close() error {
+	if n == nil {
+		return nil
+	}
+	if n.params != nil {
+		n.params.Free()
+	}
+	return n.from.close()
+}
+
+// tape is one that records nothing.
+func (l *loader) tape(precision Precision) *autograd.Tape {
+	return autograd.New(l.Pool, autograd.Options{DType: precision.dtype(), Math: precision.math()})
 }

@@ -3,9 +3,9 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 
-	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/diffusion/vae"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -13,11 +13,18 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 )
 
-// decoder is the pipeline's autoencoder.
-type decoder struct {
+// Autoencoders: pictures to latents and back, and gradients of pictures at latents (PullDecode), for methods that
+// follow a reward's own gradient.
+//
+// Invariants (tests): gradients agree with differences; a picture and its gradient do not depend on their batch.
+
+// autoencoder goes from pictures to latents, and back.
+type autoencoder struct {
+	*loader
+	*layout
 	tile    int  // pixels a side of upstream's tiles; 0: it has none
 	factor  int  // pixels a side of a latent pixel covers
-	frames  int  // that a frame of a clip's latents covers; 0: it is of pictures
+	span    int  // frames of a video that a frame of latents covers; 0: it is of pictures
 	alone   bool // pictures go through one by one
 	forced  bool // computes in fp32 unless Options.Decoder says otherwise
 	build   func(p *nn.Params) (decode, encode through)
@@ -30,12 +37,12 @@ type decoder struct {
 // through is a half of an autoencoder.
 type through = func(tp *autograd.Tape, x *autograd.Value) *autograd.Value
 
-func openDecoder(f *folder, channels int) (*decoder, error) {
+func openAutoencoder(f *folder, channels int) (*autoencoder, error) {
 	dir, err := f.part("vae")
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{}
+	d := &autoencoder{}
 	latent, out := 0, 0
 	if f.parts["vae"] == "AutoencoderKLWan" {
 		return openClipDecoder(dir, channels)
@@ -92,8 +99,8 @@ func openDecoder(f *folder, channels int) (*decoder, error) {
 // decoder looks around itself.)
 const usualTile = 512
 
-func klDecoder(c vae.Config) *decoder {
-	return &decoder{tile: usualTile, factor: c.Factor(), names: vae.Names, build: func(p *nn.Params) (decode, encode through) {
+func klDecoder(c vae.Config) *autoencoder {
+	return &autoencoder{tile: usualTile, factor: c.Factor(), names: vae.Names, build: func(p *nn.Params) (decode, encode through) {
 		v := vae.New(p, c)
 		return v.Decode, func(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
 			mean, _ := v.Encode(tp, x)
@@ -103,8 +110,8 @@ func klDecoder(c vae.Config) *decoder {
 }
 
 // Decode is a sample's picture as the autoencoder puts it out: [H, W, 3], about -1 to 1.
-func (p *Pipeline) Decode(latents []float64, at Shape) ([]float32, error) {
-	all, err := p.DecodeAll([][]float64{latents}, at)
+func (d *autoencoder) Decode(latents []float64, at Shape) ([]float32, error) {
+	all, err := d.DecodeAll([][]float64{latents}, at)
 	if err != nil {
 		return nil, err
 	}
@@ -113,23 +120,23 @@ func (p *Pipeline) Decode(latents []float64, at Shape) ([]float32, error) {
 
 // DecodeAll is the pictures of samples of one shape. With Options.Tile, those that are
 // larger are decoded in tiles.
-func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error) {
+func (d *autoencoder) DecodeAll(latents [][]float64, at Shape) ([][]float32, error) {
 	for _, l := range latents {
 		if len(l) != at.Len() {
 			return nil, fmt.Errorf("latents of %d numbers; a picture of %d x %d has %d", len(l), at.Width, at.Height, at.Len())
 		}
 	}
-	tiling, err := p.Tiling()
+	tiling, err := d.Tiling()
 	if err != nil {
 		return nil, err
 	}
-	d, precision, err := p.openedDecoder()
+	precision, err := d.opened()
 	if err != nil {
 		return nil, err
 	}
-	tp := p.tape(precision)
+	tp := d.tape(precision)
 	defer tp.Reset()
-	c := p.family.latents.channels
+	c := d.channels
 	decode := func(x []float32, part Shape, n int) []float32 {
 		defer tp.Reset()
 		return d.run(tp, tp.Upload("latents", x, part.maps(n, c)...)).F32()
@@ -143,7 +150,7 @@ func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error)
 		n := min(each, len(latents))
 		var x, y []float32
 		for _, l := range latents[:n] {
-			x = append(x, p.Grid(l, at)...)
+			x = append(x, d.Grid(l, at)...)
 		}
 		if tiling.Side > 0 {
 			y, err = tiling.Decode(at.Rows, at.Cols, 3*at.count(), func(t vae.Tile) ([]float32, error) {
@@ -168,28 +175,28 @@ func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error)
 	return out, nil
 }
 
-// openedDecoder is the autoencoder in memory, and what it computes in.
-func (p *Pipeline) openedDecoder() (*decoder, Precision, error) {
-	d, precision := p.decoder, p.Precision
+// opened loads the autoencoder, and returns the precision that it computes in.
+func (d *autoencoder) opened() (Precision, error) {
+	precision := d.Precision
 	switch {
-	case p.Decoder != nil:
-		precision = *p.Decoder
+	case d.Decoder != nil:
+		precision = *d.Decoder
 	case d.forced:
 		precision = F32
 	}
 	if d.network == nil {
-		n, err := p.load("vae", precision, nil, d.names, func(params *nn.Params) { d.run, d.encode = d.build(params) })
+		n, err := d.load("vae", nn.Options{Math: precision.math()}, d.names, func(params *nn.Params) { d.run, d.encode = d.build(params) })
 		if err != nil {
-			return nil, precision, err
+			return precision, err
 		}
 		d.network = n
 	}
-	return d, precision, nil
+	return precision, nil
 }
 
 // Tiling is how large pictures are decoded; no side: whole.
-func (p *Pipeline) Tiling() (vae.Tiling, error) {
-	d, side := p.decoder, p.Tile
+func (d *autoencoder) Tiling() (vae.Tiling, error) {
+	side := d.Tile
 	switch {
 	case side == 0:
 		return vae.Tiling{}, nil
@@ -235,28 +242,6 @@ func exchanged(x []float32, outer, inner int) []float32 {
 	return y
 }
 
-// FreeDecoder lets the autoencoder's weights go.
-func (p *Pipeline) FreeDecoder() error {
-	err := p.decoder.network.close()
-	p.decoder.network = nil
-	return err
-}
-
-// Grid is a sample's latents as the autoencoder reads them, [Rows, Cols, C].
-func (p *Pipeline) Grid(latents []float64, at Shape) []float32 {
-	c := p.family.latents.channels
-	if !p.family.latents.packed {
-		return narrowed(latents)
-	}
-	planes := narrowed(diffusion.Unpack(latents, c, at.Rows, at.Cols))
-	grid := make([]float32, len(planes))
-	for i, v := range planes {
-		channel, pixel := i/(at.Rows*at.Cols), i%(at.Rows*at.Cols)
-		grid[pixel*c+channel] = v
-	}
-	return grid
-}
-
 // Pixels takes what Decode gives to numbers from 0 to 1.
 func Pixels(raw []float32) []float32 {
 	out := make([]float32, len(raw))
@@ -268,20 +253,124 @@ func Pixels(raw []float32) []float32 {
 	return out
 }
 
-// narrowed is numbers in fp32.
-func narrowed(x []float64) []float32 {
-	y := make([]float32, len(x))
-	for i, v := range x {
-		y[i] = float32(v)
+// mostKept is how many pixels a decoder goes back through with all its values kept; of larger
+// pictures its blocks run again.
+const mostKept = 256 * 256
+
+// PullDecode decodes samples of one shape, asks of for gradients at the pictures of a batch whose
+// first is number from, and takes them back to the latents. Pictures are as DecodeAll's; tiles
+// are not possible.
+func (d *autoencoder) PullDecode(latents [][]float64, at Shape, of func(from int, raw [][]float32) ([][]float32, error)) ([][]float64, error) {
+	if d.Tile != 0 {
+		return nil, fmt.Errorf("gradients of pictures that are decoded in tiles: decode them whole")
 	}
-	return y
+	precision, err := d.opened()
+	if err != nil {
+		return nil, err
+	}
+	pixels, again := at.Pixels(), 0
+	if pixels > mostKept {
+		again = autograd.AllBlocks
+	}
+	tp := autograd.New(d.Pool, autograd.Options{DType: precision.dtype(), Math: precision.math(), Train: true, Checkpoint: again})
+	defer tp.Reset()
+	var out [][]float64
+	each := max(1, mostKept/pixels)
+	if at.Frames > 0 || d.alone { // clips go through alone
+		each = 1
+	}
+	for from := 0; from < len(latents); from += each {
+		some := latents[from:min(from+each, len(latents))]
+		var x []float32
+		for _, l := range some {
+			if len(l) != at.Len() {
+				return nil, fmt.Errorf("latents of %d numbers; a picture of %d x %d has %d", len(l), at.Width, at.Height, at.Len())
+			}
+			x = append(x, d.Grid(l, at)...)
+		}
+		tp.Reset()
+		in := variable(tp, "latents", x, at.maps(len(some), d.channels)...)
+		y := d.run(tp, in)
+		raw, all := make([][]float32, len(some)), y.F32()
+		size := 3 * pixels
+		for i := range raw {
+			if raw[i] = all[i*size : (i+1)*size : (i+1)*size]; !finite(raw[i]) {
+				return nil, kernels.NotFiniteError("%s: picture %d holds numbers that are infinite or none (try f32)", d.network.name(), from+i)
+			}
+		}
+		grads, err := of(from, raw)
+		if err != nil {
+			return nil, err
+		}
+		seed, err := seeds(grads, len(some), size)
+		if err != nil {
+			return nil, err
+		}
+		tp.Backward(autograd.Seed{Of: y, Grad: seed})
+		g, n := gradient(in), len(x)/len(some)
+		for i := range some {
+			out = append(out, d.ungrid(g[i*n:(i+1)*n:(i+1)*n], at))
+		}
+	}
+	return out, nil
 }
 
-// widened is numbers in float64.
-func widened(x []float32) []float64 {
-	y := make([]float64, len(x))
-	for i, v := range x {
-		y[i] = float64(v)
+// seeds joins gradients at n pictures of a size.
+func seeds(grads [][]float32, n, size int) ([]float32, error) {
+	if len(grads) != n {
+		return nil, fmt.Errorf("%d gradients for %d pictures", len(grads), n)
 	}
-	return y
+	seed := make([]float32, 0, n*size)
+	for i, g := range grads {
+		if len(g) != size {
+			return nil, fmt.Errorf("gradient %d has %d numbers for a picture of %d", i, len(g), size)
+		}
+		for _, v := range g {
+			if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+				return nil, kernels.NotFiniteError("gradient %d holds a number that is infinite or none", i)
+			}
+		}
+		seed = append(seed, g...)
+	}
+	return seed, nil
+}
+
+// EncodeAll is the latents of pictures [H, W, 3], or clips [Frames, H, W, 3], between -1 and 1, as diffusion sees them:
+// the middle of what the autoencoder allows.
+func (d *autoencoder) EncodeAll(pictures [][]float32, at Shape) ([][]float64, error) {
+	precision, err := d.opened()
+	if err != nil {
+		return nil, err
+	}
+	tp := d.tape(precision)
+	defer tp.Reset()
+	each, size, n := max(1, (1<<18)/(at.Height*at.Width)), 3*at.Pixels(), max(1, at.Times)*at.Rows*at.Cols*d.channels
+	if at.Frames > 0 || d.alone { // clips go through alone
+		each = 1
+	}
+	var out [][]float64
+	for from := 0; from < len(pictures); from += each {
+		some := pictures[from:min(from+each, len(pictures))]
+		x, err := seeds(some, len(some), size)
+		if err != nil {
+			return nil, fmt.Errorf("encoding pictures: %w", err)
+		}
+		tp.Reset()
+		z := widened(d.encode(tp, tp.Upload("pictures", x, at.pictures(len(some))...)).F32())
+		for i := range some {
+			if one := z[i*n : (i+1)*n : (i+1)*n]; finite(one) {
+				out = append(out, d.ungrid(one, at))
+			} else {
+				return nil, kernels.NotFiniteError("%s: the latents of picture %d are infinite or none (try f32)", d.network.name(), from+i)
+			}
+		}
+	}
+	return out, nil
+}
+
+// FreeDecoder lets the autoencoder's weights go.
+func (d *autoencoder) FreeDecoder() error {
+	err := d.network.close()
+	d.network = nil
+	return err
 }

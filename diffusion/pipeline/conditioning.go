@@ -5,17 +5,33 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/clip"
+	"github.com/darkroom-rl/darkroom/vision/features"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// What a clip is given of pictures: its first frame, or its first and its last.
+// Pictures that a video begins with, or begins and ends with. Those of edits are in sources.go.
 //
 // Wan 2.1 and Wan 2.2's A14B read, beside each number of latents, which frames are given (a channel a
 // frame of those that one frame of latents stands for; the first frame counts for all of them) and the
 // latents of a clip that is gray but for these frames. Wan 2.1 reads the pictures' tokens, too, as CLIP
 // sees them before its last layer. Wan 2.2's TI2V reads the picture's latents in the place of its own
 // first ones, at time 0, and a clip's first latents are theirs in the end.
+
+// conditioner prepares what the network reads of pictures.
+type conditioner struct {
+	*loader
+	*layout
+	spec     pictureSpec
+	defaults Defaults
+	vae      *autoencoder
+	eyes     *vlm.Processor // of the text encoder; nil: it sees no pictures
+	cache    *cache
+	mark     string // of what latents of pictures depend on, for the cache
+}
 
 // readsPictures says what a network reads of pictures.
 type readsPictures int
@@ -43,15 +59,15 @@ type Given struct {
 
 // Gives reports whether clips may be given pictures, must be, and whether they may or must be given a
 // last one.
-func (p *Pipeline) Gives() (may, must, mayLast, mustLast bool) {
-	f := p.family.pictures
+func (c *conditioner) Gives() (may, must, mayLast, mustLast bool) {
+	f := c.spec
 	may = f.read == besideLatents || f.read == inFirstLatents
 	return may, f.read == besideLatents, f.read == besideLatents && (f.encoder == nil || f.both), f.both
 }
 
 // Give prepares a clip's first picture and its last one, nil for none. They are resized.
-func (p *Pipeline) Give(ctx context.Context, at Shape, first, last *vision.Image) (*Given, error) {
-	may, _, mayLast, mustLast := p.Gives()
+func (c *conditioner) Give(ctx context.Context, at Shape, first, last *vision.Image) (*Given, error) {
+	may, _, mayLast, mustLast := c.Gives()
 	switch {
 	case !may:
 		return nil, errors.New("a picture was given, and this pipeline's network reads none")
@@ -67,29 +83,29 @@ func (p *Pipeline) Give(ctx context.Context, at Shape, first, last *vision.Image
 		return nil, errors.New("a first and a last picture for a clip of one frame")
 	}
 	clip := at
-	if p.family.pictures.read == inFirstLatents {
+	if c.spec.read == inFirstLatents {
 		clip.Frames, clip.Times, clip.Latents = 1, 1, append([]int{1}, at.Latents[1:]...)
 	}
 	pixels, err := framesOf(clip, first, last)
 	if err != nil {
 		return nil, err
 	}
-	latents, err := p.EncodeAll([][]float32{pixels}, clip)
+	latents, err := c.vae.EncodeAll([][]float32{pixels}, clip)
 	if err != nil {
 		return nil, err
 	}
-	if p.family.pictures.read == inFirstLatents {
+	if c.spec.read == inFirstLatents {
 		return &Given{first: rounded(latents[0])}, nil
 	}
-	g := &Given{channels: Beside(narrowed(latents[0]), at, p.decoder.frames, last != nil)}
-	if p.family.pictures.encoder == nil {
+	g := &Given{channels: Beside(narrowed(latents[0]), at, c.span, last != nil)}
+	if c.spec.encoder == nil {
 		return g, nil
 	}
 	seen := []*vision.Image{first}
 	if last != nil {
 		seen = append(seen, last)
 	}
-	g.tokens, g.seen, err = p.see(ctx, seen)
+	g.tokens, g.seen, err = c.see(ctx, seen)
 	return g, err
 }
 
@@ -171,4 +187,88 @@ func (g *Given) put(first, latents []float64) []float64 {
 	out := append([]float64(nil), latents...)
 	copy(out, first)
 	return out
+}
+
+// Length is how many tokens a picture's sources are.
+func (g *Given) Length() (n int) {
+	if g != nil {
+		for _, one := range g.grids {
+			n += one.rows * one.cols
+		}
+	}
+	return n
+}
+
+// Bytes is what it takes in memory.
+func (g *Given) Bytes() int64 {
+	if g == nil {
+		return 0
+	}
+	return 4*int64(len(g.channels)+len(g.tokens)+len(g.sources)+len(g.patches.Values)) + 8*int64(len(g.first))
+}
+
+// Tokens is what the network reads of pictures' tokens, [n, Width]; none where it reads none.
+func (g *Given) Tokens() []float32 { return g.tokens }
+
+// sight is the tower that sees a clip's pictures. Its weights come and go.
+type sight struct {
+	config  clip.VisionConfig
+	prepare vision.Preprocess
+}
+
+// openSight reads the tower's settings and its pipeline's.
+func openSight(f *folder) (*sight, error) {
+	c, err := readConfig(f, "image_encoder", clip.ReadVisionConfig)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := f.part("image_processor")
+	if err != nil {
+		return nil, err
+	}
+	s := &sight{config: c}
+	if s.prepare, err = features.ReadProcessor(dir, vision.CLIPPillow(c.Side)); err != nil {
+		return nil, err
+	}
+	if s.prepare.Size != c.Side {
+		return nil, fmt.Errorf("%s: pictures of %d pixels a side; image_encoder sees %d", dir, s.prepare.Size, c.Side)
+	}
+	return s, f.headers("image_encoder")
+}
+
+// SightPixels is what the tower sees of a picture, [Side, Side, 3]; nil where pictures have no tokens.
+func (c *conditioner) SightPixels(m *vision.Image) ([]float32, error) {
+	if c.spec.encoder == nil {
+		return nil, nil
+	}
+	return c.spec.encoder.prepare.Apply(nil, m, vision.ChannelsLast)
+}
+
+// see is the tokens of pictures, one after another, and how many they are.
+func (c *conditioner) see(ctx context.Context, pictures []*vision.Image) (tokens []float32, seen int, err error) {
+	s := c.spec.encoder
+	var tower *clip.Vision
+	n, err := c.load("image_encoder", nn.Options{Math: kernels.MathF32}, nil, func(params *nn.Params) { tower = clip.NewSight(params, s.config) })
+	if err != nil {
+		return nil, 0, err
+	}
+	tp := c.tape(F32)
+	for _, m := range pictures {
+		var x []float32
+		if x, err = c.SightPixels(m); err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			break
+		}
+		y := tower.BeforeLast(tp, tp.Upload("picture", x, 1, s.config.Side, s.config.Side, 3))
+		tokens, seen = append(tokens, y.F32()...), seen+y.Dim(1)
+		tp.Reset()
+	}
+	tp.Reset()
+	if failed := n.close(); err == nil {
+		err = failed
+	}
+	c.Pool.Trim()
+	return tokens, seen, err
 }

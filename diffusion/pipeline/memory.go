@@ -2,12 +2,10 @@ package pipeline
 
 import (
 	"context"
-	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
-	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // How much memory a call will take is found by making it: the same code runs on a backend
@@ -16,6 +14,16 @@ import (
 //
 // Invariant (test): the process's measured peak is what it held before and the prediction,
 // within the margin below.
+
+// Memory is how a pipeline trades time for memory. No bit of what it computes depends on it.
+type Memory struct {
+	KeepEncoders bool // text encoders stay in memory between calls of Encode
+	LendEncoders bool // text encoders read a matrix whenever a product needs it
+	LendNetworks bool // so does the denoiser with its frozen matrices
+	Lean         bool // training packs one trained matrix at a time, and keeps no packed copy of each
+	// Values are another network's parameters, which vectors and what is trained share; a map for each network.
+	Values [mostExperts]map[string]*tensor.Tensor
+}
 
 // Work is what memory is asked for.
 type Work struct {
@@ -136,59 +144,6 @@ func (p *Pipeline) needToSample(w Work, host int, n *Need, phase func(into *int6
 	return nil
 }
 
-// longText is a text of the usual length: where texts have lengths of their own, of a long prompt.
-func (p *Pipeline) longText(given *Given) (*Text, error) {
-	prompt := ""
-	if p.family.text.ragged {
-		prompt = strings.Repeat("a picture of it ", usualWords/4)
-	}
-	texts, err := p.EncodeWith(given, prompt)
-	if err != nil {
-		return nil, err
-	}
-	return texts[0], nil
-}
-
-// usualWords are more than most prompts have; a longer one takes little more.
-const usualWords = 256
-
-// blank is what clips must be given of pictures, or edits are made of, black ones; nil where they need none. An edit
-// that must be made of some, of which no size is known, is made of one of the usual size.
-func (p *Pipeline) blank(at Shape, sources [][2]int) (*Given, error) {
-	if r := p.family.pictures.sources; r != nil {
-		if r.must && len(sources) == 0 {
-			d := p.Defaults()
-			sources = [][2]int{{d.Width, d.Height}}
-		}
-		var black []*vision.Image
-		for _, size := range sources[:min(len(sources), r.most)] {
-			black = append(black, vision.New(size[0], size[1]))
-		}
-		if len(black) == 0 {
-			return nil, nil
-		}
-		g, err := p.Source(context.Background(), black...)
-		if err != nil {
-			return nil, err
-		}
-		return g, p.FreeDecoder()
-	}
-	_, must, _, mustLast := p.Gives()
-	if !must {
-		return nil, nil
-	}
-	black := vision.New(at.Width, at.Height)
-	var last *vision.Image
-	if mustLast {
-		last = black
-	}
-	g, err := p.Give(context.Background(), at, black, last)
-	if err != nil {
-		return nil, err
-	}
-	return g, p.FreeDecoder()
-}
-
 // again opens the same pipeline with other options.
 func (p *Pipeline) again(o Options) (*Pipeline, error) {
 	if d := p.folder.drawn; d != nil {
@@ -229,20 +184,6 @@ func (p *Pipeline) oneStep(w Work, text *Text, given *Given) (Sampler, []Picture
 		pictures[i] = Picture{Text: text, Negative: text, Given: given, Start: make([]float64, w.At.Len())}
 	}
 	return s, pictures, nil
-}
-
-// adapt puts adapters on all networks.
-func (p *Pipeline) adapt(l nn.LoRA) error {
-	for i := range p.Experts() {
-		params, err := p.Network(i)
-		if err != nil {
-			return err
-		}
-		if _, err := params.AddLoRA(l); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // trainEach goes forward and backward through every network, whose gradients lie there together.

@@ -1,0 +1,615 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/diffusion"
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/edition"
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// The denoiser is a network, or two that take turns.
+//
+// Wan 2.2's A14B has two networks of one architecture: the first while a step's time is at or above
+// boundary_ratio · 1000, then the second, each with a guidance scale of its own. Upstream takes the first
+// scale for both where the second is missing; published pairs differ (4 and 3), so here that is refused.
+
+// denoiser is the networks, and what they read.
+type denoiser struct {
+	*loader
+	networkSpec
+	texts    textSpec
+	pictures pictureSpec
+	channels int // of latents
+	experts  [mostExperts]expert
+	uploaded uploaded
+}
+
+// mostExperts is how many networks take turns at most.
+const mostExperts = 2
+
+// Experts are some of the networks.
+type Experts [mostExperts]bool
+
+// expert is a network in memory. Each is loaded when it is first asked.
+type expert struct {
+	network *network
+	forward forward
+}
+
+// Component is the denoiser's folder; of two networks, the first one's.
+func (d *denoiser) Component() string { return d.parts[0] }
+
+// Targets are the layers that an adapter is usually for, by the ends of their names.
+func (d *denoiser) Targets() []string { return d.targets }
+
+// Experts is how many networks take turns.
+func (d *denoiser) Experts() int { return len(d.parts) }
+
+// Expert is the network for a time: 0, or of two networks perhaps 1.
+func (d *denoiser) Expert(time float64) int {
+	if len(d.parts) == 1 || time >= d.boundary {
+		return 0
+	}
+	return 1
+}
+
+// expertOf is the network for questions, which must all be on one side of the boundary.
+func (d *denoiser) expertOf(questions []Question) (int, error) {
+	first := d.Expert(questions[0].Time)
+	for _, q := range questions[1:] {
+		if d.Expert(q.Time) != first {
+			return 0, fmt.Errorf("questions at the times %v and %v in one batch: they are for different networks, with the boundary at %v", questions[0].Time, q.Time, d.boundary)
+		}
+	}
+	return first, nil
+}
+
+// loaded is a network, in memory.
+func (d *denoiser) loaded(i int) (*expert, error) {
+	e := &d.experts[i]
+	if e.network != nil {
+		return e, nil
+	}
+	train := d.Train
+	if d.Frozen[i] {
+		train = nil
+	}
+	var names func(nn.Source) nn.Source
+	if w := d.Weights[i]; w != nil {
+		names = func(stored nn.Source) nn.Source { return edition.Over(stored, w) }
+	}
+	n, err := d.load(d.parts[i], nn.Options{Math: d.Precision.math(), Train: train, Lend: d.Memory.LendNetworks, Values: d.Memory.Values[i]}, names, func(params *nn.Params) { e.forward = d.build(params) })
+	if err != nil {
+		e.forward = nil
+		return nil, err
+	}
+	e.network = n
+	return e, nil
+}
+
+// Denoiser is the network's parameters, loaded at the first call; of two networks, the first one's.
+func (d *denoiser) Denoiser() (*nn.Params, error) { return d.Network(0) }
+
+// Network is the parameters of one of the networks that take turns, loaded at the first call.
+func (d *denoiser) Network(i int) (*nn.Params, error) {
+	if i >= d.Experts() {
+		return nil, fmt.Errorf("network %d of a pipeline that has %d", i, d.Experts())
+	}
+	e, err := d.loaded(i)
+	if err != nil {
+		return nil, err
+	}
+	return e.network.params, nil
+}
+
+// AddLoRA puts an adapter of PEFT's or diffusers' layout on the denoiser. Where two networks take turns, each has its
+// own: that of the second lies in a folder below the first one's that is called as the second is, transformer_2, or
+// beside NAME.safetensors in NAME.transformer_2.safetensors, as 'export' writes both; one of the two may be absent.
+func (d *denoiser) AddLoRA(path string) error {
+	found := false
+	parts := d.parts
+	for i := range parts {
+		at, there := adapterOf(path, i, parts)
+		if !there {
+			continue
+		}
+		found = true
+		params, err := d.Network(i)
+		if err != nil {
+			return err
+		}
+		a, err := peft.Open(at, d.parts[0]) // which is what diffusers' files call either network
+		if err != nil {
+			return err
+		}
+		_, err = a.AddTo(params)
+		if err = errors.Join(err, a.Close()); err != nil {
+			return err
+		}
+	}
+	if !found {
+		_, err := peft.Files(path)
+		return err
+	}
+	return nil
+}
+
+// adapterOf is where the adapter of network i lies, and whether there is one. A folder that is called as the second
+// network must have one, so that no half of a pair is left out in silence.
+func adapterOf(path string, i int, parts []string) (at string, there bool) {
+	info, err := os.Stat(path)
+	file := err == nil && !info.IsDir()
+	if i == 0 {
+		_, err := peft.Files(path)
+		second := file && len(parts) > 1 && peft.Second(path, parts[1]) == path
+		return path, err == nil && !second
+	}
+	at = filepath.Join(path, parts[i])
+	if file {
+		at = peft.Second(path, parts[i])
+	}
+	info, err = os.Stat(at)
+	return at, err == nil && info.IsDir() != file
+}
+
+// adapt puts adapters on all networks.
+func (d *denoiser) adapt(l nn.LoRA) error {
+	for i := range d.Experts() {
+		params, err := d.Network(i)
+		if err != nil {
+			return err
+		}
+		if _, err := params.AddLoRA(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FreeDenoiser lets the networks' weights go, and adapters with them.
+func (d *denoiser) FreeDenoiser() error {
+	err := errors.Join(d.experts[0].network.close(), d.experts[1].network.close())
+	d.experts = [mostExperts]expert{}
+	d.uploaded.free()
+	d.Pool.Trim()
+	return err
+}
+
+// Guidance is how the prompt is followed.
+type Guidance struct {
+	Scale    float64 // of two outputs; 1 or less: one output alone
+	Norm     bool    // the combined output keeps the length of the conditional one, token by token
+	Most     float64 // the combined output is no longer than a multiple of the conditional one; 0: any length
+	Embedded float64 // what the network is told, where it reads a scale
+	// Until, where it is not 0, is the clean share behind which one output alone is asked for.
+	Until float64
+	// Second is the Scale of the second network, of pipelines that have two.
+	Second float64
+}
+
+// Combines reports whether every question takes two runs of the network.
+func (g Guidance) Combines() bool { return g.Scale > 1 }
+
+// CheckGuidance refuses scales that the pipeline's networks do not have, or lack.
+func (d *denoiser) CheckGuidance(g Guidance) error {
+	switch two := d.Experts() == 2; {
+	case two && g.Second == 0:
+		return errors.New("this pipeline has two networks, each with a guidance scale: the second one's is missing (Wan 2.2 was published with 4 and 3; 1 is none)")
+	case !two && g.Second != 0:
+		return fmt.Errorf("a second guidance scale of %v: this pipeline has one network", g.Second)
+	}
+	return nil
+}
+
+// guidanceOf is a network's guidance.
+func (d *denoiser) guidanceOf(i int, g Guidance) Guidance {
+	if i == 1 {
+		g.Scale = g.Second
+	}
+	g.Second = 0
+	return g
+}
+
+// combine is the guided output of two.
+func (g Guidance) combine(uncond, cond []float64, width int) []float64 {
+	switch {
+	case g.Norm:
+		return diffusion.GuideNorm(uncond, cond, g.Scale, width)
+	case g.Most > 0:
+		return diffusion.GuideMost(uncond, cond, g.Scale, g.Most)
+	}
+	return diffusion.Guide(uncond, cond, g.Scale)
+}
+
+// slopes takes a gradient at combine's output to the two.
+func (g Guidance) slopes(uncond, cond []float64, width int, grad []float64) (du, dc []float64) {
+	switch {
+	case g.Norm:
+		return diffusion.GuideGrad(uncond, cond, g.Scale, width, grad)
+	case g.Most > 0:
+		return diffusion.GuideMostGrad(uncond, cond, g.Scale, g.Most, grad)
+	}
+	return diffusion.GuideGrad(uncond, cond, g.Scale, 0, grad)
+}
+
+// at is the guidance of questions, all of which stand on one side of its end.
+func (g Guidance) at(questions []Question) (Guidance, error) {
+	if g.Until == 0 {
+		return g, nil
+	}
+	past := func(q Question) bool { return (1000-q.Time)/1000 > g.Until }
+	for _, q := range questions {
+		if past(q) != past(questions[0]) {
+			return g, errors.New("questions before and behind the end of guidance in one batch: ask them apart")
+		}
+	}
+	if past(questions[0]) {
+		g.Scale = 1
+	}
+	return g, nil
+}
+
+// Tape is one for Ask: with train it records what leads to trained parameters, and so many of autograd.AllBlocks blocks
+// are computed again in backward.
+func (d *denoiser) Tape(train bool, checkpoint int) *autograd.Tape {
+	return autograd.New(d.Pool, autograd.Options{DType: d.Precision.dtype(), Math: d.Precision.math(), Train: train, Lean: d.Memory.Lean, Checkpoint: checkpoint})
+}
+
+// A Question is a point at which the network is asked.
+type Question struct {
+	Latents []float64
+	Time    float64 // the schedule's timestep
+	Text    *Text
+	// Negative is the text of guidance by two outputs: u + Scale·(c - u). It is not read
+	// where Guidance does not combine.
+	Negative *Text
+	Given    *Given // what a clip is given of pictures; nil for nothing
+}
+
+// Answers are the network's outputs, one a question, after guidance. Where a clip's first latents are given, nothing is
+// made of what the network says of them: these numbers are 0, and no gradient goes back from them.
+type Answers struct {
+	Outputs [][]float64
+
+	whole        [][]float64 // with those numbers
+	given        []*Given
+	guidance     Guidance
+	negated      bool
+	width        int
+	tape         *autograd.Tape
+	value        *autograd.Value
+	latents      *autograd.Value
+	uncond, cond [][]float64 // where they were combined
+}
+
+// Ask runs the network at questions of one shape, in one batch: with guidance, each question
+// without its prompt and then with it, so that gradients, which are added in the batch's order,
+// have the same bytes in batches of any size. The tape may record (Tape); a question's
+// answer has the same bits in any batch, recorded or not. The tape is the caller's to Reset.
+func (d *denoiser) Ask(tp *autograd.Tape, at Shape, g Guidance, questions []Question) (*Answers, error) {
+	return d.ask(tp, at, g, questions, (*autograd.Tape).Upload)
+}
+
+// ask is Ask with latents that given puts on the tape.
+func (d *denoiser) ask(tp *autograd.Tape, at Shape, g Guidance, questions []Question, given given) (*Answers, error) {
+	if len(questions) == 0 {
+		return nil, errors.New("no question was asked")
+	}
+	if err := d.CheckGuidance(g); err != nil {
+		return nil, err
+	}
+	i, err := d.expertOf(questions)
+	if err != nil {
+		return nil, err
+	}
+	network, err := d.loaded(i)
+	if err != nil {
+		return nil, err
+	}
+	g = d.guidanceOf(i, g)
+	if g, err = g.at(questions); err != nil {
+		return nil, err
+	}
+	in, err := d.inputs(tp, at, g, questions, given)
+	if err != nil {
+		return nil, err
+	}
+	a := &Answers{guidance: g, width: at.Latents[len(at.Latents)-1], tape: tp, latents: in.latents, value: network.forward(tp, in)}
+	all := widened(a.value.F32())
+	if a.negated = d.negated; a.negated {
+		negate(all)
+	}
+	n := at.Len()
+	row := func(i int) []float64 { return all[i*n : (i+1)*n : (i+1)*n] }
+	for i, q := range questions {
+		var out []float64
+		if g.Combines() {
+			u, c := row(2*i), row(2*i+1)
+			a.uncond, a.cond = append(a.uncond, u), append(a.cond, c)
+			out = g.combine(u, c, a.width)
+		} else {
+			out = row(i)
+		}
+		a.whole, a.given, a.Outputs = append(a.whole, out), append(a.given, q.Given), append(a.Outputs, q.Given.Still(out))
+	}
+	return a, nil
+}
+
+// inputs are a batch for the network, one row of each field per sample.
+type inputs struct {
+	latents, text, pooled *autograd.Value
+	times                 []float32       // the schedule's timesteps
+	guidance              []float32       // where the network reads one
+	beside, seen          *autograd.Value // channels beside latents, and tokens of pictures, where clips are given some
+	at                    Shape
+	words                 []int32         // tokens of each row's text, where they have lengths of their own
+	sources               *autograd.Value // latents of pictures that the rows are made of, and their tokens' places
+	grids                 []grid
+}
+
+// forward runs a network: F32 of the latents' shape.
+type forward func(tp *autograd.Tape, in inputs) *autograd.Value
+
+// inputs uploads a batch.
+func (d *denoiser) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Question, given given) (inputs, error) {
+	texts, each := make([]*Text, 0, 2*len(questions)), 1
+	for _, q := range questions {
+		if g.Combines() {
+			texts, each = append(texts, q.Negative), 2
+		}
+		texts = append(texts, q.Text)
+	}
+	var latents []float32
+	in := inputs{at: at}
+	asked := make([]Question, len(texts)) // a row each
+	for i, t := range texts {
+		q := questions[i/each]
+		switch {
+		case t == nil:
+			return in, errors.New("a question has no text: encode the prompt, and the negative one where guidance combines two outputs")
+		case t.Tokens != texts[0].Tokens && !d.texts.ragged || t.Width != texts[0].Width || len(t.Pooled) != len(texts[0].Pooled):
+			return in, fmt.Errorf("texts of %d x %d and %d x %d in one batch", texts[0].Tokens, texts[0].Width, t.Tokens, t.Width)
+		case len(q.Latents) != at.Len():
+			return in, fmt.Errorf("latents of %d numbers; a picture of %d x %d has %d", len(q.Latents), at.Width, at.Height, at.Len())
+		}
+		asked[i] = q
+		if d.texts.ragged {
+			in.words = append(in.words, int32(t.Tokens))
+		}
+		latents = append(latents, narrowed(q.Given.Finish(q.Latents))...)
+		in.times = append(in.times, d.timesOf(q, at)...)
+		if d.embedded {
+			in.guidance = append(in.guidance, float32(g.Embedded))
+		}
+	}
+	in.latents = given(tp, "latents", latents, append([]int{len(texts)}, at.Latents...)...)
+	in.text, in.pooled = d.uploaded.on(tp, texts)
+	return in, d.putGiven(tp, &in, asked)
+}
+
+// timesOf is what the network is told of a question's time: one number, or one a frame of latents, where
+// a frame that is given stands at 0.
+func (d *denoiser) timesOf(q Question, at Shape) []float32 {
+	if !d.timePerFrame {
+		return []float32{float32(q.Time)}
+	}
+	times := make([]float32, max(1, at.Times))
+	for i := range times {
+		times[i] = float32(q.Time)
+	}
+	if q.Given != nil && q.Given.first != nil {
+		times[0] = 0
+	}
+	return times
+}
+
+// putGiven puts on the tape what rows are given of pictures.
+func (d *denoiser) putGiven(tp *autograd.Tape, in *inputs, rows []Question) error {
+	if d.pictures.read == besideTokens {
+		return d.putSources(tp, in, rows)
+	}
+	var channels, tokens []float32
+	for _, q := range rows {
+		switch g := q.Given; {
+		case d.pictures.read == besideLatents && (g == nil || g.channels == nil):
+			return errors.New("this network reads a picture with every clip: give one (Give)")
+		case d.pictures.read == noPictures && g != nil:
+			return errors.New("a picture was given to a network that reads none")
+		case d.pictures.read == besideLatents:
+			channels, tokens = append(channels, g.channels...), append(tokens, g.tokens...)
+		}
+	}
+	if channels == nil {
+		return nil
+	}
+	at, n := in.at, len(rows)
+	wide := len(channels) / (n * at.Times * at.Rows * at.Cols)
+	in.beside = tp.Upload("given frames", channels, n, at.Times, at.Rows, at.Cols, wide)
+	if tokens != nil {
+		seen := rows[0].Given.seen
+		in.seen = tp.Upload("tokens of pictures", tokens, n, seen, len(tokens)/(n*seen))
+	}
+	return nil
+}
+
+// putSources puts on the tape the latents of pictures that rows are made of.
+func (d *denoiser) putSources(tp *autograd.Tape, in *inputs, rows []Question) error {
+	var all []float32
+	for _, q := range rows {
+		switch g := q.Given; {
+		case !SameSizes(g, rows[0].Given):
+			return errors.New("pictures of different sizes are given in one batch: ask for each size by itself")
+		case g == nil || len(g.grids) == 0:
+			if d.pictures.sources.must {
+				return errors.New("this network makes pictures of pictures: give one (Source)")
+			}
+		default:
+			all = append(all, g.sources...)
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	width := in.at.Latents[len(in.at.Latents)-1]
+	in.sources, in.grids = tp.Upload("pictures", all, len(rows), len(all)/(len(rows)*width), width), rows[0].Given.grids
+	return nil
+}
+
+// Reads is what the network is given at a question: numbers [Times, Rows, Cols, channels], those of latents
+// first, and times as it is told them, one, or one a frame of latents.
+func (d *denoiser) Reads(q Question, at Shape) (numbers, times []float32) {
+	latents := narrowed(q.Given.Finish(q.Latents))
+	if q.Given == nil || q.Given.channels == nil {
+		return latents, d.timesOf(q, at)
+	}
+	c, pixels := d.channels, at.Times*at.Rows*at.Cols
+	wide := len(q.Given.channels) / pixels
+	for i := range pixels {
+		numbers = append(append(numbers, latents[i*c:(i+1)*c]...), q.Given.channels[i*wide:(i+1)*wide]...)
+	}
+	return numbers, d.timesOf(q, at)
+}
+
+// uploaded is the batch of texts that a network was last asked with, where it computes. Every step of a
+// trajectory asks with the same texts, which are far larger than its latents: SD3's are 4 MB a prompt.
+type uploaded struct {
+	texts  []*Text
+	dtype  kernels.DType
+	states *tensor.Tensor
+	pooled *tensor.Tensor // nil where the network reads none
+}
+
+// on puts a batch of texts on a tape: the one before, if it was the same.
+func (u *uploaded) on(tp *autograd.Tape, texts []*Text) (states, pooled *autograd.Value) {
+	if !slices.Equal(u.texts, texts) || u.dtype != tp.DType {
+		u.free()
+		var s, p []float32
+		longest := 0
+		for _, t := range texts {
+			longest = max(longest, t.Tokens)
+		}
+		for _, t := range texts {
+			s, p = append(s, t.States...), append(p, t.Pooled...)
+			s = append(s, make([]float32, (longest-t.Tokens)*t.Width)...) // shorter ones are filled up
+		}
+		u.texts, u.dtype = slices.Clone(texts), tp.DType
+		u.states = tp.Pool().FromF32(tp.DType, s, len(texts), longest, texts[0].Width).Named("text")
+		if len(p) > 0 {
+			u.pooled = tp.Pool().FromF32(tp.DType, p, len(texts), len(texts[0].Pooled)).Named("pooled text")
+		}
+	}
+	if u.pooled != nil {
+		pooled = tp.Input(u.pooled)
+	}
+	return tp.Input(u.states), pooled
+}
+
+// free gives the memory back.
+func (u *uploaded) free() {
+	for _, t := range []*tensor.Tensor{u.states, u.pooled} {
+		if t != nil {
+			t.Free()
+		}
+	}
+	*u = uploaded{}
+}
+
+// Back takes gradients at the outputs to those of trained parameters. The tape must have
+// recorded, and is used up.
+func (a *Answers) Back(grads [][]float64) error {
+	if len(grads) != len(a.Outputs) {
+		return fmt.Errorf("%d gradients for %d answers", len(grads), len(a.Outputs))
+	}
+	grads = slices.Clone(grads)
+	for i, g := range a.given {
+		grads[i] = g.Still(grads[i])
+	}
+	var seed []float32
+	if a.guidance.Combines() {
+		both := make([][]float64, 0, 2*len(grads))
+		for i, g := range grads {
+			du, dc := a.guidance.slopes(a.uncond[i], a.cond[i], a.width, g)
+			both = append(both, du, dc)
+		}
+		grads = both
+	}
+	for i, g := range grads {
+		if want := len(a.Outputs[0]); len(g) != want {
+			return fmt.Errorf("gradient %d has %d numbers for an output of %d", i, len(g), want)
+		}
+		for _, v := range g {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return kernels.NotFiniteError("gradient %d holds a number that is infinite or none", i)
+			}
+		}
+		seed = append(seed, narrowed(g)...)
+	}
+	if a.negated {
+		negate(seed)
+	}
+	a.tape.Backward(autograd.Seed{Of: a.value, Grad: seed})
+	return nil
+}
+
+func negate[T float32 | float64](x []T) {
+	for i, v := range x {
+		x[i] = -v
+	}
+}
+
+// given puts a network's input on a tape.
+type given = func(tp *autograd.Tape, name string, x []float32, shape ...int) *autograd.Value
+
+// variable is an input whose gradient is asked for afterwards.
+func variable(tp *autograd.Tape, name string, x []float32, shape ...int) *autograd.Value {
+	t := tp.Pool().FromF32(tp.DType, x, shape...).Named(name)
+	defer t.Free() // the tape has it now
+	return tp.Variable(t)
+}
+
+// gradient is a variable's, zeros where nothing reached it.
+func gradient(v *autograd.Value) []float64 {
+	var g *tensor.Tensor
+	if g = v.Grad(); g == nil {
+		return make([]float64, v.Tensor().Len())
+	}
+	return widened(g.F32())
+}
+
+// Pull asks as Ask does, on a tape that records, and takes gradients at the outputs back: to
+// trained parameters, to whose gradient it adds, and to the questions' latents.
+func (d *denoiser) Pull(tp *autograd.Tape, at Shape, g Guidance, questions []Question, grads [][]float64) ([][]float64, error) {
+	a, err := d.ask(tp, at, g, questions, variable)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.Back(grads); err != nil {
+		return nil, err
+	}
+	all, n := gradient(a.latents), at.Len()
+	out := make([][]float64, len(questions))
+	for i, q := range questions {
+		if !a.guidance.Combines() {
+			out[i] = all[i*n : (i+1)*n : (i+1)*n]
+		} else {
+			out[i] = make([]float64, n)
+			for e := range out[i] {
+				out[i][e] = all[2*i*n+e] + all[(2*i+1)*n+e]
+			}
+		}
+		if q.Given != nil { // these latents were not read
+			clear(out[i][:len(q.Given.first)])
+		}
+	}
+	return out, nil
+}
