@@ -78,3 +78,31 @@ func PassAtK(o Options, ids []int, rewards []float64) []float64 {
 	}
 	return out
 }
+
+// BestRule is fine-tuning on the best.
+var BestRule = Rule{
+	Name: "best", Card: "1 for the best of a group, 0 for all others (fine-tuning on the best).",
+	Paper: "fine-tuning on the best (flow_grpo's sft)", Formula: "1 where r is the group's largest, else 0", Cases: []string{"adv.stat_tracker"},
+	Company: InGroup, Alone: true,
+	Outcome: rewardOf(func(_ Estimator, b Batch, r []float64) ([]float64, error) { return Best(b.Groups, r), nil }),
+}
+
+// EndsRule is online DPO's.
+var EndsRule = Rule{
+	Name: "ends", Card: "+1 for the best of a group, -1 for the worst, 0 for all others (online DPO).",
+	Paper: "online DPO (flow_grpo's dpo)", Formula: "+1 for the group's best, -1 for its worst, else 0", Cases: []string{"adv.stat_tracker", "select.dpo_pairs"},
+	Company: InGroup, Ends: true,
+	Outcome: rewardOf(func(e Estimator, b Batch, r []float64) ([]float64, error) {
+		return Ends(b.Groups, r, e.Flat == "zero"), nil
+	}),
+}
+
+// PassAtKRule is verl's.
+var PassAtKRule = Rule{
+	Name: "pass-at-k", Card: "Only the best of a group counts, by its lead over the second (verl).",
+	Paper: "verl", Formula: "the group's best has its lead over the second, all others 0", Cases: []string{"vlm.adv_passk"},
+	Company: InGroup, Scaled: true,
+	Outcome: rewardOf(func(e Estimator, b Batch, r []float64) ([]float64, error) {
+		return PassAtK(e.Options, b.Groups, r), nil
+	}),
+}

@@ -97,3 +97,27 @@ func logGamma(x float64) float64 {
 	const halfLog2Pi = 0.91893853320467274178
 	return float64((x-0.5)*portable.Log(x)) - x + halfLog2Pi + series/x - portable.Log(product)
 }
+
+// BetaOptions are the options of BNPO's rule.
+type BetaOptions struct {
+	Range [2]float64 `toml:"range" doc:"of beta: the least and the largest reward that a sample can have"`
+}
+
+// BetaRule is BNPO's.
+var BetaRule = Rule{
+	Name: "beta", Card: "Reward less its group's mean, over a Beta density fitted to the success rates of the batch (BNPO).",
+	Paper: "BNPO (Xiao et al., 2025)", Formula: "(r - p) / f(p; α, β), p the group's success rate, f a Beta density fitted to the batch's rates", Cases: []string{"methods.adv_bnpo"},
+	Company: InGroup, GroupMean: true, Scaled: true, Options: BetaOptions{},
+	Check: func(s Settings, report func(key, problem, hint string)) {
+		if s.Range[0] >= s.Range[1] {
+			report("range", fmt.Sprintf("no reward lies between %g and %g", s.Range[0], s.Range[1]), "the least first, as in [0, 1]")
+		}
+	},
+	Outcome: rewardOf(func(e Estimator, b Batch, r []float64) ([]float64, error) {
+		low, high := e.Range[0], e.Range[1]
+		if low == high {
+			low, high = 0, 1
+		}
+		return Beta(b.Groups, r, low, high)
+	}),
+}

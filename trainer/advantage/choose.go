@@ -120,3 +120,8 @@ func Weighted(u, weights []float64, n int) []int {
 	}
 	return drawn
 }
+
+// PairOptions are the options of objectives over pairs of samples.
+type PairOptions struct {
+	Margin float64 `toml:"margin" range:"[0,inf)" of:"objective=pairs" doc:"of objective dpo: pairs whose scores lie closer are left out"`
+}

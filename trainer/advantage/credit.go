@@ -179,3 +179,26 @@ func (c Credit) walk(rewards, values, mask []float64) (a, returns []float64) {
 
 // missing says whether an answer's reward is.
 func missing(row []float64) bool { return slices.ContainsFunc(row, math.IsNaN) }
+
+// CreditOptions are how tokens share what an answer earned.
+type CreditOptions struct {
+	Credit Credit `toml:"credit" of:"tokens" doc:"how the tokens of an answer share what it earned"`
+}
+
+// ReMaxRule is ReMax's.
+var ReMaxRule = Rule{
+	Name: "remax", Card: "Rewards to come, less the reward of the prompt's greedy answer (ReMax).",
+	Paper: "ReMax", Formula: "rewards to come, less the reward of the prompt's greedy answer", Cases: []string{"vlm.adv_remax"},
+	TokensOnly: true, Credit: "gae", GreedyAnswer: true,
+	Set: func(s *Settings) { s.Credit.How, s.Credit.Observations = "gae", "count" },
+}
+
+// GAERule is PPO's.
+var GAERule = Rule{
+	Name: "gae", Card: "Generalised advantage estimation over tokens, with a head of values on the model's own states (loss.value), whitened (PPO).",
+	Paper: "PPO's GAE (Schulman et al., 2016)", Formula: "a = δ + γλ·a(next), δ = r + γ·V(next) - V; whitened", Cases: []string{"vlm.adv_gae", "vlm.value_loss"},
+	TokensOnly: true, Credit: "gae", ValueHead: true,
+	Set: func(s *Settings) {
+		s.Credit.How, s.Credit.Observations, s.Credit.Whiten.On, s.Credit.Whiten.Outside = "gae", "skip", true, true
+	},
+}

@@ -57,3 +57,11 @@ func cosine(x, y []float64) float64 {
 	}
 	return math.Min(math.Max(xy/math.Sqrt(xx)/math.Sqrt(yy), -1), 1)
 }
+
+// DiversityRule is GARDO's.
+var DiversityRule = Rule{
+	Name: "diversity", Card: "As dr, and good samples count more the farther they lie from the others (GARDO).",
+	Paper: "GARDO (2025)", Formula: "r - mean of group; where positive, times the distance to the nearest other over its mean", Cases: []string{"adv.gardo"},
+	Company: InGroup, GroupMean: true,
+	Outcome: rewardOf(func(_ Estimator, b Batch, r []float64) ([]float64, error) { return Diversity(b.Groups, r, b.Features) }),
+}

@@ -34,3 +34,11 @@ func Exponential(ids []int, rewards []float64) []float64 {
 	}
 	return out
 }
+
+// ExponentialRule is reward-weighted regression's.
+var ExponentialRule = Rule{
+	Name: "exponential", Card: "e to the reward, over its group's mean of that: weights that are positive (reward-weighted regression).",
+	Paper: "RWR (Peters and Schaal, 2007), Flow-RWR (Liu et al., 2025)", Formula: "e^r over the mean of e^r in the group",
+	Company: InGroup,
+	Outcome: rewardOf(func(_ Estimator, b Batch, r []float64) ([]float64, error) { return Exponential(b.Groups, r), nil }),
+}

@@ -183,3 +183,68 @@ func (o Options) trimmed(r []float64) []float64 {
 	}
 	return slices.Sorted(slices.Values(r))[min(int(float64(len(r))*o.Trim), len(r)-1):]
 }
+
+// GroupRule is GRPO's.
+var GroupRule = Rule{
+	Name: "group", Card: "Reward less its group's mean, over the group's deviation (GRPO).",
+	Paper: "GRPO (Shao et al., 2024)", Formula: "(r - mean of group) / (dev of group + eps)",
+	Cases:   []string{"vlm.adv_grpo", "vlm.adv_grpo_vectorized", "vlm.adv_trl", "adv.stat_tracker", "adv.verl_omni", "adv.consecutive"},
+	Company: InGroup, GroupMean: true, Scaled: true, Set: compares("group", "mean", "group"),
+}
+
+// GlobalRule is flow_grpo's default.
+var GlobalRule = Rule{
+	Name: "global", Card: "Reward less its group's mean, over the batch's deviation (flow_grpo's default; Lite-PPO).",
+	Paper: "Flow-GRPO (Liu et al., 2025)", Formula: "(r - mean of group) / (dev of batch + eps)", Cases: []string{"adv.stat_tracker", "adv.verl_omni"},
+	Company: InGroup, GroupMean: true, Scaled: true, Set: compares("group", "mean", "batch"),
+}
+
+// BatchRule knows no groups.
+var BatchRule = Rule{
+	Name: "batch", Card: "Reward less the batch's mean, over the batch's deviation (MixGRPO without groups).",
+	Paper: "MixGRPO (Tencent, 2025), without groups", Formula: "(r - mean of batch) / (dev of batch + eps)", Cases: []string{"adv.global"},
+	Company: InBatch, Scaled: true, Set: compares("batch", "mean", "batch"),
+}
+
+// DrRule is Dr.GRPO's.
+var DrRule = Rule{
+	Name: "dr", Card: "Reward less its group's mean, not divided (Dr.GRPO).",
+	Paper: "Dr.GRPO (2025)", Formula: "r - mean of group", Cases: []string{"adv.verl_omni"},
+	Company: InGroup, GroupMean: true, Scaled: true, Set: compares("group", "mean", "none"),
+}
+
+// MaxGroupRule is GenRL's.
+var MaxGroupRule = Rule{
+	Name: "max-group", Card: "Reward less its group's mean, over the largest deviation of any group (GenRL).",
+	Paper: "GenRL (LongCat-Video)", Formula: "(r - mean of group) / (largest dev of any group + eps)", Cases: []string{"adv.max_group_std"},
+	Company: InGroup, GroupMean: true, Scaled: true, Set: compares("group", "mean", "max_group"),
+}
+
+// LeaveOneOutRule is RLOO's.
+var LeaveOneOutRule = Rule{
+	Name: "leave-one-out", Card: "Reward less the mean of the others of its group (RLOO).",
+	Paper: "RLOO", Formula: "r - mean of the others of the group", Cases: []string{"adv.rloo", "vlm.adv_rloo", "vlm.adv_rloo_vectorized"},
+	Company: InGroup, GroupMean: true, Scaled: true, Set: compares("group", "others", "none"),
+}
+
+// InverseRule is Mini-o3's.
+var InverseRule = Rule{
+	Name: "inverse", Card: "Reward less its group's mean, times the group's deviation: undecided groups count more (Mini-o3).",
+	Paper: "Mini-o3 (2025)", Formula: "(r - mean of group) · dev of group / inverse_of", Cases: []string{"vlm.adv_overturn"},
+	Company: InGroup, GroupMean: true, Scaled: true, Set: compares("group", "mean", "inverse"),
+}
+
+// Words are the comparison, for the plan.
+func (o Options) Words() string {
+	of := map[string]string{"group": "its group's", "batch": "the batch's"}[o.Over]
+	s := map[string]string{"mean": "reward less " + of + " mean", "others": "reward less the mean of the others", "none": "reward"}[o.Baseline]
+	scale := map[string]string{"group": "over " + of + " deviation", "batch": "over the batch's deviation", "max_group": "over the largest deviation of any group", "inverse": "times " + of + " deviation"}[o.Scale]
+	if scale == "" {
+		return s
+	}
+	s += ", " + scale + fmt.Sprintf(" (ddof %d, eps %v %s)", o.DDOF, o.Eps, map[string]string{"add": "added", "floor": "at least", "floor_add": "at least, and added"}[o.EpsMode])
+	if o.Trim > 0 {
+		s += fmt.Sprintf(" without the lowest %v", o.Trim)
+	}
+	return s
+}

@@ -58,3 +58,43 @@ func (h *History) remember(prompt string, rewards []float64) []float64 {
 	h.Rewards[prompt] = seen[max(0, len(seen)-h.Size):]
 	return h.Rewards[prompt]
 }
+
+// HistoryOptions are the options of DDPO's rule.
+type HistoryOptions struct {
+	History HistorySize `toml:"history"`
+}
+
+// HistorySize is how many rewards of a prompt are remembered.
+type HistorySize struct {
+	Size int `toml:"size" range:"[1,1e6]" doc:"rewards kept of a prompt"`
+	Min  int `toml:"min" range:"[1,1e6]" doc:"with fewer, a reward is compared with the batch"`
+}
+
+func (o HistoryOptions) check(report func(key, problem, hint string)) {
+	if o.History.Min > o.History.Size {
+		report("history.min", "a prompt never has that many", "min must be at most size")
+	}
+}
+
+// HistoryRule is DDPO's.
+var HistoryRule = Rule{
+	Name: "history", Card: "Reward compared with the last rewards of its prompt (DDPO's tracker).",
+	Paper: "DDPO (Black et al., 2023)", Formula: "(r - mean) / (dev + eps) of the prompt's last rewards", Cases: []string{"adv.history"},
+	Company: WithHistory, Scaled: true, Options: HistoryOptions{},
+	Remember: func(s Settings) *History { return &History{Size: s.History.Size, Min: s.History.Min} },
+	FirstOf:  func(s Settings) int { return s.History.Min },
+	Words: func(s Settings) string {
+		return fmt.Sprintf("reward compared with the last rewards of its prompt (%d, from %d on), ddof %d, eps %v", s.History.Size, s.History.Min, s.DDOF, s.Eps)
+	},
+	Outcome: remembered((*History).Update),
+}
+
+// remembered is a rule that learns one reward a sample.
+func remembered(learn func(h *History, o Options, prompts []string, r []float64) ([]float64, error)) func(Estimator, Batch) (each, error) {
+	return func(e Estimator, b Batch) (each, error) {
+		if e.History == nil || e.How == "advantages" || e.How == "gdpo" {
+			return nil, fmt.Errorf("estimator %s remembers one reward a sample: give it a History and combine the rewards first", e.Rule)
+		}
+		return func(r []float64) ([]float64, error) { return learn(e.History, e.Options, b.Prompts, r) }, nil
+	}
+}

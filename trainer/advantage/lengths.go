@@ -48,3 +48,30 @@ func GPG(ids []int, rewards []float64, norm float64) ([]float64, error) {
 	}
 	return out, err
 }
+
+// OPORule is OPO's.
+var OPORule = Rule{
+	Name: "opo", Card: "Reward less its group's mean weighted by length (OPO); pictures have one length, so that it is dr.",
+	Paper: "OPO (Hao et al., 2025)", Formula: "r - Σ length·r / Σ length over the group", Cases: []string{"vlm.adv_opo"},
+	Company: InGroup, GroupMean: true,
+	Outcome: rewardOf(func(_ Estimator, b Batch, r []float64) ([]float64, error) { return OPO(b.Groups, r, b.Lengths) }),
+}
+
+// GPGOptions are the options of GPG's rule.
+type GPGOptions struct {
+	Norm float64 `toml:"norm" range:"(0,inf)" doc:"of gpg: what advantages are divided by"`
+}
+
+// GPGRule is GPG's.
+var GPGRule = Rule{
+	Name: "gpg", Card: "As dr, times samples over those whose reward is not 0 (GPG).",
+	Paper: "GPG (Chu et al., 2025)", Formula: "(r - mean of group) · samples / samples with r ≠ 0 / norm", Cases: []string{"vlm.adv_gpg"},
+	Company: InGroup, GroupMean: true, Options: GPGOptions{},
+	Outcome: rewardOf(func(e Estimator, b Batch, r []float64) ([]float64, error) {
+		norm := e.Norm
+		if norm == 0 {
+			norm = 1
+		}
+		return GPG(b.Groups, r, norm)
+	}),
+}

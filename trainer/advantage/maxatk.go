@@ -62,3 +62,17 @@ func secondShares(n, k int) []float64 {
 	}
 	return share
 }
+
+// MaxAtKOptions are the options of PKPO's rule.
+type MaxAtKOptions struct {
+	K int `toml:"k" range:"[2,1e6]" doc:"of max-at-k: the best of how many samples is trained for"`
+}
+
+// MaxAtKRule is PKPO's.
+var MaxAtKRule = Rule{
+	Name: "max-at-k", Card: "What a sample adds to the best of k of its group: training for pass@k (PKPO).",
+	Paper: "PKPO (Walder and Karkhanis, 2025)", Formula: "1/C(n,k) Σ over S of k samples, the sample among them: max r(S) - max r(S without it)", Cases: []string{"methods.adv_maxatk"},
+	Company: InGroup, Scaled: true, Options: MaxAtKOptions{}, Set: func(s *Settings) { s.Scale = "none" },
+	Members: func(s Settings) int { return s.K },
+	Outcome: rewardOf(func(e Estimator, b Batch, r []float64) ([]float64, error) { return MaxAtK(e.Options, e.K, b.Groups, r) }),
+}

@@ -59,3 +59,17 @@ func (h *History) belief(prompt string) Belief {
 	}
 	return Belief{0.5, 0.5}
 }
+
+// TrackerOptions are the options of the tracker.
+type TrackerOptions struct {
+	Rho float64 `toml:"rho" range:"[0,1)" doc:"of tracker: how much of what is known of a prompt stays when it is rolled again"`
+}
+
+// TrackerRule is single-stream policy optimisation's.
+var TrackerRule = Rule{
+	Name: "tracker", Card: "Reward less what its prompt is expected to earn, a Beta distribution that forgets, over the batch's deviation; one sample a prompt will do (SPO, single-stream).",
+	Paper: "SPO, single-stream (Xu and Ding, 2025)", Formula: "r - α/(α+β), over the batch's dev; then α ← ρα + r, β ← ρβ + (1 - r)", Cases: []string{"methods.adv_spo"},
+	Company: WithHistory, Scaled: true, Options: TrackerOptions{}, Set: compares("batch", "mean", "group"),
+	Remember: func(s Settings) *History { return &History{Rho: s.Rho} },
+	Outcome:  remembered((*History).Track),
+}

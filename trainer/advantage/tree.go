@@ -72,3 +72,10 @@ func Branches(o Options, prompts []int, trees []*sde.Tree, rewards [][]float64) 
 	}
 	return out, nil
 }
+
+// TreeRule is BranchGRPO's.
+var TreeRule = Rule{
+	Name: "tree", Card: "Layer-wise credit: nodes of a tree compared with those of the same depth (BranchGRPO).",
+	Paper: "BranchGRPO (2025)", Formula: "nodes of one depth compared, by the fused rewards of their leaves", Cases: []string{"tree.fuse"},
+	Edges: true,
+}

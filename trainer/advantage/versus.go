@@ -38,3 +38,13 @@ func won(a, b float64) float64 {
 	}
 	return 0.5
 }
+
+// WinRateRule is Pref-GRPO's, by rewards.
+var WinRateRule = Rule{
+	Name: "win-rate", Card: "Share of comparisons with its group that a sample wins, by its reward; then as group (Pref-GRPO, whose judge compares pairs).",
+	Paper: "Pref-GRPO (2025)", Formula: "group, of the share of comparisons that a sample wins", Cases: []string{"adv.win_rate"},
+	Company: InGroup, GroupMean: true, Scaled: true, Set: compares("group", "mean", "group"),
+	Outcome: rewardOf(func(e Estimator, b Batch, r []float64) ([]float64, error) {
+		return e.Options.Of(b.Groups, Versus(b.Groups, r, true))
+	}),
+}

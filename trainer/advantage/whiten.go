@@ -89,3 +89,40 @@ func (w Whiten) Samples(a, lengths []float64) ([]float64, error) {
 	}
 	return out, nil
 }
+
+// ReinforceBaselineRule is REINFORCE++ with a baseline.
+var ReinforceBaselineRule = Rule{
+	Name: "reinforce++-baseline", Card: "Reward less its group's mean, whitened over the batch's tokens (REINFORCE++ with a baseline).",
+	Paper: "REINFORCE++ with a baseline (Hu, 2025)", Formula: "r - mean of group, whitened over the batch's tokens", Cases: []string{"vlm.adv_reinforce_pp_baseline"},
+	Company: InGroup, GroupMean: true, Options: CreditOptions{},
+	Set: func(s *Settings) {
+		compares("group", "mean", "none")(s)
+		s.Singleton, s.Credit.Whiten.On = "raw", true
+	},
+	Samples: rewardOf(func(e Estimator, b Batch, r []float64) ([]float64, error) {
+		a, err := e.Options.Of(b.Groups, r)
+		if err != nil {
+			return nil, err
+		}
+		return e.Whiten.always().Samples(a, b.Lengths)
+	}),
+}
+
+// ReinforceRule is REINFORCE++.
+var ReinforceRule = Rule{
+	Name: "reinforce++", Card: "Rewards to come, discounted by credit.gamma, whitened over the batch's tokens (REINFORCE++); of pictures, rewards whitened over the batch.",
+	Paper: "REINFORCE++ (Hu, 2025)", Formula: "rewards to come, discounted by γ, whitened over the batch's tokens", Cases: []string{"vlm.adv_reinforce_pp"},
+	Company: InBatch, Credit: "gae", Options: CreditOptions{},
+	Set: func(s *Settings) {
+		s.Credit.How, s.Credit.Observations, s.Credit.Whiten.On = "gae", "reset", true
+	},
+	Samples: rewardOf(func(e Estimator, b Batch, r []float64) ([]float64, error) {
+		return e.Whiten.always().Samples(r, b.Lengths)
+	}),
+}
+
+// always is turned on.
+func (w Whiten) always() Whiten {
+	w.On = true
+	return w
+}

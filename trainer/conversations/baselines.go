@@ -16,7 +16,7 @@ import (
 
 // hasCritic reports whether any stage learns with a head of values.
 func hasCritic(e *experiment.Experiment) bool {
-	return slices.ContainsFunc(e.Turns(), func(at *experiment.Experiment) bool { return at.EstimatorKind().Values })
+	return slices.ContainsFunc(e.Turns(), func(at *experiment.Experiment) bool { return at.Comparison().ValueHead })
 }
 
 // pace sets how a head of values learns in an iteration; its learning rate is multiplied with scale.
@@ -26,14 +26,14 @@ func (m *Model) pace(turn experiment.Turn, scale float64) {
 	}
 	v := turn.Loss.Value
 	m.Pace(v.LR*scale, v.GradClip)
-	m.Still = turn.EstimatorKind().Values && turn.Iteration < v.Warmup
+	m.Still = turn.Comparison().ValueHead && turn.Iteration < v.Warmup
 }
 
 // baselines fills in what the estimator takes from rewards to come. Samples of a prompt whose
 // likeliest answer has no score have none either: they are missing.
 func (m *Model) baselines(rows *advantage.Tokens, samples []trainer.Sample, totals []float64) error {
-	switch kind := m.turn.EstimatorKind(); {
-	case kind.Values:
+	switch kind := m.turn.Comparison(); {
+	case kind.ValueHead:
 		values, err := m.Policy.Values(samples)
 		if err != nil {
 			return err
@@ -45,7 +45,7 @@ func (m *Model) baselines(rows *advantage.Tokens, samples []trainer.Sample, tota
 			}
 			rows.Values = append(rows.Values, row)
 		}
-	case kind.Greedy:
+	case kind.GreedyAnswer:
 		worth, err := m.greedy(samples)
 		if err != nil {
 			return fmt.Errorf("the likeliest answers: %w", err)

@@ -22,7 +22,7 @@ func (m *Model) Describe(line *ledger.Line, r *trainer.Report) {
 	if n := m.opened.Episode.Noisy; n != nil {
 		line.Noisy = noisy(r.Samples, n.Old == "rolled")
 	}
-	if m.turn.EstimatorKind().Greedy && !math.IsNaN(m.likely.Mean) {
+	if m.turn.Comparison().GreedyAnswer && !math.IsNaN(m.likely.Mean) {
 		line.Episodes["greedy"] = m.likely.Mean
 	}
 }

@@ -17,7 +17,7 @@ func (m *Model) Objective(turn experiment.Turn, _ trainer.Policy) (trainer.Objec
 	}
 	kl := turn.Loss.KL
 	o := trainer.TokenPolicy{Loss: turn.Loss.Tokens(), Reference: kl.Weight > 0 && kl.Reference != "old", Anchor: model.Anchor(turn)}
-	if turn.EstimatorKind().Values {
+	if turn.Comparison().ValueHead {
 		o.Critic = &trainer.Critic{Clip: turn.Loss.Value.ClipRange, Aggregate: loss.Aggregate{Mode: "token-mean"}}
 	}
 	if turn.Kind().Draws {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
 )
 
 // Sampler, estimator and objective against each other.
@@ -82,20 +83,20 @@ func (e *Experiment) checkPictures(r report, o ObjectiveKind, solver sde.Solver)
 		r("loss.kl.estimator|loss.kl", fmt.Sprintf("%s's outputs are not velocities", e.Sampler.Solver), `write estimator = "mean"`)
 	}
 	switch layers := tree != nil && tree.Kind == "branch"; {
-	case layers && e.Advantage.Estimator != "tree":
+	case layers && !e.Comparison().Edges:
 		r("advantage.estimator|sampler.tree", "a tree's nodes are compared by depth", `write estimator = "tree"`)
-	case tree == nil && e.Advantage.Estimator == "tree":
+	case tree == nil && e.Comparison().Edges:
 		r("advantage.estimator|sampler.tree", "there is no tree", `write sampler.tree = { splits = [0, 3, 6, 9] }, or estimator = "group"`)
-	case tree != nil && !layers && !slices.Contains([]string{"group", "global", "dr", "max-group", "leave-one-out", "inverse"}, e.Advantage.Estimator):
+	case tree != nil && !layers && !e.Comparison().Branches():
 		r("advantage.estimator|sampler.tree", "branches of one step are compared with each other, as groups", `write estimator = "group"`)
 	}
 	if tree != nil && e.Advantage.How == "gdpo" {
 		r("advantage.combine|sampler.tree", "a tree's advantages are those of its edges, and gdpo compares samples once more", `write combine = "advantages"`)
 	}
-	switch k := estimatorNamed(e.Advantage.Estimator); {
-	case k.Values:
+	switch k := e.Comparison(); {
+	case k.ValueHead:
 		r("advantage.estimator|advantage.preset|preset", "gae needs a value network, which learns what every decision will come to, and pictures have none", `write estimator = "reinforce++", which is the same without it, or "group"`)
-	case k.Tokens && !k.Both:
+	case k.TokensOnly:
 		r("advantage.estimator|advantage.preset|preset", fmt.Sprintf("%s looks at tokens, and a sampler of pictures has none", e.Advantage.Estimator), `write estimator = "group", or [episode] for a language model`)
 	}
 }
@@ -123,7 +124,7 @@ func (e *Experiment) checkSilent(r report) {
 // checkTokens: a language model's episodes have tokens, and neither steps nor final
 // pictures that could be noised.
 func (e *Experiment) checkTokens(r report) {
-	o, k := e.objective(), estimatorNamed(e.Advantage.Estimator)
+	o, k := e.objective(), e.Comparison()
 	how := k.Credit
 	if how == "" {
 		how = "spread"
@@ -131,7 +132,7 @@ func (e *Experiment) checkTokens(r report) {
 	switch {
 	case o.Name.Name != "" && !o.Tokens && !o.Both:
 		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is of pictures, and an episode has tokens", e.Loss.Objective), `write objective = "clip", "gspo", "cispo", ...`)
-	case e.Advantage.Estimator == "tree":
+	case k.Edges:
 		r("advantage.estimator", "an episode has no tree", `write estimator = "group"`)
 	case e.Loss.KL.Weight > 0 && (e.Loss.KL.Estimator == "mean" || e.Loss.KL.Estimator == "velocity"):
 		r("loss.kl.estimator|loss.kl|loss.kl.weight", "tokens have log-probabilities, and no means", `write estimator = "k3"`)
@@ -139,7 +140,7 @@ func (e *Experiment) checkTokens(r report) {
 		r("loss.ratio", fmt.Sprintf("ratio %q takes out the drift of a sampler's steps, and an episode has none", e.Loss.Ratio), `leave it out, or write ratio = "plain"`)
 	case e.Advantage.Turns != nil && how != "spread":
 		r("advantage.turns|advantage.estimator", fmt.Sprintf("estimator %q gives every token the rewards that come behind it, and turns have their own already", e.Advantage.Estimator), `leave it out, or write estimator = "group"`)
-	case k.Name.Name != "" && e.Advantage.Credit.How != how:
+	case k.Name != "" && e.Advantage.Credit.How != how:
 		r("advantage.credit.how", fmt.Sprintf("estimator %q has credit %q", e.Advantage.Estimator, how), "leave it out: the estimator's name sets it")
 	}
 }
@@ -156,23 +157,23 @@ func (e *Experiment) checkLoss(r report) {
 
 // checkGroups: who is compared with whom.
 func (e *Experiment) checkGroups(r report) {
-	o, k, tree := e.objective(), estimatorNamed(e.Advantage.Estimator), e.Sampler.Tree
+	o, k, tree := e.objective(), e.Comparison(), e.Sampler.Tree
 	group, alone := e.Rollout.Group, e.Rollout.Group == 1
 	switch {
 	case alone && o.Pairs:
 		r("rollout.group|loss.objective", fmt.Sprintf("objective %q needs a better and a worse sample of each prompt", e.Loss.Objective), "a group of 2 or more")
-	case alone && e.Advantage.Singleton == "zero" && k.Groups && !o.Free && k.Name.Name != "best":
+	case alone && e.Advantage.Singleton == "zero" && k.Company == advantage.InGroup && !o.Free && !k.Alone:
 		r("rollout.group", fmt.Sprintf("estimator %q compares the samples of a prompt, and there is one: its advantage is 0", e.Advantage.Estimator), `a group of 2 or more, or estimator = "history" or "batch", or singleton = "raw"`)
 	case o.Pairs && e.Optim.Split && e.Optim.Updates > 1:
 		r("optim.split|loss.objective", "samples are shared out among the updates, and a pair would be torn apart", "split = false: every update sees all pairs")
-	case o.Pairs && e.Advantage.Estimator != "ends":
+	case o.Pairs && !k.Ends:
 		r("advantage.estimator|loss.objective", fmt.Sprintf("objective %q takes the best and the worst of a group", e.Loss.Objective), `write estimator = "ends"`)
 	case tree != nil && e.Episode == nil && tree.Kind == "trunk" && group%tree.Children != 0:
 		r("rollout.group|sampler.tree", fmt.Sprintf("%d samples of a step are no whole number of trunks with %d branches each", group, tree.Children), fmt.Sprintf("a multiple of %d", tree.Children))
 	case tree != nil && e.Episode == nil && tree.Kind == "branch" && len(tree.Splits) > 0 && group != tree.shape(nil).Leaves():
 		r("rollout.group|sampler.tree", fmt.Sprintf("a tree with %d splits has %d leaves, not %d", len(tree.Splits), tree.shape(nil).Leaves(), group), "a group is the leaves of one tree")
-	case e.Advantage.Estimator == "max-at-k" && e.Advantage.K > group:
-		r("advantage.k|rollout.group", fmt.Sprintf("there are %d samples in a group: nobody is the best of %d", group, e.Advantage.K), "a smaller k, or a larger group")
+	case k.Members != nil && k.Members(e.Advantage.Settings) > group:
+		r("advantage.k|rollout.group", fmt.Sprintf("there are %d samples in a group: nobody is the best of %d", group, k.Members(e.Advantage.Settings)), "a smaller k, or a larger group")
 	case e.Advantage.Keep != nil && e.Advantage.Keep.Of > group:
 		r("advantage.keep.of", fmt.Sprintf("there are %d samples in a group", group), "fewer, or a larger group")
 	case e.Advantage.BestOf == 0 && e.Advantage.BestBy != "advantage":

@@ -3,7 +3,6 @@ package experiment
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -116,7 +115,7 @@ func windowCell(w sde.WindowOptions) string {
 func advantageCell(e *Experiment) string {
 	a := e.Advantage
 	cell := a.Estimator
-	if k := estimatorNamed(a.Estimator); !k.Tokens && a.Scale != "none" && !slices.Contains([]string{"tree", "ends", "best", "exponential", "diversity"}, a.Estimator) {
+	if a.rule().Scaled && a.Scale != "none" {
 		cell += fmt.Sprintf(", ddof %d, eps %v", a.DDOF, a.Eps)
 	}
 	if a.Clip > 0 {

@@ -116,7 +116,7 @@ func (e *Experiment) stageFacts() []Fact {
 	if choice := e.choiceWords(); choice != "" {
 		all = append(all, Fact{"choice", choice})
 	}
-	if e.Episode != nil && e.Advantage.Estimator == "gae" {
+	if e.Episode != nil && e.Comparison().ValueHead {
 		v := e.Loss.Value
 		all = append(all, Fact{"values", fmt.Sprintf("a head on the model's states, rate %v, values cut to ±%v about the roll's, alone for %s; 16 bytes for each number of a state (weight, gradient, two averages), and each answer goes through the network once more", v.LR, v.ClipRange, count(v.Warmup, "iteration"))})
 	}
@@ -139,7 +139,7 @@ func (e *Experiment) stageFacts() []Fact {
 	if e.Episode != nil && e.Episode.Guided != nil {
 		all = append(all, e.guidedFact())
 	}
-	if e.Episode != nil && e.Advantage.Estimator == "remax" {
+	if e.Episode != nil && e.Comparison().GreedyAnswer {
 		all = append(all, Fact{"baseline", "the likeliest answer to each prompt, which is played beside its group"})
 	}
 	if len(e.moves) > 0 {
@@ -183,65 +183,6 @@ func (e *Experiment) rolls() string {
 		s += fmt.Sprintf("; guidance %v by two outputs, which counts passes twice", g)
 	default:
 		s += fmt.Sprintf("; guidance %v, an input of the network", g)
-	}
-	return s
-}
-
-// words say what an advantage is.
-func (a Advantage) words(tokens bool) string {
-	s := a.Estimator + ": " + a.compared()
-	if a.Clip > 0 {
-		s += fmt.Sprintf(", cut to ±%v", a.Clip)
-	}
-	if a.How == "advantages" || a.How == "gdpo" {
-		s += ", each reward by itself"
-	}
-	if k := a.Keep; k != nil {
-		s += fmt.Sprintf("; of a group the %s %d are compared", map[string]string{"length": "shortest", "efficiency": "most efficient"}[k.By], k.Of)
-	}
-	if a.BestOf > 0 {
-		s += fmt.Sprintf("; %s %d are trained on", map[string]string{"advantage": "the best and worst", "size": "the largest", "drawn": "the best and drawn others,"}[a.BestBy], a.BestOf)
-	}
-	if a.Filter != nil {
-		s += "; groups are left out by " + a.Filter.By
-		if a.Filter.Compared {
-			s += ", after they were compared"
-		}
-	}
-	if !tokens {
-		return s
-	}
-	switch c := a.Credit; c.How {
-	case "gae":
-		s += fmt.Sprintf(", γ %v, λ %v, observations %s", c.Gamma, c.Lambda, c.Observations)
-	case "spread":
-		s += "; every token has its answer's"
-	}
-	if a.Credit.Whiten.On {
-		s += ", whitened over the batch's tokens"
-	}
-	return s
-}
-
-// compared is the rule, and its options where it has some.
-func (a Advantage) compared() string {
-	if k := estimatorNamed(a.Estimator); k.Credit != "" || a.Rule().Rule != "compare" || a.Estimator == "tree" {
-		card, _, _ := strings.Cut(k.Card, " (")
-		card = strings.TrimSuffix(strings.ToLower(card[:1])+card[1:], ".")
-		if a.Estimator == "history" {
-			card += fmt.Sprintf(" (%d, from %d on), ddof %d, eps %v", a.History.Size, a.History.Min, a.DDOF, a.Eps)
-		}
-		return card
-	}
-	of := map[string]string{"group": "its group's", "batch": "the batch's"}[a.Over]
-	s := map[string]string{"mean": "reward less " + of + " mean", "others": "reward less the mean of the others", "none": "reward"}[a.Baseline]
-	scale := map[string]string{"group": "over " + of + " deviation", "batch": "over the batch's deviation", "max_group": "over the largest deviation of any group", "inverse": "times " + of + " deviation"}[a.Scale]
-	if scale == "" {
-		return s
-	}
-	s += ", " + scale + fmt.Sprintf(" (ddof %d, eps %v %s)", a.DDOF, a.Eps, map[string]string{"add": "added", "floor": "at least", "floor_add": "at least, and added"}[a.EpsMode])
-	if a.Trim > 0 {
-		s += fmt.Sprintf(" without the lowest %v", a.Trim)
 	}
 	return s
 }

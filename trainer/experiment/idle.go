@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 )
 
@@ -169,10 +170,10 @@ func idleTable() []idleSetting {
 			return fmt.Sprintf("objective %q compares no samples", e.Loss.Objective)
 		}, `objective = "clip" compares them`},
 		{"advantage.estimator|advantage.singleton", false, func(e *Experiment) bool {
-			return alone(e) && e.EstimatorKind().Groups && e.Advantage.Singleton == "raw" && !e.Rollout.Offline
+			return alone(e) && e.Comparison().Company == advantage.InGroup && e.Advantage.Singleton == "raw" && !e.Rollout.Offline
 		}, because("a group of one is compared with nobody, and its advantage is its reward"), "rollout.group = 2 or more"},
 		{"advantage.estimator", false, func(e *Experiment) bool {
-			return alone(e) && e.Rollout.PromptsPerIteration == 1 && slices.Contains([]string{"batch", "reinforce++"}, e.Advantage.Estimator)
+			return alone(e) && e.Rollout.PromptsPerIteration == 1 && e.Comparison().Company == advantage.InBatch
 		}, because("a batch of one sample is compared with nobody"), "rollout.group or prompts_per_iteration above 1"},
 		{"advantage.turns", false, alone, because("turns of a group's episodes are compared, and a group is one episode"), "rollout.group = 2 or more"},
 		{"advantage.filter", false, func(e *Experiment) bool {

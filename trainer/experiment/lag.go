@@ -24,7 +24,7 @@ func (e *Experiment) checkLag(r report) {
 		r("sampler.tree", "what branches are worth is compared as the current weights would part, and run.lag has them rolled by earlier ones", hint)
 	case e.Loss.KL.Weight > 0 && e.Loss.KL.Reference == "old":
 		r("loss.kl.reference", "old weights are those of the iteration before, and run.lag has samples rolled by others", hint)
-	case e.EstimatorKind().Greedy:
+	case e.Comparison().GreedyAnswer:
 		r("advantage.estimator", "the likeliest answers are those of the current weights, and run.lag has samples rolled by earlier ones", hint)
 	case e.Episode != nil && e.Episode.Guided != nil && e.Episode.Guided.Every > 0:
 		r("episode.guided.every", "how much of a solution is given depends on the scores of the iteration before, and run.lag has samples rolled ahead", "every = 0, or run.lag = 0")

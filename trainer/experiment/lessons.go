@@ -97,7 +97,7 @@ func (e *Experiment) checkLessons(r report) {
 		r("loss.kl.weight|loss.kl|loss.objective", fmt.Sprintf("objective %q of an episode adds no distance from a reference to its loss", name), "weight = 0")
 	case taught && e.Loss.EntropyWeight > 0 && len(e.Stages) == 0:
 		r("loss.entropy_weight|loss.objective", fmt.Sprintf("objective %q of an episode looks at no entropy", name), "entropy_weight = 0")
-	case taught && (e.Episode.Noisy != nil || e.Episode.Shuffled != nil || e.Episode.Guided != nil || e.Episode.Tree != nil || e.EstimatorKind().Values):
+	case taught && (e.Episode.Noisy != nil || e.Episode.Shuffled != nil || e.Episode.Guided != nil || e.Episode.Tree != nil || e.Comparison().ValueHead):
 		r("loss.objective", "noisy pictures, shuffled frames, guidance, trees and heads of values are for rollouts", "two runs, the second from the first one's adapter")
 	}
 }

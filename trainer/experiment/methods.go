@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
 )
 
 // What is known of the table of names beside each card: docs/methods.md is written from it.
@@ -58,6 +59,13 @@ func presetCases() map[string][]string {
 
 // PresetCases are the operations of cmd/parity that hold a preset to published code.
 func PresetCases(preset string) []string { return presetCases()[preset] }
+
+func estimatorMethods() (all []Method) {
+	for _, r := range advantage.Rules() {
+		all = append(all, Method{Name: r.Name, Paper: r.Paper, Formula: r.Formula, Cases: r.Cases})
+	}
+	return all
+}
 
 func solverMethods() (all []Method) {
 	for _, s := range sde.Solvers() {

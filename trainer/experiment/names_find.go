@@ -44,12 +44,3 @@ func find(names []Name, name string) (Name, bool) {
 	}
 	return names[i], true
 }
-
-func estimatorNamed(name string) EstimatorKind {
-	for _, e := range Estimators() {
-		if e.Name.Name == name {
-			return e
-		}
-	}
-	return EstimatorKind{}
-}

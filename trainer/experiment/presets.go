@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
@@ -153,7 +154,9 @@ func (e *Experiment) namesSet(doc *config.Document) {
 			config.ParseFragment(n.Name, []byte(n.sets)).Decode("", into)
 		}
 	}
-	decode(named(Estimators(), func(k EstimatorKind) Name { return k.Name }), "advantage.estimator", &e.Advantage)
+	if r, ok := advantage.RuleNamed(doc.Text("advantage.estimator")); ok && r.Set != nil {
+		r.Set(&e.Advantage.Settings)
+	}
 	decode(named(Objectives(), func(o ObjectiveKind) Name {
 		if o.episode != nil && o.episode.sets != "" && doc.Origin("episode") != config.Absent {
 			return o.episode.Name

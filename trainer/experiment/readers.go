@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 )
 
@@ -30,7 +31,7 @@ func (e *Experiment) methods(chooser string) (used []string, words string) {
 	switch o := e.objective(); chooser {
 	case "objective", "loss":
 		return append(e.modality(), e.objectiveReads()...), "objective " + quoted(o.Name.Name)
-	case "estimator", "advantage":
+	case "estimator":
 		return append(e.modality(), e.Advantage.Estimator), "estimator " + quoted(e.Advantage.Estimator)
 	}
 	return e.modality(), map[bool]string{true: "an episode", false: "a sampler of pictures"}[e.Episode != nil]
@@ -104,7 +105,11 @@ func (e *Experiment) choosers() []chooser {
 	for _, k := range sde.Grids() {
 		grids.has = append(grids.has, optioned{k.Name, k.Options})
 	}
-	return []chooser{solvers, grids}
+	rules := chooser{used: []string{e.Advantage.Estimator}, words: "estimator " + quoted(e.Advantage.Estimator)}
+	for _, k := range advantage.Rules() {
+		rules.has = append(rules.has, optioned{k.Name, k.Options})
+	}
+	return []chooser{solvers, grids, rules}
 }
 
 // readers are the methods that read a key, of the first chooser that has some.
@@ -157,8 +162,13 @@ func solversWith(one any) (names []string) {
 func Keys(e *Experiment) []config.Key {
 	keys, all := config.Keys(e), e.choosers()
 	for i, k := range keys {
-		if c, names := readers(all, k); names != nil && k.Of == "" {
+		c, names := readers(all, k)
+		switch {
+		case names == nil:
+		case k.Of == "":
 			keys[i].Of = c.label + strings.Join(names, ",")
+		case !strings.Contains(k.Of, "="): // of what is made, whatever the method
+			keys[i].Of = k.Of + "," + strings.Join(names, ",")
 		}
 	}
 	return keys
@@ -166,8 +176,17 @@ func Keys(e *Experiment) []config.Key {
 
 // unread says who does not read a key: "" where it is read.
 func (e *Experiment) unread(key config.Key, values map[string]string, all []chooser) string {
-	if c, names := readers(all, key); names != nil && !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(c.used, n) }) {
-		return c.words
+	made := key.Of == "tokens" || key.Of == "pictures"
+	if made && slices.Contains(e.modality(), key.Of) {
+		return ""
+	}
+	if c, names := readers(all, key); names != nil {
+		if !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(c.used, n) }) {
+			return c.words
+		}
+		if made {
+			return ""
+		}
 	}
 	if key.Of == "" {
 		return ""

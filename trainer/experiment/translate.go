@@ -1,8 +1,6 @@
 package experiment
 
 import (
-	"slices"
-
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
@@ -39,32 +37,6 @@ func (e *Experiment) Combined(scores [][]float64) (compared [][]float64, weights
 	return compared, weights, err
 }
 
-// Rule is the estimator of outcomes. The history of the estimator history is empty.
-// Those that look at rewards of tokens leave outcomes as they are.
-func (a Advantage) Rule() advantage.Estimator {
-	e := advantage.Estimator{Rule: "compare", Options: a.Options, Several: a.Several, Norm: a.Norm, K: a.K, Keep: a.Keep, Range: a.Range}
-	switch a.Estimator {
-	case "best", "ends", "exponential", "pass-at-k", "max-at-k", "beta", "diversity", "opo", "gpg", "win-rate":
-		e.Rule = a.Estimator
-	case "history":
-		e.Rule, e.History = "history", &advantage.History{Size: a.History.Size, Min: a.History.Min}
-	case "tracker":
-		e.Rule, e.History = "tracker", &advantage.History{Rho: a.Rho}
-	}
-	return e
-}
-
-// OfPictures is the estimator where a sample's decisions share its outcome: those of tokens too
-// that do not look at the single token.
-func (a Advantage) OfPictures() advantage.Estimator {
-	e := a.Rule()
-	e.Keep = nil // pictures have one length
-	if a.Estimator == "reinforce++" || a.Estimator == "reinforce++-baseline" {
-		e.Rule, e.Whiten = a.Estimator, a.Credit.Whiten
-	}
-	return e
-}
-
 // Estimator is the estimator of outcomes, for what the experiment makes.
 func (e *Experiment) Estimator() advantage.Estimator {
 	if e.Episode != nil {
@@ -76,17 +48,14 @@ func (e *Experiment) Estimator() advantage.Estimator {
 // Kind is the row of the objective's name.
 func (e *Experiment) Kind() ObjectiveKind { return e.objective() }
 
-// EstimatorKind is the row of the estimator's name.
-func (e *Experiment) EstimatorKind() EstimatorKind { return estimatorNamed(e.Advantage.Estimator) }
+// Comparison is the rule of the estimator's name.
+func (e *Experiment) Comparison() advantage.Rule { return e.Advantage.rule() }
 
 // ComparesGroups reports whether a sample is compared with the mean of its group: pairs are compared with each other,
 // the best of a group is learned from, weights compare nothing.
 func (e *Experiment) ComparesGroups() bool {
-	return !e.objective().Free && e.EstimatorKind().Groups && !slices.Contains([]string{"best", "ends", "exponential", "pass-at-k", "max-at-k"}, e.Advantage.Estimator)
+	return !e.objective().Free && e.Comparison().GroupMean
 }
-
-// EachReward reports whether rewards are compared each by itself, and not their sum.
-func (a Advantage) EachReward() bool { return a.How == "advantages" || a.How == "gdpo" }
 
 // Shaped is what an answer's reward becomes before it is compared.
 func (e Episode) Shaped(reward float64, tokens int, truncated bool) float64 {

@@ -215,30 +215,30 @@ func dgpo(e *Experiment) any      { return e.Loss.DGPO(4) }
 
 // Estimators' names become rules and credit that their package has.
 func TestEstimators(t *testing.T) {
-	for _, k := range Estimators() {
-		if k.Name.Name == "tree" {
+	for _, k := range advantage.Rules() {
+		if k.Name == "tree" {
 			continue // of nodes: TestPresetsTranslate; or refused
 		}
 		text := least
-		if k.Tokens {
+		if k.TokensOnly || k.Credit != "" {
 			text += "[episode]\n"
 		}
-		e := parse(t, text, fmt.Sprintf("advantage.estimator=%q", k.Name.Name))
+		e := parse(t, text, fmt.Sprintf("advantage.estimator=%q", k.Name))
 		if k.Credit == "" && (e.Advantage.Credit.How != "spread") || k.Credit != "" && e.Advantage.Credit.How != k.Credit {
-			t.Errorf("%s: credit %q", k.Name.Name, e.Advantage.Credit.How)
+			t.Errorf("%s: credit %q", k.Name, e.Advantage.Credit.How)
 		}
 		x := advantage.Tokens{Groups: []int{0, 0}, Mask: [][]float64{{1, 0, 1}, {1, 1, 1}}, Outcome: []float64{1, -1}, Rewards: [][]float64{{0, 0, 1}, {0, 0, 0.5}}, Greedy: []float64{0.25, 0.25},
 			LogProb: [][]float64{{-1, -1, -1}, {-1, -2, -1}}, SumSquares: [][]float64{{0.2, 0.3, 0.4}, {0.1, 0.2, 0.3}}}
 		a, _, err := e.Advantage.Credit.Of(x)
 		if err != nil || a[0][0] == 0 {
-			t.Errorf("%s: %v, %v", k.Name.Name, a, err)
+			t.Errorf("%s: %v, %v", k.Name, a, err)
 		}
 		if k.Credit != "" {
 			continue // looks at rewards of tokens
 		}
 		b := advantage.Batch{Groups: []int{0, 0, 0}, Rewards: [][]float64{{0.1, 0.2, 0.4}}, Prompts: []string{"a", "a", "a"}, Features: [][]float64{{1, 0}, {0, 1}, {1, 1}}, Lengths: []float64{3, 4, 5}}
 		if a, _, err := e.Advantage.Rule().Advantages(b); err != nil || !(a[2] > a[0]) {
-			t.Errorf("%s: %v, %v", k.Name.Name, a, err)
+			t.Errorf("%s: %v, %v", k.Name, a, err)
 		}
 	}
 	e := parse(t, least+"[episode]\n", "advantage.estimator=remax")

@@ -37,8 +37,8 @@ func (e *Experiment) warnings(p StagePlan) []string {
 	if p := e.Episode; p != nil && p.Protocol == "vrag" && len(p.Served) == 0 && (len(p.Tools) == 0 || slices.Contains(p.Tools, "search")) {
 		warn("there is nothing to search in: every <search> of vrag is answered as an invalid action ([[episode.tool]] name = \"search\" has a server or a program find pages; tools = [\"bbox\"] does without)")
 	}
-	if e.Rollout.Group == 1 && e.Advantage.Estimator == "history" && p.First == 1 {
-		warn("with one sample a prompt, the first %d visits of a prompt are compared with the batch", e.Advantage.History.Min)
+	if first := e.Comparison().FirstOf; first != nil && e.Rollout.Group == 1 && p.First == 1 {
+		warn("with one sample a prompt, the first %d visits of a prompt are compared with the batch", first(e.Advantage.Settings))
 	}
 	all = append(append(all, e.beyondRange()...), e.outside()...)
 	if e.Evaluate.Prompts == "" {

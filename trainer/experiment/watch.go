@@ -90,7 +90,7 @@ func (e *Experiment) objectiveNumbers() []string {
 	if e.Loss.EntropyWeight != 0 || e.Loss.Keep.Entropy > 0 && e.Loss.Keep.Entropy < 1 {
 		all = append(all, "entropy")
 	}
-	if estimatorNamed(e.Advantage.Estimator).Values {
+	if e.Comparison().ValueHead {
 		all = append(all, "value_loss", "value_clipped", "value_explained")
 	}
 	if e.Loss.Perception.On() {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
 )
 
 // TestWeightsHavePaths: a reward that reads weights may be told where they lie.
@@ -27,10 +29,10 @@ func TestTokensKL(t *testing.T) {
 	if e := parse(t, least, "loss.kl.weight=0.01"); e.Loss.KL.Estimator != "mean" {
 		t.Errorf("pictures: %s", e.Loss.KL.Estimator)
 	}
-	for _, k := range Estimators() {
-		if _, err := Parse("a.toml", []byte(least), []string{"episode={turns=2}", "reward=[{name='accuracy'}]", "advantage.estimator=" + k.Name.Name}); err != nil {
-			if _, err := Parse("a.toml", []byte(least), []string{"advantage.estimator=" + k.Name.Name, "sampler.solver=dance", "sampler.tree={splits=[0]}", "rollout.group=2"}); err != nil {
-				t.Errorf("estimator %s is listed, and refused everywhere: %v", k.Name.Name, err)
+	for _, k := range advantage.Rules() {
+		if _, err := Parse("a.toml", []byte(least), []string{"episode={turns=2}", "reward=[{name='accuracy'}]", "advantage.estimator=" + k.Name}); err != nil {
+			if _, err := Parse("a.toml", []byte(least), []string{"advantage.estimator=" + k.Name, "sampler.solver=dance", "sampler.tree={splits=[0]}", "rollout.group=2"}); err != nil {
+				t.Errorf("estimator %s is listed, and refused everywhere: %v", k.Name, err)
 			}
 		}
 	}

@@ -24,7 +24,7 @@ func (m *Model) Objective(turn experiment.Turn, policy trainer.Policy) (trainer.
 		if err != nil {
 			return nil, err
 		}
-		return trainer.PolicyGradient{Even: turn.EstimatorKind().Edges || turn.Sampler.Window.One || turn.Sampler.Window.Own, Weigh: turn.Weigh(), Rows: rows, RowsOf: of, Loss: kind.Steps(l), Reference: kl && l.KL.Reference != "old", Anchor: anchor,
+		return trainer.PolicyGradient{Even: turn.Comparison().Edges || turn.Sampler.Window.One || turn.Sampler.Window.Own, Weigh: turn.Weigh(), Rows: rows, RowsOf: of, Loss: kind.Steps(l), Reference: kl && l.KL.Reference != "old", Anchor: anchor,
 			KLOver: l.KL.Denominator}, nil
 	case kind.Verdict != nil:
 		ladder, err := turn.Noising()
