@@ -19,7 +19,7 @@ func evalCommand() *cobra.Command {
 	o := evalOptions{page: "eval.html", probed: 40, again: 40, seed: 1}
 	var suite suiteOptions
 	cmd := &cobra.Command{
-		Use:   "eval --reward NAME[,NAME] [--pairs FILE.jsonl] | --model DIR --suite NAME:FILE",
+		Use:   "eval --reward NAME[,NAME] [--pairs FILE] | --model DIR --suite NAME:FILE",
 		Short: "Judge rewards: can they be trusted, and how can they be gamed? Or a model, by published questions",
 		Long: `Judge rewards on labelled pairs: how often they agree with the labels, what a difference
 of their scores means, whether they separate the samples of one prompt, whether they favour
@@ -34,7 +34,9 @@ table and writes a page with plots and the worst cases.
 
 --pairs names files of lines {"prompt": "...", "a": "a.png", "b": "b.png", "better":
 "a|b|tie"}, optionally with "kind" and "meta". File names are relative to the list. A reply
-is written {"turns": [{"text": "..."}]} in place of a file name. The defaults are ` + eval.SceneSet + `
+is written {"turns": [{"text": "..."}]} in place of a file name. Lists of HPDv2 and ImageReward
+(.json), Pick-a-Pic and GenAI-Bench (.parquet) and VideoGen-RewardBench (.csv, or .csv#VQ for
+another column than Overall) are read as published. The defaults are ` + eval.SceneSet + `
 and ` + eval.ClipSet + `, which are part of the program.
 
 With --suite, a vision-language model answers a published collection of questions about
@@ -69,7 +71,7 @@ accuracy and its interval, and a card in Markdown.`,
 	o.add(cmd)
 	suite.add(cmd)
 	f := cmd.Flags()
-	f.StringSliceVar(&o.pairs, "pairs", nil, "`FILES` of labelled pairs, or embedded sets, with commas between them")
+	f.StringSliceVar(&o.pairs, "pairs", nil, "`FILES` of labelled pairs, published collections, or embedded sets, with commas between them")
 	f.StringVar(&o.page, "page", o.page, "`FILE.html` that is written; empty: none")
 	f.IntVar(&o.probed, "probes", o.probed, "samples that each probe is tried on; 0: none")
 	f.IntVar(&o.again, "again", o.again, "pairs that are asked about twice more, exchanged and as they were; 0: none")

@@ -17,7 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
-// readPairs is an embedded set, or a file with a line a pair. What is wrong with a line is told
+// readPairs is an embedded set, a published collection, or a file with a line a pair. What is wrong with a line is told
 // with its number; pictures are opened when they are asked about.
 func readPairs(name string) (eval.Set, error) {
 	if strings.HasPrefix(name, assets.Prefix) {
@@ -26,6 +26,9 @@ func readPairs(name string) (eval.Set, error) {
 			return set, usageError{err}
 		}
 		return set, nil
+	}
+	if set, ok, err := publishedPairs(name); ok {
+		return set, err
 	}
 	f, err := regular.Open(name)
 	if err != nil {
