@@ -25,10 +25,10 @@ import (
 //	ImageReward           .json: rows of prompt, generations and ranking; equal places are ties
 //	Pick-a-Pic            .parquet: caption, jpg_0, jpg_1, label_0, label_1 (0.5 each: a tie); without has_label left out
 //	GenAI-Bench           .parquet: prompt, left_image, right_image, vote_type
-//	VideoGen-RewardBench  .csv: prompt, path_A, path_B, and A, B or same in the column Overall, or that of FILE.csv#COLUMN
+//	VideoGen-RewardBench  .csv: prompt, path_A, path_B, and A, B or same in Overall, or in the column of FILE.csv#COLUMN
 //
-// Of n ranked pictures all n(n-1)/2 pairs are asked about, and places count from the best. Files lie beside the list, in
-// a folder of the list's name, or in images, as far as the names go.
+// Of n ranked pictures all n(n-1)/2 pairs are asked about, and places count from the best. Files lie beside the list,
+// in a folder of the list's name, or in images, as far as the names go.
 
 // mostRows bounds a list of JSON or CSV, in bytes.
 const mostRows = 1 << 30
