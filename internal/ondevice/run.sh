@@ -150,9 +150,9 @@ for s in $steps; do
 		;;
 	talk)
 		timed qwen2.5-vl-7b talk 40 --talk --prompt 512 --answer 32 --batch 1,8,32,128
-		timed qwen2.5-vl-7b talk-draw 25 --talk --prompt 512 --answer 32 --batch 32 --draw
-		timed qwen2.5-vl-7b talk-draw-p 25 --talk --prompt 512 --answer 32 --batch 32 --draw --top-p 0.9
-		DARKROOM_CUDA=times LINES_OF_A_STEP=30 timed qwen2.5-vl-7b talk-times 20 --talk --prompt 64 --answer 20 --batch 32
+		timed qwen2.5-vl-7b talk-draw 35 --talk --prompt 512 --answer 32 --batch 1,8,32,128 --draw
+		timed qwen2.5-vl-7b talk-draw-p 35 --talk --prompt 512 --answer 32 --batch 1,8,32,128 --draw --top-p 0.9
+		DARKROOM_CUDA=times LINES_OF_A_STEP=30 timed qwen2.5-vl-7b talk-times 20 --talk --prompt 64 --answer 20 --batch 32 --draw --top-p 0.9
 		;;
 	wan)
 		timed wan2.1-1.3b wan 45 --width 832 --height 480 --frames 33 --batch 1 --checkpoint --decode

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"sync"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
@@ -100,31 +99,17 @@ func (w *writer) timed(m meter, s *answered) (err error) {
 	return nil
 }
 
-// drawn draws a token of each row, all at once as conversations do. The next step reads the known token all the same.
-func (w *writer) drawn(logits [][]float32, at int) error {
-	var all sync.WaitGroup
-	errs := make([]error, len(logits))
-	for row, narrow := range logits {
-		all.Go(func() {
-			wide := make([]float64, len(narrow))
-			for i, l := range narrow {
-				wide[i] = float64(l)
-			}
-			p, err := w.sampling.Probabilities(wide, nil, nil)
-			if err != nil {
-				errs[row] = err
-				return
-			}
-			u := rng.New(7).Sample(row).Step(at).Draw().Float64()
-			for _, share := range p {
-				if u -= share; u < 0 {
-					break
-				}
-			}
-		})
+// drawn draws a token of each row as conversations do. The next step reads the known token all the same.
+func (w *writer) drawn(at int) error {
+	s := vlm.Sampling{Temperature: w.sampling.Temperature, TopK: w.sampling.TopK, TopP: w.sampling.TopP, MinP: w.sampling.MinP, Repetition: w.sampling.Repetition}
+	for row := range w.rows {
+		s.Uniform = append(s.Uniform, rng.New(7).Sample(row).Step(at).Draw().Float64())
 	}
-	all.Wait()
-	return errors.Join(errs...)
+	drawn, err := w.d.Draw(s)
+	for _, d := range drawn {
+		err = errors.Join(err, d.Err)
+	}
+	return err
 }
 
 func (w *writer) read() error {
@@ -133,8 +118,7 @@ func (w *writer) read() error {
 		prompts[row].IDs = w.words[row][:w.prompt]
 		w.d.Clear(row)
 	}
-	_, err := w.d.ExtendAll(w.rows, prompts)
-	return err
+	return w.d.Read(w.rows, prompts)
 }
 
 func (w *writer) write() error {
@@ -143,14 +127,17 @@ func (w *writer) write() error {
 		for row := range next {
 			next[row] = w.words[row][at]
 		}
-		logits, err := w.d.Step(w.rows, next)
-		if err != nil {
-			return err
-		}
-		if w.sampling != nil {
-			if err := w.drawn(logits, at); err != nil {
+		if w.sampling == nil { // their logits come down
+			if _, err := w.d.Step(w.rows, next); err != nil {
 				return err
 			}
+			continue
+		}
+		if err := w.d.Next(w.rows, next); err != nil {
+			return err
+		}
+		if err := w.drawn(at); err != nil {
+			return err
 		}
 	}
 	return nil

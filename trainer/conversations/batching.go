@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/sampling"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
@@ -243,20 +244,20 @@ func (b *batch) serve(waiting []event) {
 	}
 }
 
-func (b *batch) step(of []event) ([][]float32, error) {
+func (b *batch) step(of []event) error {
 	ids := make([]int32, len(of))
 	for i, e := range of {
 		ids[i] = e.read.IDs[0]
 	}
-	return b.decoder.Step(rowsOf(of), ids)
+	return b.decoder.Next(rowsOf(of), ids)
 }
 
-func (b *batch) extend(of []event) ([][]float32, error) {
+func (b *batch) extend(of []event) error {
 	stretches := make([]vlm.Stretch, len(of))
 	for i, e := range of {
 		stretches[i] = e.read
 	}
-	return b.decoder.ExtendAll(rowsOf(of), stretches)
+	return b.decoder.Read(rowsOf(of), stretches)
 }
 
 func rowsOf(of []event) []int {
@@ -269,11 +270,11 @@ func rowsOf(of []event) []int {
 
 // read reads what some wait for, and tells them what was drawn. What the decoder refuses is read
 // one by one, so that only who is to blame hears of it.
-func (b *batch) read(of []event, read func([]event) ([][]float32, error)) {
+func (b *batch) read(of []event, read func([]event) error) {
 	if len(of) == 0 {
 		return
 	}
-	logits, err := read(of)
+	err := read(of)
 	if err != nil && len(of) > 1 {
 		for i := range of {
 			b.read(of[i:i+1], read)
@@ -282,7 +283,7 @@ func (b *batch) read(of []event, read func([]event) ([][]float32, error)) {
 	}
 	said := make([]token, len(of))
 	if err == nil {
-		err = b.draw(of, logits, said)
+		err = b.draw(of, said)
 	}
 	for i, e := range of {
 		if err != nil {
@@ -293,10 +294,42 @@ func (b *batch) read(of []event, read func([]event) ([][]float32, error)) {
 }
 
 // draw draws the tokens behind the rows that were read last.
-func (b *batch) draw(of []event, logits [][]float32, said []token) error {
-	var all sync.WaitGroup
+func (b *batch) draw(of []event, said []token) error {
+	if b.p.Sampling.Arithmetic == sampling.Float64 {
+		return b.drawOnHost(of, said)
+	}
+	o := b.p.Sampling
+	s := vlm.Sampling{Temperature: o.Temperature, TopK: o.TopK, TopP: o.TopP, MinP: o.MinP, Repetition: o.Repetition, Banned: b.p.Speaker.Banned,
+		Uniform: make([]float64, len(of)), Given: make([]int32, len(of))}
 	for i, e := range of {
-		all.Go(func() { said[i] = e.voice.draw(logits[i], b.decoder.IDs(e.voice.row)) })
+		if s.Given[i] = -1; len(e.voice.owed) > 0 {
+			s.Given[i] = e.voice.owed[0]
+		} else {
+			s.Uniform[i] = e.voice.uniform()
+		}
+	}
+	drawn, err := b.decoder.Draw(s)
+	if err != nil {
+		return err
+	}
+	for i, d := range drawn {
+		switch said[i] = (token{id: d.ID, spoken: float64(d.Bare), err: d.Err}); {
+		case d.Err != nil:
+		case s.Given[i] >= 0:
+			said[i].sampled, said[i].given = said[i].spoken, true
+		default:
+			said[i].sampled, said[i].entropy = float64(d.LogProb), float64(d.Entropy)
+		}
+	}
+	return nil
+}
+
+// drawOnHost is draw in float64, a goroutine a row.
+func (b *batch) drawOnHost(of []event, said []token) error {
+	var all sync.WaitGroup
+	logits := b.decoder.Logits()
+	for i, e := range of {
+		all.Go(func() { said[i] = e.voice.drawOnHost(logits[i], b.decoder.IDs(e.voice.row)) })
 	}
 	all.Wait()
 	ids := make([]int32, len(of))

@@ -88,7 +88,7 @@ func withAdapter(t testing.TB, width, layers int, adapted bool, train ...string)
 	table := cards.Random(rng.New(3))
 	m := table.Draw()
 	p := &conversations.Policy{
-		Speaker: k, Protocol: cropping(), Limits: tools.Limits{Turns: 3}, Turn: 40, Sampling: sampling.Options{Temperature: 4, TopP: 1, Repetition: 1}, Draws: trainer.Draws{Root: rng.New(9)},
+		Speaker: k, Protocol: cropping(), Limits: tools.Limits{Turns: 3}, Turn: 40, Sampling: sampling.Options{Temperature: 4, TopP: 1, Repetition: 1, Arithmetic: sampling.Float32}, Draws: trainer.Draws{Root: rng.New(9)},
 		Ask: func(n int) (conversations.Question, error) { return conversations.Asked(table.Question(n), m), nil },
 	}
 	o := optim.Defaults()

@@ -105,9 +105,9 @@ func (v *voice) room() int {
 	return room
 }
 
-// draw draws what follows the tokens of its row, and says how likely that was in the distribution
-// that was sampled from.
-func (v *voice) draw(raw []float32, row []int32) token {
+// drawOnHost draws what follows the tokens of its row in float64, and says how likely that was in the distribution that
+// was sampled from: runs of earlier versions go on with it.
+func (v *voice) drawOnHost(raw []float32, row []int32) token {
 	logits := make([]float64, len(raw))
 	for i, x := range raw {
 		logits[i] = float64(x)
@@ -125,9 +125,12 @@ func (v *voice) draw(raw []float32, row []int32) token {
 	if len(v.owed) > 0 {
 		return token{id: v.owed[0], given: true}
 	}
-	at := pick(probabilities, v.key.Step(v.said).Draw().Float64())
+	at := pick(probabilities, v.uniform())
 	return token{id: int32(at), sampled: portable.Log(probabilities[at]), entropy: entropyOf(probabilities)}
 }
+
+// uniform is the number that its next token is drawn with.
+func (v *voice) uniform() float64 { return v.key.Step(v.said).Draw().Float64() }
 
 // entropyOf is -Σ p log p, in nats.
 func entropyOf(probabilities []float64) (h float64) {

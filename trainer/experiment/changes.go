@@ -37,6 +37,9 @@ func Changes(before, after *Experiment) []string {
 		if strings.HasPrefix(line, "run.device was ") {
 			list[i] += ": how gradients are added up depends on how many there are, and one device may be named twice"
 		}
+		if strings.HasPrefix(line, "episode.sampling.arithmetic was ") {
+			list[i] += ": an earlier version began the run; its folder alone goes on with it, or --set episode.sampling.arithmetic=float64"
+		}
 	}
 	return list
 }

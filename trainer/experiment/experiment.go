@@ -87,6 +87,9 @@ func Parse(name string, text []byte, sets []string) (*Experiment, error) {
 	e.doc, e.lists = doc, new(prompts.Lists)
 	e.applyPresets()
 	doc.Decode("", &e)
+	if p := e.Episode; p != nil {
+		p.Sampling.Arithmetic = p.Sampling.Recorded(func(key string) bool { return doc.Origin("episode.sampling."+key) != config.Absent })
+	}
 	e.correctEngine()
 	e.readStages()
 	e.fitStages()

@@ -28,10 +28,34 @@ type Options struct {
 	TopP        float64 `toml:"top_p" range:"(0,1]" doc:"only the likeliest tokens that hold this share"`
 	MinP        float64 `toml:"min_p" range:"[0,1]" doc:"no token below this share of the likeliest"`
 	Repetition  float64 `toml:"repetition_penalty" range:"(0,inf)" doc:"logits of tokens seen are divided (above 0) or multiplied (below) by this"`
+	Arithmetic  string  `toml:"arithmetic" enum:"float32,float64" doc:"float32: tokens are drawn on the device; float64: on the host, slower, as runs of earlier versions drew them"`
 }
 
+// The arithmetics. A draw in one of them and in the other differs once in some millions of tokens, and log-probabilities
+// in their last digits.
+const (
+	Float32 = "float32" // kernels.Draw
+	Float64 = "float64" // Probabilities
+)
+
 // Default draws from the network's own distribution.
-func Default() Options { return Options{Temperature: 1, TopP: 1, Repetition: 1} }
+func Default() Options {
+	return Options{Temperature: 1, TopP: 1, Repetition: 1, Arithmetic: Float32}
+}
+
+// Recorded is the arithmetic of a file that writes every other key of the table and not that one: the resolved file of
+// a run that an earlier version began. written says whether the file has a key.
+func (o Options) Recorded(written func(key string) bool) string {
+	for _, key := range []string{"temperature", "top_k", "top_p", "min_p", "repetition_penalty"} {
+		if !written(key) {
+			return o.Arithmetic
+		}
+	}
+	if written("arithmetic") {
+		return o.Arithmetic
+	}
+	return Float64
+}
 
 // Check reports settings that leave nothing to learn from.
 func (o Options) Check(report func(key, problem, hint string)) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -75,8 +74,7 @@ func (a *Answerer) Ask(ctx context.Context, pictures []*vision.Image, text strin
 func (a *Answerer) answer(ctx context.Context, tp *autograd.Tape, question Stretch) ([]int32, error) {
 	d := a.NewDecoder(tp.Pool(), tp.Options, 1)
 	defer d.Close()
-	logits, err := d.Extend(0, question)
-	if err != nil {
+	if err := d.Read([]int{0}, []Stretch{question}); err != nil {
 		return nil, err
 	}
 	var said []int32
@@ -84,32 +82,23 @@ func (a *Answerer) answer(ctx context.Context, tp *autograd.Tape, question Stret
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		next := a.likeliest(logits)
-		if next < 0 {
-			return nil, fmt.Errorf("the logits are not numbers")
+		drawn, err := d.Draw(Sampling{Banned: a.Config.Banned()})
+		if err != nil {
+			return nil, err
 		}
+		if drawn[0].Err != nil {
+			return nil, drawn[0].Err
+		}
+		next := drawn[0].ID
 		if slices.Contains(a.Generation.Ends, next) {
 			return said, nil
 		}
 		said = append(said, next)
-		rows, err := d.Step([]int{0}, []int32{next})
-		if err != nil {
+		if err := d.Next([]int{0}, []int32{next}); err != nil {
 			return nil, err
 		}
-		logits = rows[0]
 	}
 	return nil, fmt.Errorf("%w within %d tokens", ErrTooLong, a.Most)
-}
-
-// likeliest is the likeliest token that may be said; -1 if there is none.
-func (a *Answerer) likeliest(logits []float32) int32 {
-	best, most := int32(-1), float32(math.Inf(-1))
-	for i, z := range logits {
-		if id := int32(i); z > most && id != a.Picture && id != a.Clip {
-			best, most = id, z
-		}
-	}
-	return best
 }
 
 // Chances are the probabilities that the folder's answer begins with each of the given ones.

@@ -21,7 +21,9 @@ type Decoder struct {
 	tape   *autograd.Tape
 	cache  *cache
 	rows   []row
-	logits *tensor.Tensor // of the last Extend or Step
+	logits *tensor.Tensor // of the last reading
+	of     []int          // the rows that it was of
+	banned banned         // of the last Draw
 }
 
 // row is what is known of a row of tokens.
@@ -41,6 +43,7 @@ func (m *Model) NewDecoder(pool *tensor.Pool, o autograd.Options, rows int) *Dec
 func (d *Decoder) Close() {
 	d.tape.Reset()
 	d.dropLogits()
+	d.banned.free()
 	d.cache.free()
 }
 
@@ -76,11 +79,18 @@ func (d *Decoder) Extend(r int, s Stretch) ([]float32, error) {
 	return logits[0], nil
 }
 
-// ExtendAll reads a stretch behind each of several rows at once, and gives the logits of what
-// follows, a slice a row. Nothing is read where one of them is refused.
+// ExtendAll is Read, and gives the logits of what follows, a slice a row.
 func (d *Decoder) ExtendAll(rows []int, stretches []Stretch) ([][]float32, error) {
-	if err := d.checkRows(rows, len(stretches)); err != nil {
+	if err := d.Read(rows, stretches); err != nil {
 		return nil, err
+	}
+	return d.Logits(), nil
+}
+
+// Read reads a stretch behind each of several rows at once. Nothing is read where one of them is refused.
+func (d *Decoder) Read(rows []int, stretches []Stretch) error {
+	if err := d.checkRows(rows, len(stretches)); err != nil {
+		return err
 	}
 	defer d.tape.Reset()
 	m, tp, most := d.m, d.tape, 0
@@ -91,9 +101,9 @@ func (d *Decoder) ExtendAll(rows []int, stretches []Stretch) ([][]float32, error
 	in, err := m.input(tp, before, stretches, onTape{})
 	if err != nil {
 		if r, ok := err.(Refused); ok && len(rows) > 1 {
-			return nil, fmt.Errorf("row %d: %w", rows[r.At], r.Err)
+			return fmt.Errorf("row %d: %w", rows[r.At], r.Err)
 		}
-		return nil, alone(err)
+		return alone(err)
 	}
 	parts, last := make([]part, len(rows)), make([]int32, len(rows))
 	for i, s := range stretches {
@@ -108,8 +118,8 @@ func (d *Decoder) ExtendAll(rows []int, stretches []Stretch) ([][]float32, error
 	for i, r := range rows {
 		d.rows[r] = row{read: d.rows[r].read.joined(stretches[i]), delta: in.deltas[i]}
 	}
-	d.keep(m.Logits(tp, hidden))
-	return d.split(len(rows)), nil
+	d.keep(rows, m.Logits(tp, hidden))
+	return nil
 }
 
 // part is the tokens of one row among those that are read at once.
@@ -165,8 +175,9 @@ func (e MarkSaid) Error() string {
 func (c Config) Banned() []int { return []int{int(c.Picture), int(c.Clip)} }
 
 // keep holds the logits [rows, vocabulary] of the last reading.
-func (d *Decoder) keep(logits *autograd.Value) {
+func (d *Decoder) keep(rows []int, logits *autograd.Value) {
 	d.dropLogits()
+	d.of = append(d.of[:0], rows...)
 	d.logits = logits.Tensor().Reshape(logits.Tensor().Rows(), d.m.Text.Vocabulary)
 }
 

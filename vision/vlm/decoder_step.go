@@ -7,11 +7,18 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// Step reads one token behind each of several rows, and gives the logits of what follows, a
-// slice a row.
+// Step is Next, and gives the logits of what follows, a slice a row.
 func (d *Decoder) Step(rows []int, ids []int32) ([][]float32, error) {
-	if err := d.checkStep(rows, ids); err != nil {
+	if err := d.Next(rows, ids); err != nil {
 		return nil, err
+	}
+	return d.Logits(), nil
+}
+
+// Next reads one token behind each of several rows.
+func (d *Decoder) Next(rows []int, ids []int32) error {
+	if err := d.checkStep(rows, ids); err != nil {
+		return err
 	}
 	defer d.tape.Reset()
 	m, tp, n := d.m, d.tape, len(rows)
@@ -36,8 +43,8 @@ func (d *Decoder) Step(rows []int, ids []int32) ([][]float32, error) {
 	for i, r := range rows {
 		d.rows[r].read.IDs = append(d.rows[r].read.IDs, ids[i])
 	}
-	d.keep(m.Logits(tp, hidden))
-	return d.split(n), nil
+	d.keep(rows, m.Logits(tp, hidden))
+	return nil
 }
 
 // abreast are rows that follow each other and hold as many tokens: the first of n, what each holds, and the first one's
@@ -56,9 +63,9 @@ func (d *Decoder) stores(rows []int) (all []abreast) {
 	return all
 }
 
-// split is the logits that are held, a slice a row.
-func (d *Decoder) split(n int) [][]float32 {
-	all, logits := d.logits.F32(), make([][]float32, n)
+// Logits are those of what follows the last reading, a slice a row.
+func (d *Decoder) Logits() [][]float32 {
+	all, logits := d.logits.F32(), make([][]float32, len(d.of))
 	for i := range logits {
 		logits[i] = all[i*d.m.Text.Vocabulary:][:d.m.Text.Vocabulary]
 	}

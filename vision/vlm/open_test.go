@@ -310,7 +310,11 @@ func TestAnswerer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := a.likeliest(z)
+	likeliest, err := d.Draw(Sampling{Banned: a.Config.Banned()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := likeliest[0].ID
 	e, err := a.Tokens.Encode("Yes, it is")
 	if err != nil {
 		t.Fatal(err)
