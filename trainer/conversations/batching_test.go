@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"runtime"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/sampling"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
@@ -304,5 +306,34 @@ func TestTellsGroups(t *testing.T) {
 	broken := errors.New("it cannot be judged")
 	if _, err := p.RollEach(trainer.Current, all, func(int, []trainer.Sample) error { return broken }); !errors.Is(err, broken) {
 		t.Error(err)
+	}
+}
+
+// TestArithmetics: in float64 on the host episodes have the same tokens as on the device, and nearly the same numbers.
+func TestArithmetics(t *testing.T) {
+	p := policy(t, false, ".*")
+	for name, change := range map[string]func(*sampling.Options){
+		"plain": func(*sampling.Options) {}, "top_p": func(o *sampling.Options) { o.TopP = 0.9 }, "top_k, seen": func(o *sampling.Options) { o.TopK, o.Repetition = 30, 1.3 },
+		"min_p": func(o *sampling.Options) { o.MinP = 0.3 },
+	} {
+		p.Sampling = sampling.Options{Temperature: 4, TopP: 1, Repetition: 1}
+		change(&p.Sampling)
+		play := func(arithmetic string) []trainer.Sample {
+			p.Sampling.Arithmetic = arithmetic
+			return rolled(t, p, keys(3))
+		}
+		host, device := play(sampling.Float64), play(sampling.Float32)
+		for i := range host {
+			a, b := conversations.EpisodeOf(host[i]), conversations.EpisodeOf(device[i])
+			if !slices.Equal(a.Tokens, b.Tokens) || math.Abs(a.Entropy-b.Entropy) > 1e-5*float64(len(a.Tokens)) {
+				t.Errorf("%s: sample %d: %v with entropy %g on the host, %v with %g on the device", name, i, a.Tokens, a.Entropy, b.Tokens, b.Entropy)
+				continue
+			}
+			for at, l := range a.LogProb {
+				if math.Abs(l-b.LogProb[at]) > 1e-5 || a.ModelLogProb[at] != b.ModelLogProb[at] {
+					t.Fatalf("%s: sample %d, token %d: %g and %g on the host, %g and %g on the device", name, i, at, l, a.ModelLogProb[at], b.LogProb[at], b.ModelLogProb[at])
+				}
+			}
+		}
 	}
 }

@@ -10,6 +10,7 @@
 //	d := m.NewDecoder(pool, options, 8)                                 // eight rows
 //	logits, err := d.Extend(0, vlm.Stretch{IDs: ids, Pictures: patches})
 //	logits, err := d.Step(rows, next)                                   // a token each
+//	err = d.Next(rows, next); drawn, err := d.Draw(vlm.Sampling{...})    // the same, and tokens drawn where logits are
 //
 //	hidden, err := m.Hidden(tape, whole)                                // for the trainer
 //	logps := m.LogProbs(tape, hidden, places, tokens, 1)                // d.LogProbs' bits
