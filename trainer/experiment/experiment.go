@@ -10,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/trainer/sampling"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
@@ -139,6 +140,9 @@ func (e *Experiment) origin(key string) string {
 		if strings.HasPrefix(key, g.table) && g.doc.Origin(key) != config.Absent {
 			return "preset " + g.preset.Name.Name
 		}
+	}
+	if key == "episode.sampling.arithmetic" && e.Episode.Sampling.Arithmetic != sampling.Default().Arithmetic {
+		return "an earlier version's"
 	}
 	return "default"
 }
