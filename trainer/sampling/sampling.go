@@ -31,8 +31,8 @@ type Options struct {
 	Arithmetic  string  `toml:"arithmetic" enum:"float32,float64" doc:"float32: tokens are drawn on the device; float64: on the host, slower, as runs of earlier versions drew them"`
 }
 
-// The arithmetics. A draw in one of them and in the other differs once in some millions of tokens, and log-probabilities
-// in their last digits.
+// The arithmetics. Draws in one of them and in the other differ once in some millions of tokens, and log-probabilities
+// differ in their last digits.
 const (
 	Float32 = "float32" // kernels.Draw
 	Float64 = "float64" // Probabilities
