@@ -54,7 +54,7 @@ type state struct {
 
 // newState is that of a run that has not begun.
 func newState() state {
-	return state{Failures: map[string]int{}}
+	return state{}
 }
 
 // snapshot is the state as a checkpoint holds it, and the tensors of samples that are kept.
@@ -62,7 +62,7 @@ func (t *training) snapshot() (state, []safetensors.Tensor, error) {
 	s, l := t.state, t.loop
 	s.Iteration, s.Updates, s.Since, s.Stage, s.History = l.Iteration, l.Updates, l.Since, t.stage.Number, t.estimator.History
 	s.Reference = t.model.Keeps(trainer.Reference)
-	s.Paces, s.watched, s.Best = nil, t.monitors.watched, t.monitors.best
+	s.Paces, s.watched, s.Best, s.Failures = nil, t.monitors.watched, t.monitors.best, t.rewards.failures
 	for _, m := range l.Memories {
 		s.Paces = append(s.Paces, m.Pace.T)
 	}
@@ -209,7 +209,7 @@ func (t *training) load(c folder.Checkpoint) (ends map[string]folder.Mark, err e
 		return nil, fmt.Errorf("%s: %w", c.Dir, err)
 	}
 	t.state, t.files.newest = s, s.Iteration
-	t.monitors.watched, t.monitors.best = s.watched, s.Best
+	t.monitors.watched, t.monitors.best, t.rewards.failures = s.watched, s.Best, s.Failures
 	ends = map[string]folder.Mark{}
 	for name, end := range s.Ends {
 		ends[name] = folder.Mark{End: end, SHA256: s.Sums[name]}

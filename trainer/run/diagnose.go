@@ -85,7 +85,7 @@ func (t *training) askTwice(samples []trainer.Sample, first *scores) error {
 	if !t.Twice || t.loop.Iteration > 0 || t.now.twice != nil {
 		return nil
 	}
-	a := newAsking(t.ctx)
+	a := newRequests(t.ctx)
 	defer a.close()
 	again, _, err := t.scoresOf(samples, a)
 	if err != nil {

@@ -142,7 +142,7 @@ func (t *training) evaluate(ctx context.Context, sampler experiment.Sampler) (*E
 			e.Measures[name] = m
 		}
 	}
-	for _, r := range t.panel {
+	for _, r := range t.rewards.all {
 		add(r.name, e.scored.numbers(r.name))
 		_, e.Missing[r.name] = missingOf(e.scored.results[r.name])
 	}
@@ -172,9 +172,9 @@ func (t *training) evaluateSome(ctx context.Context, p trainer.Policy, e *Evalua
 	if err != nil {
 		return err
 	}
-	a := newAsking(ctx)
+	a := newRequests(ctx)
 	defer a.close()
-	s, err := t.results(t.Experiment, a, list, items, groups)
+	s, err := t.rewards.results(t.Experiment, a, list, items, groups)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (t *training) measure(ctx context.Context, line *ledger.Line, name string) 
 		return err
 	}
 	t.state.Latest, t.state.Measured = e.Measures, t.loop.Iteration
-	for _, r := range t.panel {
+	for _, r := range t.rewards.all {
 		if _, ok := e.Measures[r.name]; !ok {
 			t.Say("warning: reward %s has no score of any held-out sample after iteration %d; the first: %v", r.name, t.loop.Iteration, e.Missing[r.name])
 		}

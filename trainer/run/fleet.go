@@ -34,8 +34,13 @@ func (t *training) openFleet(o model.Options) error {
 	if err != nil {
 		return err
 	}
-	t.fleet, by.Rolls.Log = by.Rolls, t.logJob
-	if err := errors.Join(t.shareRewards(by.Scores, s, false), t.shareRewards(by.Networks, s, true)); err != nil {
+	t.fleet = by.Rolls
+	for _, f := range []*fleet.Fleet{by.Rolls, by.Scores, by.Networks} {
+		if f != nil {
+			f.Log = t.logJob
+		}
+	}
+	if err := errors.Join(t.rewards.share(by.Scores, s, false), t.rewards.share(by.Networks, s, true)); err != nil {
 		return err
 	}
 	t.model, err = t.fleet.Open(s, t.Experiment, o, t.planned, func(o model.Options) (model.Model, error) { return t.modality.Open(t.Experiment, o) })
@@ -80,7 +85,7 @@ func (t *training) setup() (s fleet.Setup, err error) {
 	if err != nil {
 		return s, err
 	}
-	networks, err := t.networkFiles()
+	networks, err := t.rewards.networkFiles(t.Rewards)
 	if err != nil {
 		return s, err
 	}

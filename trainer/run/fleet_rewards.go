@@ -25,19 +25,18 @@ import (
 // nobody does.
 type Helpers struct{ Rolls, Scores, Networks *fleet.Fleet }
 
-// shareRewards has rewards of a kind asked by workers, where some are there.
-func (t *training) shareRewards(by *fleet.Fleet, s fleet.Setup, network bool) error {
-	if by == nil || !slices.ContainsFunc(t.panel, func(r judged) bool { return network && r.Network || !network && r.Outside }) {
+// share has rewards of a kind asked by workers, where some are there.
+func (s *rewardSet) share(by *fleet.Fleet, setup fleet.Setup, network bool) error {
+	if by == nil || !slices.ContainsFunc(s.all, func(r reward) bool { return network && r.Network || !network && r.Outside }) {
 		return nil
 	}
-	by.Log = t.logJob
-	scores, err := by.OpenScores(s, network)
+	scores, err := by.OpenScores(setup, network)
 	if err != nil {
 		return err
 	}
-	t.scores = append(t.scores, scores)
-	for k := range t.panel {
-		r := &t.panel[k]
+	s.shared = append(s.shared, scores)
+	for k := range s.all {
+		r := &s.all[k]
 		if network && !r.Network || !network && !r.Outside {
 			continue
 		}
@@ -46,7 +45,7 @@ func (t *training) shareRewards(by *fleet.Fleet, s fleet.Setup, network bool) er
 		}
 		r.Opened = r.Through(func(ctx context.Context, items []rewards.Item, own rewards.Judge) []rewards.Result {
 			if network {
-				own = waiting{&t.device, own}
+				own = waiting{s.device, own}
 			}
 			return scores.Ask(ctx, r.name, items, own)
 		})
@@ -67,13 +66,13 @@ func (w waiting) Judge(ctx context.Context, items []rewards.Item) []rewards.Resu
 }
 
 // networkFiles are the files of rewards that workers may compute.
-func (t *training) networkFiles() (map[string]json.RawMessage, error) {
+func (s *rewardSet) networkFiles(list []experiment.Reward) (map[string]json.RawMessage, error) {
 	var all map[string]json.RawMessage
-	for k, r := range t.panel {
+	for k, r := range s.all {
 		if !r.Network {
 			continue
 		}
-		files, err := rewardFiles(t.Rewards[k].Path)
+		files, err := rewardFiles(list[k].Path)
 		if err != nil {
 			return nil, fmt.Errorf("reward %s: %w", r.name, err)
 		}

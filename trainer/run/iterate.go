@@ -68,8 +68,8 @@ func (t *training) iterate() (*fired, error) {
 // undone goes back to the state that an iteration finds. What changes before its samples have scores is the place in
 // the list of prompts, and which rewards failed; all else changes when nothing can fail for a while any more.
 func (t *training) undone() func() {
-	place, failures := t.choice.place, maps.Clone(t.state.Failures)
-	return func() { t.choice.place, t.state.Failures = place, failures }
+	place, failures := t.choice.place, maps.Clone(t.rewards.failures)
+	return func() { t.choice.place, t.rewards.failures = place, failures }
 }
 
 // after does what the monitors that fired say, or keeps a checkpoint where one is due.

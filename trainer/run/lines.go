@@ -27,7 +27,7 @@ func (t *training) line(i int, r *trainer.Report) *ledger.Line {
 	}
 	l.Lists = t.listed(l.Prompts)
 	if !t.now.turn.Taught() {
-		for _, j := range t.panel {
+		for _, j := range t.rewards.all {
 			l.Rewards[j.name] = ledger.SpreadOf(t.now.scored.numbers(j.name))
 		}
 		scores := members(r.Samples, r.Scores)

@@ -18,6 +18,7 @@ import (
 // open prepares everything, so that mistakes are found before anything is computed.
 func open(ctx context.Context, m model.Modality, e *experiment.Experiment, o Options) (t *training, err error) {
 	t = &training{Experiment: e, Options: o, ctx: ctx, modality: m, state: newState(), heldAtOnce: model.EvaluatedBytes, monitors: newMonitors(e, o.Dir)}
+	t.rewards = rewardSet{failures: map[string]int{}, ctx: ctx, device: &t.device, say: t.Say}
 	if t.train, err = m.Prompts(e); err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (t *training) begin() (err error) {
 		return err
 	}
 	t.before = t.free()
-	if err := t.openRewards(); err != nil {
+	if err := t.rewards.open(t.Rewards, t.Backend); err != nil {
 		return err
 	}
 	if err := t.openModel(); err != nil {
@@ -112,8 +113,8 @@ func (t *training) close(after error) error {
 	if t.model != nil {
 		errs = append(errs, t.model.Close()) // which may have lines to write
 	}
-	for _, s := range t.scores {
+	for _, s := range t.rewards.shared {
 		s.Close()
 	}
-	return errors.Join(append(errs, t.files.closeLines(), t.closeRewards(), t.files.folder.Close())...)
+	return errors.Join(append(errs, t.files.closeLines(), t.rewards.close(), t.files.folder.Close())...)
 }

@@ -100,9 +100,9 @@ func (t *training) passRatesOf(ctx context.Context, p trainer.Policy, f prompts.
 		return err
 	}
 	all := trainer.Groups(samples)
-	a := newAsking(ctx)
+	a := newRequests(ctx)
 	defer a.close()
-	s, err := t.score(t.Experiment, a, list, items, all)
+	s, err := t.rewards.score(t.Experiment, a, list, items, all)
 	if err != nil {
 		return err
 	}

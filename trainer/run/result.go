@@ -42,7 +42,7 @@ func (t *training) result(status, why string) *ledger.Result {
 			r.HeldOut[name] = ledger.Gain{Before: r.HeldOut[name].Before, After: &m, Iteration: t.state.Measured}
 		}
 	}
-	for k, j := range t.panel {
+	for k, j := range t.rewards.all {
 		r.Rewards[j.name] = "gold"
 		for _, at := range t.Turns() {
 			if at.Rewards[k].Train {
@@ -82,4 +82,18 @@ func (t *training) stoppedBefore() (why string, err error) {
 		return "", nil
 	}
 	return why, nil
+}
+
+// failed saves a run that a reward stopped.
+func (t *training) failed(err error) error {
+	var f failure
+	if !errors.As(err, &f) {
+		return err
+	}
+	clear(t.rewards.failures) // a resumed run counts anew
+	t.state.Skips = 0
+	if saved := t.save(); saved != nil {
+		return errors.Join(err, saved)
+	}
+	return fmt.Errorf("%w\nhint: iteration %d is saved, --resume goes on from there", err, t.loop.Iteration)
 }

@@ -63,13 +63,12 @@ type training struct {
 
 	modality model.Modality
 	model    model.Model
-	fleet    *fleet.Fleet    // nil: there are no workers
-	scores   []*fleet.Scores // that workers ask
-	before   int64           // bytes that were free before rewards were opened
-	device   sync.Mutex      // held by what computes here while rewards are asked: a roll, its pictures, a network
-	wire     string          // what carries gradients between ranks; "": there is one
+	fleet    *fleet.Fleet // nil: there are no workers
+	before   int64        // bytes that were free before rewards were opened
+	device   sync.Mutex   // held by what computes here while rewards are asked: a roll, its pictures, a network
+	wire     string       // what carries gradients between ranks; "": there is one
 	loop     *trainer.Trainer
-	panel    []judged // the rewards
+	rewards  rewardSet
 	files    files
 
 	stage     experiment.Turn // the first turn since the stage under way began
@@ -92,7 +91,7 @@ type iteration struct {
 	scored   *scores       // what rewards said in it
 	controls controlled    // those of its groups
 	twice    *float64      // the deviation of a total, where they were asked again; nil: not
-	asking   *asking       // what rewards outside were asked while it was rolled; nil: nothing
+	asking   *requests     // what rewards outside were asked while it was rolled; nil: nothing
 	rolled   rolled        // how far its roll is
 	seconds  map[string]float64
 	busy     time.Time // when the last part of it ended
@@ -181,7 +180,7 @@ func (t *training) run(ctx context.Context) (*ledger.Result, error) {
 	if t.loop.Iteration < t.Run.Iterations {
 		why = outOfTime
 	}
-	if err := t.nothingScored(); err != nil {
+	if err := t.rewards.nothingScored(t.loop.Iteration); t.loop.Updates == 0 && err != nil {
 		_, failed := t.end(ledger.Finished, err.Error())
 		return nil, errors.Join(err, failed)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
 // What happens where a reward has no score. rewards/call has tried then, as often as its policy
@@ -31,35 +32,20 @@ func (f failure) Unwrap() error { return f.error }
 // errWaited says that the run was interrupted between two rounds of asking.
 var errWaited = errors.New("interrupted while it waited")
 
-// failed saves a run that a reward stopped.
-func (t *training) failed(err error) error {
-	var f failure
-	if !errors.As(err, &f) {
-		return err
-	}
-	clear(t.state.Failures) // who goes on counts anew
-	t.state.Skips = 0
-	if saved := t.save(); saved != nil {
-		return errors.Join(err, saved)
-	}
-	return fmt.Errorf("%w\nhint: iteration %d is saved, --resume goes on from there", err, t.loop.Iteration)
-}
-
 // nothingScored is an error at the end of a run in which no iteration had enough scores to learn from: it came to its
 // end before any reward had failed often enough to stop it.
-func (t *training) nothingScored() error {
-	if t.loop.Updates > 0 || len(t.state.Failures) == 0 {
+func (s *rewardSet) nothingScored(iterations int) error {
+	if len(s.failures) == 0 {
 		return nil
 	}
-	failed := slices.Collect(maps.Keys(t.state.Failures))
-	slices.Sort(failed)
+	failed := slices.Sorted(maps.Keys(s.failures))
 	return fmt.Errorf("nothing was learned: in none of %d iterations had reward %s enough scores\nhint: the warnings above and samples.jsonl say what is missing; --restart begins anew once it is there",
-		t.loop.Iteration, strings.Join(failed, ", "))
+		iterations, strings.Join(failed, ", "))
 }
 
 // answers asks a reward about groups of n samples, as often as on_failure says. Samples of other groups are
 // not asked about.
-func (t *training) answers(a *asking, r *judged, item func(i int) rewards.Item, groups [][]int, n int) ([]rewards.Result, error) {
+func (s *rewardSet) answers(sent *requests, r *reward, item func(i int) rewards.Item, groups [][]int, n int) ([]rewards.Result, error) {
 	all := make([]rewards.Result, n)
 	for i := range all {
 		all[i].Missing = errNotAsked
@@ -69,15 +55,15 @@ func (t *training) answers(a *asking, r *judged, item func(i int) rewards.Item, 
 		asked += len(g)
 	}
 	for round := 0; ; round++ {
-		if err := r.round(a, all, item, groups, round > 0); err != nil {
+		if err := r.round(sent, all, item, groups, round > 0); err != nil {
 			return nil, err
 		}
 		missing, why := missingOf(all)
 		r.answered = r.answered || missing < asked
 		none := fmt.Errorf("reward %s has no score for %d of %d samples; the first: %w", r.name, missing, asked, why)
 		switch {
-		case a.ctx.Err() != nil:
-			return nil, a.ctx.Err()
+		case sent.ctx.Err() != nil:
+			return nil, sent.ctx.Err()
 		case missing == 0:
 			return all, nil
 		case r.OnFailure == "stop" || r.OnFailure == "wait" && round == r.GiveUp:
@@ -87,9 +73,9 @@ func (t *training) answers(a *asking, r *judged, item func(i int) rewards.Item, 
 		case r.OnFailure == "skip":
 			return all, nil
 		}
-		t.Say("%v\nasking again in %v, round %d of %d", none, r.pause(), round+1, r.GiveUp)
+		s.say("%v\nasking again in %v, round %d of %d", none, r.pause(), round+1, r.GiveUp)
 		select {
-		case <-t.ctx.Done():
+		case <-s.ctx.Done():
 			return nil, fmt.Errorf("%w for reward %s", errWaited, r.name)
 		case <-time.After(r.pause()):
 		}
@@ -98,16 +84,16 @@ func (t *training) answers(a *asking, r *judged, item func(i int) rewards.Item, 
 
 // round asks about every group, or about those that still miss something, of which only that is
 // taken.
-func (r *judged) round(a *asking, all []rewards.Result, item func(i int) rewards.Item, groups [][]int, again bool) error {
+func (r *reward) round(sent *requests, all []rewards.Result, item func(i int) rewards.Item, groups [][]int, again bool) error {
 	var open [][]int
 	for _, g := range groups {
 		if !again || slices.ContainsFunc(g, func(i int) bool { return all[i].Missing != nil }) {
 			open = append(open, g)
 		}
 	}
-	a.begin(r, item, open)
+	sent.send(r, item, open)
 	for _, g := range open {
-		results := a.take(r, item, g)
+		results := sent.answer(r, item, g)
 		if len(results) != len(g) {
 			return fmt.Errorf("reward %s judged %d of %d samples", r.name, len(results), len(g))
 		}
@@ -120,7 +106,7 @@ func (r *judged) round(a *asking, all []rewards.Result, item func(i int) rewards
 	return nil
 }
 
-func (r *judged) pause() time.Duration { return time.Duration(r.Pause * float64(time.Second)) }
+func (r *reward) pause() time.Duration { return time.Duration(r.Pause * float64(time.Second)) }
 
 // missingOf counts what was asked about in vain, and says why the first is missing.
 func missingOf(all []rewards.Result) (n int, why error) {
@@ -134,21 +120,57 @@ func missingOf(all []rewards.Result) (n int, why error) {
 	return n, why
 }
 
-// tooFew says which trained reward missed too much of this iteration, and counts how often in a
-// row. One that has given up is an error.
-func (t *training) tooFew() (says string, err error) {
-	for k, r := range t.panel {
-		missing, why := missingOf(t.now.scored.results[r.name])
-		n := len(t.now.scored.results[r.name])
-		if !t.now.turn.Rewards[k].Train || r.OnFailure != "skip" || float64(missing) <= r.MostMissing*float64(n) {
-			delete(t.state.Failures, r.name)
+// tooFew is why an iteration has too few scores of a reward that is trained on, and counts how often in a row; "": it
+// has enough. A reward that has given up is an error.
+func (s *rewardSet) tooFew(e *experiment.Experiment, scored *scores, iteration int) (says string, err error) {
+	for k, r := range s.all {
+		missing, why := missingOf(scored.results[r.name])
+		n := len(scored.results[r.name])
+		if !e.Rewards[k].Train || r.OnFailure != "skip" || float64(missing) <= r.MostMissing*float64(n) {
+			delete(s.failures, r.name)
 			continue
 		}
 		says = fmt.Sprintf("reward %s has no score for %d of %d samples", r.name, missing, n)
-		if t.state.Failures[r.name]++; t.state.Failures[r.name] >= r.GiveUp {
-			return says, failure{fmt.Errorf("%s, in %d iterations in a row; the first: %w", says, t.state.Failures[r.name], why)}
+		if s.failures[r.name]++; s.failures[r.name] >= r.GiveUp {
+			return says, failure{fmt.Errorf("%s, in %d iterations in a row; the first: %w", says, s.failures[r.name], why)}
 		}
-		t.Say("warning: iteration %d: %s, so no sample is learned from (%d of at most %d in a row); the first: %v", t.loop.Iteration+1, says, t.state.Failures[r.name], r.GiveUp, why)
+		s.say("warning: iteration %d: %s, so no sample is learned from (%d of at most %d in a row); the first: %v", iteration, says, s.failures[r.name], r.GiveUp, why)
 	}
 	return says, nil
+}
+
+// A sample is lost where something outside of the program failed while it was rolled. No reward judges it: it is left
+// out of its group, and every reward counts it as missing.
+
+// lost is why a sample cannot be judged; nil: it can.
+func lost(item rewards.Item) error {
+	if item.Transcript == nil {
+		return nil
+	}
+	return item.Transcript.Lost
+}
+
+// withoutLost are groups without the samples that are lost.
+func withoutLost(items []rewards.Item, groups [][]int) (kept [][]int) {
+	for _, g := range groups {
+		var some []int
+		for _, i := range g {
+			if lost(items[i]) == nil {
+				some = append(some, i)
+			}
+		}
+		if len(some) > 0 {
+			kept = append(kept, some)
+		}
+	}
+	return kept
+}
+
+// markLost makes the results of lost samples missing.
+func markLost(items []rewards.Item, results []rewards.Result) {
+	for i := range items {
+		if why := lost(items[i]); why != nil {
+			results[i] = rewards.Result{Missing: why}
+		}
+	}
 }

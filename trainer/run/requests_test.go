@@ -221,22 +221,22 @@ func TestDevelopedAlone(t *testing.T) {
 	r := &training{}
 	m := &drawn{free: r.device.TryLock}
 	r.model = m
-	if err := r.ask(newAsking(t.Context()), 0, nil); err != nil || m.seen || !r.device.TryLock() {
+	if err := r.ask(newRequests(t.Context()), 0, nil); err != nil || m.seen || !r.device.TryLock() {
 		t.Errorf("the device is free meanwhile: %v; %v", m.seen, err)
 	}
 }
 
 // TestNetworkLost: a device that fails in a goroutine that judges ends the run, and not the program.
 func TestNetworkLost(t *testing.T) {
-	r := &judged{name: "net", there: func() bool { return true }}
+	r := &reward{name: "net", there: func() bool { return true }}
 	r.Opened = r.Through(func(context.Context, []rewards.Item, rewards.Judge) []rewards.Result { panic(noMemory{}) })
 	item := func(int) rewards.Item { return rewards.Item{} }
-	a := newAsking(t.Context())
-	a.begin(r, item, [][]int{{0}})
+	a := newRequests(t.Context())
+	a.send(r, item, [][]int{{0}})
 	var err error
 	func() {
 		defer kernels.Recover(&err)
-		a.take(r, item, []int{0})
+		a.answer(r, item, []int{0})
 	}()
 	if err != (noMemory{}) {
 		t.Error(err)
