@@ -116,7 +116,7 @@ func (a *aFleet) into(o run.Options) run.Options {
 }
 
 // open lets workers in.
-func (a *aFleet) open() (by run.Helpers, err error) {
+func (a *aFleet) open() (by run.Fleets, err error) {
 	if a.workers != "" {
 		a.broker, err = natsio.Attach(natsio.Remote{URLs: a.workers, Credentials: a.creds, Authority: a.ca, Dir: a.dir, Run: a.run, Blobs: a.blobs,
 			Until: a.lastMoment(), Say: a.later})
@@ -143,7 +143,7 @@ func (a *aFleet) open() (by run.Helpers, err error) {
 		a.say("workers join with: darkroom worker --join %s  (port %s)", a.broker.Join, a.broker.Port())
 	}
 	a.fleet = fleet.New(fleet.Options{Hub: a.broker.Hub, Rules: fleet.Usual(), Local: !a.leave, Audit: a.audit, Salt: salt, Say: a.say})
-	by = run.Helpers{Rolls: a.fleet,
+	by = run.Fleets{Rolls: a.fleet,
 		Scores:   fleet.New(fleet.Options{Hub: a.broker.Hub.As(fleet.Scorers), Rules: fleet.Patient(), Say: a.fleet.Tell}),
 		Networks: fleet.New(fleet.Options{Hub: a.broker.Hub.As(fleet.Judges), Rules: fleet.Patient(), Audit: a.audit, Salt: salt, Say: a.fleet.Tell})}
 	if a.metrics != "" {
@@ -156,7 +156,7 @@ func (a *aFleet) open() (by run.Helpers, err error) {
 func (a *aFleet) later(format string, args ...any) { go a.fleet.Tell(format, args...) }
 
 // serve says the fleets' numbers to Prometheus.
-func (a *aFleet) serve(by run.Helpers) error {
+func (a *aFleet) serve(by run.Fleets) error {
 	at, err := net.Listen("tcp", a.metrics)
 	if err != nil {
 		return fmt.Errorf("--metrics: %w", err)

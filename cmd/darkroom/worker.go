@@ -180,8 +180,8 @@ func (c *crew) rolls(about fleet.About) (*trade, error) {
 	about.Class, about.Device = arithmetic(be), fmt.Sprint(be)
 	var s *fleet.Studio
 	s = &fleet.Studio{About: about, Open: func(ctx context.Context, setup fleet.Setup) (model.Model, *experiment.Experiment, error) {
-		at := run.Elsewhere{Model: c.model, Memory: c.memory, Free: (&ranks{all: []backend{be}}).free(), Say: c.say, Allowed: c.allowed()}
-		return run.OpenElsewhere(setup, at, model.Options{Backend: be, Context: ctx, Progress: s.Passed, Cache: textCache(), Arithmetic: about.Class, Ahead: s.Ahead})
+		at := run.Worker{Model: c.model, Memory: c.memory, Free: (&ranks{all: []backend{be}}).free(), Say: c.say, Allowed: c.allowed()}
+		return run.OpenWorker(setup, at, model.Options{Backend: be, Context: ctx, Progress: s.Passed, Cache: textCache(), Arithmetic: about.Class, Ahead: s.Ahead})
 	}}
 	return c.alone(&trade{role: fleet.Rolls, name: c.name, about: about, moved: s.Moved,
 		do: func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error) {

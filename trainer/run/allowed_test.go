@@ -107,7 +107,7 @@ func TestAllowedRolls(t *testing.T) {
 		"an engine": {"[episode.engine]\nurl = \"http://127.0.0.1:1\"\nkey_env = \"DARKROOM_TEST_KEY\"\n[rollout]", []string{"episode.engine asks for", "--env DARKROOM_TEST_KEY"}},
 	} {
 		e := parseText(t, strings.Replace(talking, "[rollout]", c.with, 1), fewQuestions(t), "model.train=['lora']")
-		_, _, err := OpenElsewhere(fleet.Setup{Config: configOf(t, e), Train: []prompts.Prompt{{Text: "a"}}}, Elsewhere{}, model.Options{})
+		_, _, err := OpenWorker(fleet.Setup{Config: configOf(t, e), Train: []prompts.Prompt{{Text: "a"}}}, Worker{}, model.Options{})
 		for _, says := range c.says {
 			if err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s: %v; want %q in it", what, err, says)

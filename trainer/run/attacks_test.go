@@ -101,7 +101,7 @@ func (c *crew) mutate(change func(payload []byte) []byte) {
 		defer be.Close()
 		about := fleet.About{Class: "test"}
 		s := &fleet.Studio{About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
-			return OpenElsewhere(s, Elsewhere{Memory: "1GiB", Say: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
+			return OpenWorker(s, Worker{Memory: "1GiB", Say: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
 		}}
 		defer s.Close()
 		for i := 1; c.ctx.Err() == nil; i++ {

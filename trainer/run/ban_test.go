@@ -11,19 +11,20 @@ import (
 // TestBan: a prompt whose samples all do well is rolled no more, after going on from a checkpoint either; one whose
 // samples differ stays, and so do as many as an iteration has.
 func TestBan(t *testing.T) {
-	begun := func() *training {
-		r := &training{Experiment: parse(t, "rollout.ban={}"), train: make([]prompts.Prompt, 5)}
-		r.beginChoice()
-		turn, err := r.Turn(0)
+	begun := func() *selection {
+		s := newSelection(parse(t, "rollout.ban={}"), make([]prompts.Prompt, 5))
+		return &s
+	}
+	of := func(s *selection, i int) iteration {
+		turn, err := s.e.Turn(0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.now.turn = turn
-		return r
+		return iteration{number: i, turn: turn, root: attempt{}.root(s.e.Run.Seed)}
 	}
-	iterate := func(r *training, i int, well ...int) (rolled []int) {
+	iterate := func(r *selection, i int, well ...int) (rolled []int) {
 		report := &trainer.Report{}
-		for _, k := range r.keys(i) {
+		for _, k := range r.keys(of(r, i)) {
 			score := 0.92
 			switch {
 			case slices.Contains(well, k.Prompt):
@@ -37,7 +38,7 @@ func TestBan(t *testing.T) {
 				rolled = append(rolled, k.Prompt)
 			}
 		}
-		r.learn(report)
+		r.learn(of(r, i), report)
 		return rolled
 	}
 	r, visits := begun(), make([]int, 5)
@@ -49,9 +50,9 @@ func TestBan(t *testing.T) {
 	if visits[3] != 1 || visits[0]+visits[1]+visits[2]+visits[4] != 39 || slices.Min([]int{visits[0], visits[1], visits[2], visits[4]}) < 9 {
 		t.Errorf("visits: %v, want one of prompt 3 and as many of each other", visits)
 	}
-	kept, _, _ := r.choice.state(nil)
+	kept, _, _ := r.state(nil)
 	resumed := begun()
-	if err := resumed.choice.load(kept, nil, nil); err != nil {
+	if err := resumed.load(kept, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := 20; i < 30; i++ {
@@ -64,7 +65,7 @@ func TestBan(t *testing.T) {
 			t.Fatalf("iteration %d rolls %v", i, rolled)
 		}
 	}
-	if n := len(r.choice.banned); n != 3 {
+	if n := len(r.banned); n != 3 {
 		t.Errorf("%d of 5 prompts are banned, where an iteration has 2", n)
 	}
 }

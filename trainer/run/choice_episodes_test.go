@@ -41,7 +41,7 @@ func TestKeptEpisode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.heardAgain("kept.0.0", key, f, mute{}); err != nil || !reflect.DeepEqual(got.Decisions, want) {
+		if got, err := s.episode("kept.0.0", key, f, mute{}); err != nil || !reflect.DeepEqual(got.Decisions, want) {
 			t.Errorf("%s: %+v came back, %v", name, got.Decisions, err)
 		}
 	}

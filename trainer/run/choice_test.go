@@ -156,12 +156,12 @@ func TestFilterAfterComparing(t *testing.T) {
 		if filter != "" {
 			sets = append(sets, "advantage.filter="+filter)
 		}
-		run := &training{Experiment: parse(t, sets...)}
-		var err error
-		if run.now.turn, err = run.Experiment.Turn(0); err != nil {
+		chosen := newSelection(parse(t, sets...), nil)
+		turn, err := chosen.e.Turn(0)
+		if err != nil {
 			t.Fatal(err)
 		}
-		choice := run.chooses()
+		choice := chosen.choice(iteration{turn: turn})
 		var samples []trainer.Sample
 		for i := range scores {
 			samples = append(samples, trainer.Sample{Key: trainer.Key{Prompt: i / 2, Sample: i % 2}})

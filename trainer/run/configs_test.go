@@ -17,7 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
-var record = flag.Bool("record", false, "write the curves of the shipped experiments anew")
+var rewrite = flag.Bool("record", false, "write the curves of the shipped experiments anew")
 
 // small4 is a sampler of four steps with a window of two.
 var small4 = []string{"sampler.steps=4", "sampler.window.size=2", "sampler.window.drop=1"}
@@ -114,7 +114,7 @@ func TestConfigs(t *testing.T) {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
 	t.Parallel()
-	entire := *record || *long
+	entire := *rewrite || *long
 	if !entire {
 		t.Logf("the first line of the curves but those of %s; -long compares all lines of all", strings.Join(covered, ", "))
 	}
@@ -136,7 +136,7 @@ func TestConfigs(t *testing.T) {
 			dir := t.TempDir()
 			got := curve(t, shipped(t, name, sets), filepath.Join(dir, "run"), entire)
 			file := filepath.Join("testdata", "curves", name+".jsonl")
-			if *record {
+			if *rewrite {
 				if err := os.WriteFile(file, got, 0o644); err != nil {
 					t.Fatal(err)
 				}

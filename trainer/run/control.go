@@ -21,14 +21,14 @@ import (
 // Invariants (tests): the published rule on groups ahead of their controls, behind them, and on the bound; a group
 // without controls keeps its totals.
 
-// controlled is what the ledger says of an iteration's controls.
-type controlled struct {
+// controls are the ledger's numbers of an iteration's controls.
+type controls struct {
 	groups, ahead int
-	scores        []float64 // of controls
+	scores        []float64
 }
 
 // reward adds a group's bonus to its totals.
-func (c *controlled) reward(s experiment.Shuffled, samples []trainer.Sample, scores, totals []float64) {
+func (c *controls) reward(s experiment.Shuffled, samples []trainer.Sample, scores, totals []float64) {
 	for _, g := range trainer.Groups(samples) {
 		var members, controls []float64
 		for _, i := range g {
@@ -55,8 +55,13 @@ func (c *controlled) reward(s experiment.Shuffled, samples []trainer.Sample, sco
 	}
 }
 
+// add appends the numbers of further samples.
+func (c *controls) add(more controls) {
+	c.groups, c.ahead, c.scores = c.groups+more.groups, c.ahead+more.ahead, append(c.scores, more.scores...)
+}
+
 // line adds the controls' numbers to what the ledger says of episodes.
-func (c *controlled) line(l *ledger.Line) {
+func (c *controls) line(l *ledger.Line) {
 	if c.groups == 0 || l.Episodes == nil {
 		return
 	}

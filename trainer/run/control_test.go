@@ -42,7 +42,7 @@ func TestControl(t *testing.T) {
 			samples = append(samples, trainer.Sample{Key: trainer.Key{Prompt: 3, Sample: i}, Control: i >= len(c.members)})
 			totals = append(totals, v+1)
 		}
-		var all controlled
+		var all controls
 		all.reward(s, samples, scores, totals)
 		for i, v := range totals {
 			want := scores[i] + 1

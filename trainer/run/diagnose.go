@@ -9,45 +9,84 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
-// Why a reward may stay flat, by numbers of the run's first iteration. They stand in a file of their own, and what they
-// show is said. Nothing of the run depends on them.
+// A check compares rollout and training before the first update of a stage. A diagnosis says why a reward may stay
+// flat, by numbers of the run's first iteration, which are in a file of their own. Nothing of the run depends on it.
 
-// A drifting model says how far updates moved the decisions that they were made by.
+// checkPolicy has the model check itself on samples that it just made, as a stage begins, and reports the result. It
+// returns why the iteration is to be the last, where a clip range is below the noise floor; "": it is not.
+func (l *loop) checkPolicy(it iteration, samples []trainer.Sample) (c *ledger.Check, last string, err error) {
+	c, err = l.model.Check(l.trainer.Objective, samples)
+	if err != nil || c == nil {
+		return c, "", err
+	}
+	l.Say("iteration %d: %s", it.number+1, checkWords(c, it.turn.Episode != nil))
+	if c.Floor == nil || c.ClipRange == 0 || *c.Floor <= c.ClipRange {
+		return c, "", nil
+	}
+	why := fmt.Sprintf("rounding to %s moves log-probabilities further than the clip lets them go", l.Model.Precision)
+	if it.turn.Episode != nil {
+		why = "the engine's log-probabilities lie further from the trainer's than the clip lets an update move them"
+	}
+	says := fmt.Sprintf("clip_range = %.3g is below the noise floor, %.3g: %s", c.ClipRange, *c.Floor, why)
+	if it.turn.Loss.NoiseFloor == "stop" {
+		return c, says, nil
+	}
+	l.Say("warning: iteration %d: %s", it.number+1, says)
+	return c, "", nil
+}
+
+// checkWords are a check for people.
+func checkWords(c *ledger.Check, tokens bool) string {
+	of := "transitions"
+	if tokens {
+		of = "tokens"
+	}
+	s := fmt.Sprintf("before the first update the ratio is %v on %d %s", c.Ratio, c.Transitions, of)
+	if c.Floor != nil {
+		s += fmt.Sprintf(", the noise floor %.3g", *c.Floor)
+	}
+	if c.ClipRange > 0 {
+		s += fmt.Sprintf(" (clip_range %.3g)", c.ClipRange)
+	}
+	return s
+}
+
+// A drifting model measures how far updates moved the decisions that they were made by.
 type drifting interface {
 	// Drift are log-ratios of some decisions, by the weights as they are now.
 	Drift(o trainer.Objective, samples []trainer.Sample) ([]float64, error)
 }
 
 // diagnose is called after the first iteration's updates.
-func (t *training) diagnose(l *ledger.Line, r *trainer.Report) error {
-	if t.loop.Iteration != 1 || len(r.Samples) == 0 || t.now.turn.Taught() || t.now.turn.Rollout.Group < 2 {
+func (l *loop) diagnose(it iteration, of *rollout, line *ledger.Line, r *trainer.Report) error {
+	if l.trainer.Iteration != 1 || len(r.Samples) == 0 || it.turn.Taught() || it.turn.Rollout.Group < 2 {
 		return nil
 	}
-	m := diagnosis.Measured{Group: t.now.turn.Rollout.Group, Groups: len(l.Prompts), Dead: l.Dead, Spread: l.Spread, Noise: t.now.twice,
-		Apart: !t.now.turn.ComparesGroups(), Free: t.now.turn.Kind().Free, Spoken: t.now.turn.Episode != nil, Eps: t.loop.Optim.Eps, Rate: t.loop.Optim.LR}
-	if err := t.policyFacts(&m, l, r); err != nil {
+	m := diagnosis.Measured{Group: it.turn.Rollout.Group, Groups: len(line.Prompts), Dead: line.Dead, Spread: line.Spread, Noise: of.deviation,
+		Apart: !it.turn.ComparesGroups(), Free: it.turn.Kind().Free, Spoken: it.turn.Episode != nil, Eps: l.trainer.Optim.Eps, Rate: l.trainer.Optim.LR}
+	if err := l.policyFacts(it, of.check, &m, r); err != nil {
 		return err
 	}
 	d := diagnosis.Report{Measured: m, Findings: m.Findings()}
 	for _, f := range d.Findings {
-		t.Say("the reward may stay flat: %s", f)
+		l.Say("the reward may stay flat: %s", f)
 	}
-	return t.files.folder.WriteJSON(diagnosis.File, d)
+	return l.folder.WriteJSON(diagnosis.File, d)
 }
 
 // policyFacts are what is known where probabilities are compared.
-func (t *training) policyFacts(m *diagnosis.Measured, l *ledger.Line, r *trainer.Report) error {
-	if t.now.check == nil {
+func (l *loop) policyFacts(it iteration, check *ledger.Check, m *diagnosis.Measured, r *trainer.Report) error {
+	if check == nil {
 		return nil
 	}
-	if t.now.check.Floor != nil {
-		m.Floor = ledger.Number(*t.now.check.Floor)
+	if check.Floor != nil {
+		m.Floor = ledger.Number(*check.Floor)
 	}
-	if !t.now.turn.OnPolicy() { // else nothing is clipped
-		m.Clip = t.now.check.ClipRange
+	if !it.turn.OnPolicy() { // else nothing is clipped
+		m.Clip = check.ClipRange
 	}
-	if t.now.turn.Kind().Steps != nil && t.now.turn.Episode == nil {
-		keeps, err := t.now.turn.Keeps()
+	if it.turn.Kind().Steps != nil && it.turn.Episode == nil {
+		keeps, err := it.turn.Keeps()
 		if err != nil {
 			return fmt.Errorf("working out what steps keep of the gradient: %w", err)
 		}
@@ -56,16 +95,16 @@ func (t *training) policyFacts(m *diagnosis.Measured, l *ledger.Line, r *trainer
 	if len(r.Updates) == 0 {
 		return nil
 	}
-	if n := t.moved(); n > 0 {
+	if n := l.moved(); n > 0 {
 		m.Element = ledger.Number(r.Updates[0].Norm / math.Sqrt(n))
 	}
-	if model, ok := t.own().(drifting); ok {
-		logs, err := model.Drift(t.loop.Objective, r.Samples)
+	if model, ok := l.own().(drifting); ok {
+		logs, err := model.Drift(l.trainer.Objective, r.Samples)
 		if err != nil {
 			return fmt.Errorf("measuring how far the first updates moved the policy: %w", err)
 		}
 		if m.Ratios = diagnosis.RatiosOf(logs, m.Clip); m.Ratios != nil && ledger.Number(m.Ratios.Moved) == nil {
-			t.Say("warning: iteration %d: its updates moved log-probabilities by %v: the policy is broken", t.loop.Iteration, m.Ratios.Moved)
+			l.Say("warning: iteration %d: its updates moved log-probabilities by %v: the policy is broken", l.trainer.Iteration, m.Ratios.Moved)
 			m.Ratios = nil
 		}
 	}
@@ -73,32 +112,9 @@ func (t *training) policyFacts(m *diagnosis.Measured, l *ledger.Line, r *trainer
 }
 
 // moved is how many numbers an update moves.
-func (t *training) moved() (n float64) {
-	for _, p := range t.model.Moved() {
+func (l *loop) moved() (n float64) {
+	for _, p := range l.model.Moved() {
 		n += float64(p.Value.Len())
 	}
 	return n
-}
-
-// askTwice asks the rewards again about what they just judged, where the caller wants to know how sure they are.
-func (t *training) askTwice(samples []trainer.Sample, first *scores) error {
-	if !t.Twice || t.loop.Iteration > 0 || t.now.twice != nil {
-		return nil
-	}
-	a := newRequests(t.ctx)
-	defer a.close()
-	again, _, err := t.scoresOf(samples, a)
-	if err != nil {
-		return err
-	}
-	squares, n := 0.0, 0.0
-	for i, v := range first.total {
-		if d := v - again.total[i]; !math.IsNaN(d) {
-			squares, n = squares+float64(d*d)/2, n+1 // exact: half of a rounded square
-		}
-	}
-	if n > 0 {
-		t.now.twice = ledger.Number(math.Sqrt(squares / n))
-	}
-	return nil
 }

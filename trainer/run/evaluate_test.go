@@ -40,7 +40,7 @@ func TestHeldOutPortions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.heldAtOnce = room
+		r.evaluation.room = room
 		portions = append(portions, portionOf(turn, r.heldOut, e.Evaluate.Samples, r.model.Portion(), room))
 		if _, err := r.guarded(t.Context()); err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestShown(t *testing.T) {
 	if a.Frames[0][0] != 'a' || a.Frames[mostFrames-1][0] != 'e' {
 		t.Errorf("the short clip begins with %c and ends with %c", a.Frames[0][0], a.Frames[mostFrames-1][0])
 	}
-	e := &Evaluation{shown: s, Prompts: make([]prompts.Prompt, mostShown), Totals: make([]float64, mostShown)}
+	e := &samples{shown: s, prompts: make([]prompts.Prompt, mostShown), totals: make([]float64, mostShown)}
 	if places, err := e.still(new(bytes.Buffer)); err != nil || len(places) != mostShown {
 		t.Errorf("%d places, %v", len(places), err)
 	}

@@ -49,8 +49,8 @@ func TestRewardsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, loaded := range []int64{0, info.Size() / 2, 3 * info.Size()} { // in fp32 they take more than their files
-		on.bytes, opened.before = loaded, device
-		if got, want := opened.room(), device-max(loaded, rewardBytes(e)); got != want || rewardBytes(e) < info.Size() {
+		on.bytes, opened.memory.before = loaded, device
+		if got, want := opened.memory.left(rewardBytes(e)), device-max(loaded, rewardBytes(e)); got != want || rewardBytes(e) < info.Size() {
 			t.Errorf("with %d bytes of rewards loaded, of %d, %d are left to the model, not %d", loaded, info.Size(), got, want)
 		}
 	}

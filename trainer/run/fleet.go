@@ -7,77 +7,74 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
+	"sync"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
-// Rolls by other processes (trainer/fleet): what a run tells them before their first job, and what they open. Only
-// this file of the run knows of them.
+// Rolls and rewards by other processes (trainer/fleet), on the trainer's side: the setup that workers get before their
+// first job, and the work that they share. worker.go is the other side.
 
 // openFleet opens the model, whose rolls are shared out.
-func (t *training) openFleet(o model.Options) error {
-	if len(t.Further) > 0 {
+func (l *loop) openFleet(o model.Options) error {
+	if len(l.Further) > 0 {
 		return errors.New("a run with workers trains on one device, and this one has several\nhint: run.device names one; each further device can be a worker of its own")
 	}
-	s, err := t.setup()
+	s, err := l.setup()
 	if err != nil {
 		return err
 	}
-	by, err := t.Fleet()
+	by, err := l.Fleet()
 	if err != nil {
 		return err
 	}
-	t.fleet = by.Rolls
+	l.fleet = by.Rolls
 	for _, f := range []*fleet.Fleet{by.Rolls, by.Scores, by.Networks} {
 		if f != nil {
-			f.Log = t.logJob
+			f.Log = l.logJob
 		}
 	}
-	if err := errors.Join(t.rewards.share(by.Scores, s, false), t.rewards.share(by.Networks, s, true)); err != nil {
+	if err := errors.Join(l.rewards.share(by.Scores, s, false), l.rewards.share(by.Networks, s, true)); err != nil {
 		return err
 	}
-	t.model, err = t.fleet.Open(s, t.Experiment, o, t.planned, func(o model.Options) (model.Model, error) { return t.modality.Open(t.Experiment, o) })
+	l.model, err = l.fleet.Open(s, l.Experiment, o, l.planned, func(o model.Options) (model.Model, error) { return l.modality.Open(l.Experiment, o) })
 	return err
 }
 
-// own is the model that computes here: a fleet's stands before it.
-func (t *training) own() model.Model {
-	if m, ok := t.model.(interface{ Own() model.Model }); ok {
+// own is the model that computes here, behind the fleet's.
+func (l *loop) own() model.Model {
+	if m, ok := l.model.(interface{ Own() model.Model }); ok {
 		return m.Own()
 	}
-	return t.model
+	return l.model
 }
 
 // replaced reports whether a check put other samples in the place of workers', which have to be judged again.
 func replaced(err error) bool { return errors.Is(err, fleet.ErrReplaced) }
 
 // planned is what an iteration to come will roll, as far as that does not depend on those before it.
-func (t *training) planned(i int) (p fleet.Planned, err error) {
-	if p.Turn, err = t.Turn(i); err != nil || p.Turn.Taught() || p.Turn.Rollout.Offline {
+func (l *loop) planned(i int) (p fleet.Planned, err error) {
+	if p.Turn, err = l.Turn(i); err != nil || p.Turn.Taught() || p.Turn.Rollout.Offline {
 		return p, err
 	}
-	t.give(&p.Turn) // as much as now: with run.lag it stays
-	now := t.now.turn
-	defer func() { t.now.turn = now }()
-	t.now.turn, p.Root = p.Turn, t.root()
-	p.Keys = t.keys(i)
+	l.selection.giveHints(&p.Turn) // as much as now: with run.lag it stays
+	p.Root = l.root()
+	p.Keys = l.selection.keys(iteration{i, p.Turn, p.Root, l.attempt.Attempt})
 	return p, nil
 }
 
 // setup is what a worker opens.
-func (t *training) setup() (s fleet.Setup, err error) {
+func (l *loop) setup() (s fleet.Setup, err error) {
 	var config bytes.Buffer
-	if err := t.Write(&config); err != nil {
+	if err := l.Write(&config); err != nil {
 		return s, err
 	}
-	dir, err := assets.Resolve(t.Model.Path)
+	dir, err := assets.Resolve(l.Model.Path)
 	if err != nil {
 		return s, err
 	}
@@ -85,109 +82,97 @@ func (t *training) setup() (s fleet.Setup, err error) {
 	if err != nil {
 		return s, err
 	}
-	networks, err := t.rewards.networkFiles(t.Rewards)
+	networks, err := l.rewards.networkFiles(l.Rewards)
 	if err != nil {
 		return s, err
 	}
 	list, err := json.Marshal(files)
-	return fleet.Setup{Networks: networks, Version: t.Version, Class: t.Class, Config: config.String(), Model: fleet.HashOf(list), Files: list, Train: t.train, HeldOut: t.heldOut, Lists: prompts.Stretches(slices.Concat(t.train, t.heldOut))}, err
+	return fleet.Setup{Networks: networks, Version: l.Version, Class: l.Class, Config: config.String(), Model: fleet.HashOf(list), Files: list, Train: l.train, HeldOut: l.heldOut, Lists: prompts.Stretches(slices.Concat(l.train, l.heldOut))}, err
 }
 
-// logJob writes down who did a job. It is no part of what has to be the same in every run.
-func (t *training) logJob(e fleet.Entry) {
-	if t.Job != nil {
-		t.Job(e)
+// logJob reports a job of a worker, and writes it down.
+func (l *loop) logJob(e fleet.Entry) {
+	if l.Job != nil {
+		l.Job(e)
 	}
-	t.files.jobs.Lock()
-	defer t.files.jobs.Unlock()
-	e.At = float64(time.Now().UnixMilli()) / 1000
-	if t.files.fleet == nil {
-		lines, err := t.files.folder.AllLines(ledger.FleetFile)
+	l.record.job(e)
+}
+
+// Fleets are workers that roll, that ask rewards outside of the program, and that compute rewards with networks; nil:
+// there are none.
+type Fleets struct{ Rolls, Scores, Networks *fleet.Fleet }
+
+// share lets workers ask rewards outside, or compute those with networks.
+func (s *rewardSet) share(by *fleet.Fleet, setup fleet.Setup, network bool) error {
+	if by == nil || !slices.ContainsFunc(s.all, func(r reward) bool { return network && r.Network || !network && r.Outside }) {
+		return nil
+	}
+	scores, err := by.OpenScores(setup, network)
+	if err != nil {
+		return err
+	}
+	s.shared = append(s.shared, scores)
+	for k := range s.all {
+		r := &s.all[k]
+		if network && !r.Network || !network && !r.Outside {
+			continue
+		}
+		if network {
+			r.there = scores.There
+		}
+		r.Opened = r.Through(func(ctx context.Context, items []rewards.Item, own rewards.Judge) []rewards.Result {
+			if network {
+				own = exclusive{s.device, own}
+			}
+			return scores.Ask(ctx, r.name, items, own)
+		})
+	}
+	return nil
+}
+
+// exclusive is a reward that computes while nothing else does on the device.
+type exclusive struct {
+	device *sync.Mutex
+	own    rewards.Judge
+}
+
+func (w exclusive) Judge(ctx context.Context, items []rewards.Item) []rewards.Result {
+	w.device.Lock()
+	defer w.device.Unlock()
+	return w.own.Judge(ctx, items)
+}
+
+// networkFiles are the files of rewards that workers may compute.
+func (s *rewardSet) networkFiles(list []experiment.Reward) (map[string]json.RawMessage, error) {
+	var all map[string]json.RawMessage
+	for k, r := range s.all {
+		if !r.Network {
+			continue
+		}
+		files, err := rewardFiles(list[k].Path)
 		if err != nil {
-			t.Say("warning: %s is not written: %v", ledger.FleetFile, err)
-			return
+			return nil, fmt.Errorf("reward %s: %w", r.name, err)
 		}
-		t.files.fleet = lines
+		text, err := json.Marshal(files)
+		if err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = map[string]json.RawMessage{}
+		}
+		all[r.name] = text
 	}
-	if err := t.files.fleet.Append(e); err != nil {
-		t.Say("warning: %s: %v", ledger.FleetFile, err)
-	}
+	return all, nil
 }
 
-// rollsAlone leaves of an experiment what its rolls need: conversations and pictures that are learned from are read by
-// the trainer, whose stages without rolls have the prompts of one that rolls here.
-func rollsAlone(e *experiment.Experiment) {
-	rolled := e.Rollout.Prompts
-	for _, at := range e.Turns() {
-		if !at.Rollout.Offline {
-			rolled = at.Rollout.Prompts
-			break
-		}
+// rewardFiles are those of the folder that a reward names; none: it is part of the program.
+func rewardFiles(path string) ([]ModelFile, error) {
+	if path == "" {
+		return nil, nil
 	}
-	alone := func(r *experiment.Rollout) {
-		if r.Lessons = ""; r.Offline {
-			r.Prompts, r.Shares, r.Offline = rolled, nil, false
-		}
-	}
-	alone(&e.Rollout)
-	for i := range e.Stages {
-		alone(&e.Stages[i].Rollout)
-	}
-}
-
-// Elsewhere is what another machine has for a run.
-type Elsewhere struct {
-	Model  string // the model's folder; "": it has the name that it has there
-	Memory string // what the model may take, in place of run.memory; "": that, or what is free
-	Free   int64  // bytes
-	Allowed
-	Say func(format string, args ...any)
-}
-
-// OpenElsewhere opens the model of a run that another process trains.
-func OpenElsewhere(s fleet.Setup, at Elsewhere, o model.Options) (model.Model, *experiment.Experiment, error) {
-	var sets []string
-	if at.Model != "" {
-		sets = append(sets, fmt.Sprintf("model.path=%q", at.Model))
-	}
-	if at.Memory != "" {
-		sets = append(sets, fmt.Sprintf("run.memory=%q", at.Memory))
-	}
-	e, err := experiment.Parse("the trainer's experiment", []byte(s.Config), sets)
+	dir, err := assets.Resolve(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := at.refuses(e.Demands()); err != nil {
-		return nil, nil, err
-	}
-	dir, err := assets.Resolve(e.Model.Path)
-	if err != nil {
-		return nil, nil, err
-	}
-	var files []ModelFile
-	if err := json.Unmarshal(s.Files, &files); err != nil {
-		return nil, nil, fmt.Errorf("the run's setup: the model's files: %w", err)
-	}
-	has, err := modelFiles(dir)
-	if err != nil {
-		return nil, nil, fmt.Errorf("comparing the model with the trainer's: %w\nhint: --model names the model's folder on this machine", err)
-	}
-	if changed := changedFiles(dir, has, files); len(changed) > 0 {
-		return nil, nil, fmt.Errorf("the model in %s is not the trainer's:\n  %s\nhint: copy the trainer's folder; --model says where it is", dir, strings.Join(changed, "\n  "))
-	}
-	e.Run.Lag = 0        // whose weights are sent
-	e.Model.Teacher = "" // which is asked about samples, by the trainer
-	rollsAlone(e)
-	m := ModalityOf(e)
-	if _, err := m.Ready(context.Background(), e); err != nil {
-		return nil, nil, err
-	}
-	if at.Memory != "" || at.Free > 0 || e.Run.Memory != "" {
-		o.Fit = fitted(m, computesOn(o.Backend, e), at.Free, 1, at.Say)
-	}
-	all := slices.Concat(s.Train, s.HeldOut)
-	prompts.Restore(all, s.Lists)
-	o.Train, o.HeldOut = all[:len(s.Train):len(s.Train)], all[len(s.Train):]
-	opened, err := m.Open(e, o)
-	return opened, e, err
+	return modelFiles(dir)
 }

@@ -72,7 +72,7 @@ func (c *crew) join(name string, spoil func(j fleet.Job, payload []byte) []byte)
 		defer be.Close()
 		about := fleet.About{Class: "test"}
 		s := &fleet.Studio{Blobs: link, About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
-			return OpenElsewhere(s, Elsewhere{Memory: "1GiB", Say: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
+			return OpenWorker(s, Worker{Memory: "1GiB", Say: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
 		}}
 		defer s.Close()
 		do := s.Do
@@ -164,7 +164,7 @@ func (c *crew) trainUntil(ctx context.Context, e *experiment.Experiment, o Optio
 	}
 	f.Hub, f.Rules = c.hub, soon
 	own := fleet.New(f)
-	by, patient := Helpers{Rolls: own}, fleet.Rules{Lease: 5 * time.Second, Silence: 2 * time.Second, Tries: 2}
+	by, patient := Fleets{Rolls: own}, fleet.Rules{Lease: 5 * time.Second, Silence: 2 * time.Second, Tries: 2}
 	if c.scores != nil {
 		by.Scores = fleet.New(fleet.Options{Hub: c.scores, Rules: patient, Say: own.Tell})
 	}
@@ -172,7 +172,7 @@ func (c *crew) trainUntil(ctx context.Context, e *experiment.Experiment, o Optio
 		by.Networks = fleet.New(fleet.Options{Hub: c.judges, Rules: patient, Say: own.Tell, Audit: f.Audit})
 		c.networks = by.Networks
 	}
-	o.Fleet, o.Class = func() (Helpers, error) { return by, nil }, "test"
+	o.Fleet, o.Class = func() (Fleets, error) { return by, nil }, "test"
 	r, err := trainUntil(ctx, c.T, e, o)
 	if err != nil {
 		c.Fatal(err)

@@ -75,7 +75,7 @@ func TestFleetRefuses(t *testing.T) {
 	if err := os.CopyFS(own, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
-	of := &training{Experiment: parse(t, "model.path="+own), Options: Options{Version: "v1", Class: "ref"}, train: []prompts.Prompt{{Text: "a red circle"}}}
+	of := &loop{Experiment: parse(t, "model.path="+own), Options: Options{Version: "v1", Class: "ref"}, train: []prompts.Prompt{{Text: "a red circle"}}}
 	setup, err := of.setup()
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestFleetRefuses(t *testing.T) {
 			}
 		}
 		s := &fleet.Studio{Blobs: hub, About: c.about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
-			return OpenElsewhere(s, Elsewhere{Model: c.path}, model.Options{Context: ctx})
+			return OpenWorker(s, Worker{Model: c.path}, model.Options{Context: ctx})
 		}}
 		_, err := s.Do(t.Context(), fleet.Job{Setup: c.setup, Keys: []fleet.Keys{{Samples: 1}}})
 		var unfit fleet.Unfit
@@ -147,13 +147,13 @@ func TestFleetMemory(t *testing.T) {
 	be := cpu.NewWith(cpu.Options{Path: path})
 	defer be.Close()
 	for _, c := range []struct{ file, here string }{{"1MiB", ""}, {"", "1MiB"}, {"1GiB", "1MiB"}} {
-		of := &training{Experiment: parse(t, "model.path="+dir, fmt.Sprintf("run.memory=%q", c.file)), train: []prompts.Prompt{{Text: "a red circle"}}}
+		of := &loop{Experiment: parse(t, "model.path="+dir, fmt.Sprintf("run.memory=%q", c.file)), train: []prompts.Prompt{{Text: "a red circle"}}}
 		setup, err := of.setup()
 		if err != nil {
 			t.Fatal(err)
 		}
 		var says []string
-		m, _, err := OpenElsewhere(setup, Elsewhere{Memory: c.here, Say: saying(&says)}, model.Options{Backend: be})
+		m, _, err := OpenWorker(setup, Worker{Memory: c.here, Say: saying(&says)}, model.Options{Backend: be})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,13 +52,13 @@ every = 1
 // status, or with scores.
 type mood func(call, samples int) (status int, scores string)
 
-// A scorer is a server with a mood that a test may change. There are two calls an iteration.
-type scorer struct {
+// A scoreServer is a server with a mood that a test may change. There are two calls an iteration.
+type scoreServer struct {
 	mood  mood
 	calls int
 }
 
-func (s *scorer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *scoreServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Items []json.RawMessage }
 	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -133,7 +133,7 @@ func TestGuards(t *testing.T) {
 		{"the gold reward's server dies", fails(2, 99, gone), "train = false", "[[reward]]\nname = \"jpeg\"", ledger.Finished, "", 3, []int{0, 0, 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &scorer{mood: c.mood}
+			s := &scoreServer{mood: c.mood}
 			server := httptest.NewServer(s)
 			defer server.Close()
 			text := guarded
@@ -221,7 +221,7 @@ func TestWaitInterrupted(t *testing.T) {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
 	t.Parallel()
-	s := &scorer{mood: differing}
+	s := &scoreServer{mood: differing}
 	server := httptest.NewServer(s)
 	defer server.Close()
 	text := strings.NewReplacer("URL", server.URL, "pause = 0.001", "pause = 3600", "REWARD", `on_failure = "wait"`, "MORE", "").Replace(guarded)
@@ -251,7 +251,7 @@ func TestWaitInterrupted(t *testing.T) {
 // takes none of them away: the run goes on to the bytes of one whose reward never failed.
 func TestFailedPrompts(t *testing.T) {
 	t.Parallel()
-	s := &scorer{mood: differing}
+	s := &scoreServer{mood: differing}
 	server := httptest.NewServer(s)
 	defer server.Close()
 	text := strings.NewReplacer("URL", server.URL, "REWARD", `on_failure = "stop"`, "MORE", "", "group = 2", "group = 2\nban = {}").Replace(guarded)

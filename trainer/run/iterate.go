@@ -4,82 +4,188 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/diagnosis"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
-// One iteration: prompts, the trainer's step, what is written of it, evaluation, monitors, a checkpoint. All that
-// belongs to an iteration in order is here; each part has a file of its own.
+// One iteration: prompts -> samples -> scores -> advantages -> report -> line. The trainer's step makes the report;
+// then the line is written, held-out prompts are measured, monitors are checked, and a checkpoint is kept.
 
-// iterate is one iteration with all that is kept of it. A monitor that stops the run is returned.
-func (t *training) iterate() (*fired, error) {
-	began := time.Now()
-	i := t.loop.Iteration
-	t.now = iteration{seconds: map[string]float64{}, busy: began}
-	if err := t.prepare(i); err != nil {
-		return nil, err
-	}
-	report, err := t.loop.Step()
-	t.now.asking.close() // after a roll that failed
+// iteration is one turn of the experiment, and the key of its draws.
+type iteration struct {
+	number  int // from 0
+	turn    experiment.Turn
+	root    rng.Key
+	attempt int // rollbacks before it
+}
+
+// iterate makes one iteration. A monitor that stops the run is returned.
+func (l *loop) iterate() (*fired, error) {
+	l.clock.start()
+	it, err := l.begin()
 	if err != nil {
-		t.now.undo()
 		return nil, err
 	}
-	t.now.seconds["train"] = time.Since(began).Seconds() - t.now.seconds["roll"] - t.now.seconds["score"]
-	if t.Part != nil {
-		t.Part(Part{"train", t.now.busy, time.Now()})
+	undo := l.undo()
+	if err := l.prepare(it); err != nil {
+		return nil, err
 	}
+	r := l.rollout(it)
+	l.connect(it, r)
+	report, err := l.trainer.Step()
+	r.sent.close() // after a roll that failed
+	if err != nil {
+		undo()
+		return nil, err
+	}
+	l.clock.trained()
 	if len(report.Samples) > 0 {
-		t.learn(report)
-		t.guided()
+		l.selection.learn(it, report)
+		l.selection.learnHints(r.scored)
 	}
-	t.countSkips(report)
-	t.spend(time.Since(began).Seconds())
-	line := t.line(i, report)
-	if err := t.diagnose(line, report); err != nil {
-		t.Say("warning: iteration %d: %s could not be written: %v", line.Iteration, diagnosis.File, err)
+	l.countSkips(report)
+	l.clock.spend(time.Since(l.clock.began).Seconds())
+	line := l.line(it, report, r)
+	if err := l.diagnose(it, r, line, report); err != nil {
+		l.Say("warning: iteration %d: %s could not be written: %v", line.Iteration, diagnosis.File, err)
 	}
-	if u := line.Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 && (i == 0 || t.Run.Lag == 0) && (line.Noisy == nil || !line.Noisy.Expected) { // nothing had moved yet
-		t.Say("warning: iteration %d: the first update's ratio is %v, not 1: rollout and training disagree", line.Iteration, u[0].RatioMost)
+	if u := line.Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 && (it.number == 0 || l.Run.Lag == 0) && (line.Noisy == nil || !line.Noisy.Expected) { // no weight had moved yet
+		l.Say("warning: iteration %d: the first update's ratio is %v, not 1: rollout and training disagree", line.Iteration, u[0].RatioMost)
 	}
-	if every := t.Evaluate.Every; every > 0 && (i+1)%every == 0 || t.last(i+1) {
-		if err := t.measure(context.Background(), line, fmt.Sprintf("%06d", i+1)); err != nil {
+	if every := l.Evaluate.Every; every > 0 && line.Iteration%every == 0 || l.last(line.Iteration) {
+		if err := l.evaluation.measure(context.Background(), l.subject(), line, fmt.Sprintf("%06d", line.Iteration)); err != nil {
 			return nil, err
 		}
 	}
-	broken := t.monitors.check(line)
-	if err := t.record(report, line); err != nil {
+	broken := l.monitors.check(line)
+	if err := l.record.append(it, l.model, report, r.scored, line, l.train); err != nil {
 		return nil, err
 	}
-	timing := &ledger.TimingLine{Iteration: line.Iteration, Attempt: line.Attempt, At: float64(time.Now().UnixMilli()) / 1000, Seconds: t.now.seconds}
-	t.now.seconds["all"] = time.Since(began).Seconds()
-	if err := t.files.timing.Append(timing); err != nil {
+	timing := &ledger.TimingLine{Iteration: line.Iteration, Attempt: line.Attempt, At: float64(time.Now().UnixMilli()) / 1000, Seconds: l.clock.seconds}
+	timing.Seconds["all"] = time.Since(l.clock.began).Seconds()
+	if err := l.record.timing.Append(timing); err != nil {
 		return nil, err
 	}
-	if t.Report != nil {
-		t.Report(line, timing)
+	if l.Report != nil {
+		l.Report(line, timing)
 	}
-	return t.after(line.Iteration, broken)
+	return l.after(line.Iteration, broken, r.last, report.Odd)
 }
 
-// undone goes back to the state that an iteration finds. What changes before its samples have scores is the place in
-// the list of prompts, and which rewards failed; all else changes when nothing can fail for a while any more.
-func (t *training) undone() func() {
-	place, failures := t.choice.place, maps.Clone(t.rewards.failures)
-	return func() { t.choice.place, t.rewards.failures = place, failures }
+// begin is the next iteration.
+func (l *loop) begin() (iteration, error) {
+	turn, err := l.Turn(l.trainer.Iteration)
+	if err != nil {
+		return iteration{}, err
+	}
+	l.selection.giveHints(&turn)
+	l.enterStage(turn)
+	l.current, l.progress = iteration{l.trainer.Iteration, turn, l.root(), l.attempt.Attempt}, progress{}
+	return l.current, nil
 }
 
-// after does what the monitors that fired say, or keeps a checkpoint where one is due.
-func (t *training) after(iteration int, broken []fired) (*fired, error) {
+// undo goes back to the state that an iteration finds, so that a checkpoint can be written. Before its samples have
+// scores, it changes the place in the list of prompts and the rewards' failures; all else changes after the last step
+// that may fail for a while.
+func (l *loop) undo() func() {
+	place, failures := l.selection.place, maps.Clone(l.rewards.failures)
+	return func() { l.selection.place, l.rewards.failures = place, failures }
+}
+
+// prepare sets the model's sampler, the optimiser and the objective.
+func (l *loop) prepare(it iteration) (err error) {
+	turn, scale := it.turn, l.attempt.scale()
+	if err = l.model.Begin(turn, it.root, scale); err != nil {
+		return err
+	}
+	o := turn.Optim
+	o.LR *= scale
+	o.End *= scale
+	if o.Steps == 0 {
+		o.Steps = turn.Run.Iterations * o.Updates // of the stage
+	}
+	l.trainer.Optim = o
+	l.trainer.Objective, err = l.model.Objective(turn, l.model)
+	if reset := turn.Loss.KL.Reset; reset > 0 && it.number > 0 && it.number%reset == 0 || turn.Loss.KL.Reference == "stage" && it.number == turn.First {
+		l.model.Params().Follow(trainer.Reference, 0)
+	}
+	return err
+}
+
+// connect makes an iteration's samples, scores and advantages those of the trainer's step.
+func (l *loop) connect(it iteration, r *rollout) {
+	t := l.trainer
+	t.Policy = r
+	t.Prompts = func(int) []trainer.Key { return l.selection.keys(it) }
+	t.Score = r.score
+	t.Compare = func(samples []trainer.Sample, totals []float64) ([]float64, error) {
+		if it.turn.Taught() {
+			return slices.Repeat([]float64{1}, len(samples)), nil
+		}
+		b, err := r.batch(samples, totals)
+		if err != nil {
+			return nil, err
+		}
+		return l.model.Credit(samples, totals, b, l.estimator)
+	}
+	t.Choice = l.selection.choice(it)
+	t.Pass = r.pass
+	t.Alone = func() bool { return r.last == "" && it.turn.Imitates() }
+	t.Order = func(i, n int) []int { return it.root.With("shares").Iteration(i).Draw().Perm(n) }
+}
+
+// line is an iteration's line of the ledger.
+func (l *loop) line(it iteration, report *trainer.Report, r *rollout) *ledger.Line {
+	line := l.record.line(it, report, r.scored, l.train)
+	line.Measuring = l.evaluation.Measuring
+	if len(report.Samples) == 0 {
+		return line
+	}
+	l.model.Describe(line, report)
+	r.scored.controls.line(line)
+	l.selection.describe(it, line, report)
+	line.Check, line.Passes = r.check, l.model.Passes()
+	for _, u := range report.Updates {
+		line.Updates = append(line.Updates, ledger.UpdateOf(u))
+	}
+	return line
+}
+
+// last reports whether an iteration, counted from 1, is the run's last one.
+func (l *loop) last(iteration int) bool { return l.clock.over || iteration == l.Run.Iterations }
+
+// mostSkips is the number of iterations in a row without an update, since numbers are not finite, that end a run.
+const mostSkips = 5
+
+// countSkips warns of updates that were skipped, since their numbers are infinite or none, and counts iterations
+// without an update.
+func (l *loop) countSkips(r *trainer.Report) {
+	if r.Skipped == 0 || len(r.Updates) > 0 {
+		l.skips = 0
+	} else {
+		l.skips++
+	}
+	if r.Skipped > 0 {
+		l.Say("warning: iteration %d: %d of its updates skipped, the weights stay as they are (%d of at most %d such iterations in a row): %v",
+			l.trainer.Iteration, r.Skipped, l.skips, mostSkips, r.Odd)
+	}
+}
+
+// after does what the monitors that fired demand, or keeps a checkpoint where one is due. An iteration may be the last
+// for a reason.
+func (l *loop) after(iteration int, broken []fired, last string, odd error) (*fired, error) {
 	var stop, back *fired
-	t.monitors.alerts.warn(t.Say)
+	l.monitors.alerts.warn(l.Say)
 	for k, f := range broken {
-		t.Say("monitor: iteration %d: %s", iteration, f.says)
-		if t.monitors.due(f) {
-			t.monitors.alerts.send(f, iteration)
+		l.Say("monitor: iteration %d: %s", iteration, f.says)
+		if l.monitors.due(f) {
+			l.monitors.alerts.send(f, iteration)
 		}
 		switch f.Then {
 		case "stop":
@@ -90,43 +196,16 @@ func (t *training) after(iteration int, broken []fired) (*fired, error) {
 	}
 	switch {
 	case stop != nil:
-		return t.stop(stop)
-	case t.now.last != "":
-		return t.stop(&fired{says: t.now.last})
+		return l.stop(stop)
+	case last != "":
+		return l.stop(&fired{says: last})
 	case back != nil:
-		return t.rollBack(*back)
-	case t.state.Skips >= mostSkips:
-		return nil, failure{fmt.Errorf("iteration %d: no update in %d iterations in a row: %w\nhint: %s", iteration, t.state.Skips, t.now.odd,
+		return l.rollBack(*back)
+	case l.skips >= mostSkips:
+		return nil, failure{fmt.Errorf("iteration %d: no update in %d iterations in a row: %w\nhint: %s", iteration, l.skips, odd,
 			`a monitor of "skipped" with then = "rollback" goes back by itself; or --restart with a smaller optim.lr, or model.precision = "f32"`)}
-	case t.better() || iteration%t.Checkpoint.Every == 0 || t.last(iteration):
-		return nil, t.keep()
+	case l.better() || iteration%l.Checkpoint.Every == 0 || l.last(iteration):
+		return nil, l.keep()
 	}
 	return nil, nil
-}
-
-// prepare sets the sampler and the objective of an iteration.
-func (t *training) prepare(i int) error {
-	var err error
-	if t.now.turn, err = t.Turn(i); err != nil {
-		return err
-	}
-	t.give(&t.now.turn)
-	turn := t.now.turn
-	t.enter(turn)
-	t.now.undo = t.undone()
-	if err = t.model.Begin(turn, t.root(), t.state.scale()); err != nil {
-		return err
-	}
-	t.loop.Optim = turn.Optim
-	t.loop.Optim.LR *= t.state.scale()
-	t.loop.Optim.End *= t.state.scale()
-	if t.loop.Optim.Steps == 0 {
-		t.loop.Optim.Steps = turn.Run.Iterations * t.loop.Optim.Updates // of the stage
-	}
-	t.loop.Choice = t.chooses()
-	t.loop.Objective, err = t.model.Objective(turn, t.model)
-	if reset := turn.Loss.KL.Reset; reset > 0 && i > 0 && i%reset == 0 || turn.Loss.KL.Reference == "stage" && i == turn.First {
-		t.model.Params().Follow(trainer.Reference, 0)
-	}
-	return err
 }

@@ -34,43 +34,45 @@ func (c *choosing) Choose(record []byte) error {
 	return c.err
 }
 
-// TestProducts: what a backend chose is in the folder when a checkpoint is, and is taken up again or refused.
+// TestProducts: what a backend chose is in the folder when a checkpoint is, and is used again or refused.
 func TestProducts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	var said []string
-	with := func(b kernels.Backend, f func(*training) error) error {
+	with := func(b kernels.Backend, f func(*checkpoints, kernels.Backend) error) error {
 		t.Helper()
 		held, err := folder.Open(dir, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer held.Close()
-		return f(&training{files: files{folder: held}, Options: Options{Backend: b, Say: func(format string, _ ...any) { said = append(said, format) }}})
+		return f(&checkpoints{folder: held, say: func(format string, _ ...any) { said = append(said, format) }}, b)
 	}
 	file := filepath.Join(dir, ProductsFile)
 	exact := &choosing{}
-	if err := with(exact, func(t *training) error { return errors.Join(t.goOnWithKernels(), t.keepChoices()) }); err != nil {
+	if err := with(exact, func(c *checkpoints, b kernels.Backend) error {
+		return errors.Join(c.useProducts(b), c.writeProducts(b))
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(file); err == nil {
 		t.Error("a file without choices")
 	}
 	a := &choosing{record: "one\n", news: []string{"a shape is our own"}}
-	if err := with(a, func(tr *training) error {
-		if err := errors.Join(tr.goOnWithKernels(), tr.keepChoices()); err != nil || a.took != "" {
+	if err := with(a, func(c *checkpoints, b kernels.Backend) error {
+		if err := errors.Join(c.useProducts(b), c.writeProducts(b)); err != nil || a.took != "" {
 			t.Errorf("a new run took %q: %v", a.took, err)
 		}
 		if err := os.Remove(file); err != nil {
 			t.Error(err)
 		}
-		if err := tr.keepChoices(); err != nil {
+		if err := c.writeProducts(b); err != nil {
 			t.Error(err)
 		}
 		if _, err := os.Stat(file); err == nil {
 			t.Error("unchanged choices were written again")
 		}
 		a.record = "one two\n"
-		return tr.keepChoices()
+		return c.writeProducts(b)
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -78,14 +80,14 @@ func TestProducts(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 	b := &choosing{}
-	if err := with(b, (*training).goOnWithKernels); err != nil || b.took != "one two\n" {
+	if err := with(b, (*checkpoints).useProducts); err != nil || b.took != "one two\n" {
 		t.Errorf("took %q: %v", b.took, err)
 	}
 	b.err = errors.New("another version")
-	if err := with(b, (*training).goOnWithKernels); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "another version") || !strings.Contains(err.Error(), ProductsFile) {
+	if err := with(b, (*checkpoints).useProducts); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "another version") || !strings.Contains(err.Error(), ProductsFile) {
 		t.Errorf("%v", err)
 	}
-	if err := with(struct{ kernels.Backend }{}, (*training).goOnWithKernels); err != nil || len(said) != 2 || !strings.Contains(said[1], "other bits") {
+	if err := with(struct{ kernels.Backend }{}, (*checkpoints).useProducts); err != nil || len(said) != 2 || !strings.Contains(said[1], "other bits") {
 		t.Errorf("said %q: %v", said, err)
 	}
 }

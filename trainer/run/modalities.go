@@ -1,16 +1,15 @@
 package run
 
 import (
-	"io/fs"
-	"os"
-	"path/filepath"
+	"errors"
+	"fmt"
 	"slices"
 
-	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/pictures"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // modalities are the kinds of models; the first that an experiment is of counts. A further one is a line.
@@ -34,51 +33,46 @@ func ModalityOf(e *experiment.Experiment) model.Modality {
 	return all[slices.IndexFunc(all, func(k kind) bool { return k.of(e) })].Modality
 }
 
-// Memory predicts what a run takes, on an empty backend that counts, and how it keeps to a budget beside its rewards'
-// networks.
-func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memory, error) {
-	taken := rewardBytes(e)
-	if budget > 0 && e.Run.Memory == "" { // which says what the model may take
-		budget = max(1, budget-taken)
+// Settings that this version cannot train yet are refused: no key is ignored in silence.
+
+// Possible reports what of an experiment cannot be trained with yet.
+func Possible(e *experiment.Experiment) error { return possible(ModalityOf(e), e) }
+
+// possible is Possible of a modality.
+func possible(m model.Modality, e *experiment.Experiment) error {
+	first := 0
+	for _, s := range e.Stages {
+		if err := possibleTurn(m, e, first); err != nil {
+			return err
+		}
+		first += s.Iterations
 	}
-	need, err := ModalityOf(e).Memory(e, dry, budget)
-	if err == nil {
-		need.Rewards = taken
-	}
-	return need, err
+	return possibleTurn(m, e, first)
 }
 
-// rewardBytes is what files of rewards' networks take that compute on the run's device, as far as they are there.
-func rewardBytes(e *experiment.Experiment) (bytes int64) {
-	seen := map[string]bool{}
-	for _, r := range e.Rewards {
-		if r.Path == "" || r.URL != "" || seen[r.Path] {
-			continue
-		}
-		seen[r.Path] = true
-		dir, err := assets.Resolve(r.Path)
-		if err != nil {
-			continue // which has an error of its own
-		}
-		bytes += weightBytes(dir)
+// possibleTurn reports whether an iteration can be trained.
+func possibleTurn(m model.Modality, e *experiment.Experiment, i int) error {
+	turn, err := e.Turn(i)
+	if err != nil {
+		return err
 	}
-	return bytes
+	return m.Possible(turn)
 }
 
-// weightBytes is what the files of weights below a folder take: those in safetensors where there are some.
-func weightBytes(dir string) int64 {
-	sums := map[string]int64{}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return nil
+// ErrFew says that an iteration would have a prompt twice.
+var ErrFew = errors.New("too few prompts")
+
+// enough refuses lists that are shorter than an iteration: of a prompt that is there twice every sample
+// would be, too.
+func enough(e *experiment.Experiment, list []prompts.Prompt) error {
+	for _, at := range e.Turns() {
+		n, of := len(poolOf(at, list)), at.Rollout.Named()
+		if at.Taught() {
+			n, of = len(prompts.LessonsOf(list, at.Rollout.Lessons)), at.Rollout.Lessons
 		}
-		if info, err := os.Stat(path); err == nil { // of a link, what it leads to
-			sums[filepath.Ext(path)] += info.Size()
+		if per := at.Rollout.PromptsPerIteration; per > n {
+			return fmt.Errorf("%w: %s has %d, and rollout.prompts_per_iteration is %d\nhint: write at most %d; a larger rollout.group makes more of each prompt", ErrFew, of, n, per, n)
 		}
-		return nil
-	})
-	if n := sums[".safetensors"]; n > 0 {
-		return n
 	}
-	return sums[".bin"] + sums[".pt"] + sums[".pth"]
+	return nil
 }

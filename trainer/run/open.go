@@ -10,23 +10,23 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/ranks"
 )
 
-// The beginning of a run: everything is opened in the order in which mistakes can be told cheaply, prompts and
+// The beginning of a run: everything is opened in the order in which mistakes can be reported cheaply, prompts and
 // rewards before weights. What was opened is closed again where a later part fails.
 
 // open prepares everything, so that mistakes are found before anything is computed.
-func open(ctx context.Context, m model.Modality, e *experiment.Experiment, o Options) (t *training, err error) {
-	t = &training{Experiment: e, Options: o, ctx: ctx, modality: m, state: newState(), heldAtOnce: model.EvaluatedBytes, monitors: newMonitors(e, o.Dir)}
-	t.rewards = rewardSet{failures: map[string]int{}, ctx: ctx, device: &t.device, say: t.Say}
-	if t.train, err = m.Prompts(e); err != nil {
+func open(ctx context.Context, m model.Modality, e *experiment.Experiment, o Options) (l *loop, err error) {
+	l = &loop{Experiment: e, Options: o, ctx: ctx, modality: m}
+	if l.train, err = m.Prompts(e); err != nil {
 		return nil, err
 	}
-	if err := enough(e, t.train); err != nil {
+	if err := enough(e, l.train); err != nil {
 		return nil, err
 	}
 	if e.Evaluate.Prompts != "" {
-		if t.heldOut, err = e.Open(e.Evaluate.Prompts); err != nil {
+		if l.heldOut, err = e.Open(e.Evaluate.Prompts); err != nil {
 			return nil, err
 		}
 	}
@@ -34,87 +34,155 @@ func open(ctx context.Context, m model.Modality, e *experiment.Experiment, o Opt
 		return nil, err
 	}
 	if o.Restart {
-		if err := t.setAside(); err != nil {
+		if err := l.setAside(); err != nil {
 			return nil, err
 		}
 	}
-	if t.files.folder, err = folder.Open(o.Dir, o.Resume); err != nil {
+	if l.folder, err = folder.Open(o.Dir, o.Resume); err != nil {
 		return nil, err
 	}
-	t.files.newest = -1
-	if err := t.begin(); err != nil {
-		return nil, errors.Join(err, t.close(err))
+	l.build()
+	if err := l.start(); err != nil {
+		return nil, errors.Join(err, l.close(err))
 	}
-	return t, nil
+	return l, nil
 }
 
-// begin opens what is computed with, and goes on after the last checkpoint where there is one.
-func (t *training) begin() (err error) {
-	defer kernels.Recover(&err)
-	past, err := t.lookBack()
-	if err != nil {
-		return err
+// setAside keeps the run of the folder beside it.
+func (l *loop) setAside() error {
+	to, err := folder.SetAside(l.Dir)
+	if err == nil && to != "" {
+		l.Say("the run that was in %s is in %s now", l.Dir, to)
 	}
-	if err := errors.Join(t.checkConfig(), t.checkInputs(), t.goOnWithKernels()); err != nil {
-		return err
-	}
-	t.before = t.free()
-	if err := t.rewards.open(t.Rewards, t.Backend); err != nil {
-		return err
-	}
-	if err := t.openModel(); err != nil {
-		return err
-	}
-	if err := t.checkDisk(); err != nil {
-		return err
-	}
-	// From here on the folder holds a run.
-	if err := errors.Join(t.keepConfig(), t.manifest()); err != nil {
-		return err
-	}
-	t.beginChoice()
-	t.openLoop()
-	if err := t.settle(0); err != nil {
-		return err
-	}
-	ends, err := t.takeUp(past)
-	if err != nil {
-		return err
-	}
-	if err := t.openLines(ends); err != nil {
-		return err
-	}
-	if err := t.compareMeasures(); err != nil {
-		return err
-	}
-	return t.spentBefore()
+	return err
 }
 
-// openLoop joins the model, the rewards and the choices of prompts and samples to the loop.
-func (t *training) openLoop() {
-	t.loop = &trainer.Trainer{Policy: timed{t.model, t}, Actor: model.Actor(t.Experiment), Prompts: t.keys, Score: t.judge, Compare: t.compare, Pass: t.skips, Alone: t.alone,
-		Order: func(i, n int) []int {
-			return t.root().With("shares").Iteration(i).Draw().Perm(n)
-		}}
-	for _, w := range model.Needed(t.Experiment) {
+// build makes the parts of a run that has not begun. Rewards, the model and the files are opened later.
+func (l *loop) build() {
+	l.inputs = inputs{l.Experiment, l.Version, l.backends(), l.train, l.heldOut, l.folder, l.Say}
+	l.rewards = rewardSet{failures: map[string]int{}, ctx: l.ctx, device: &l.device, say: l.Say}
+	l.selection = newSelection(l.Experiment, l.train)
+	l.evaluation = evaluation{e: l.Experiment, heldOut: l.heldOut, behind: len(l.train), rewards: &l.rewards, record: &l.record, clock: &l.clock, say: l.Say, room: model.EvaluatedBytes}
+	l.monitors = newMonitors(l.Experiment, l.folder.Dir)
+	l.checkpoints = checkpoints{folder: l.folder, keep: l.Checkpoint.Keep, newest: -1, say: l.Say}
+	l.record.folder, l.record.say = l.folder, l.Say
+	l.clock = clock{limit: l.Seconds, report: l.Part}
+	l.trainer = &trainer.Trainer{Actor: model.Actor(l.Experiment)}
+	for _, w := range model.Needed(l.Experiment) {
 		if w != trainer.Reference && w <= trainer.Lagged { // which moves the younger ones
-			t.loop.Memories = append(t.loop.Memories, trainer.Memory{Weights: w})
+			l.trainer.Memories = append(l.trainer.Memories, trainer.Memory{Weights: w})
 		}
 	}
 }
 
-// close lets go of everything, after a run that ended with an error or without. What a rank that was left
-// behind may still use stays as it is.
-func (t *training) close(after error) error {
+// backends are those of all ranks.
+func (l *loop) backends() []kernels.Backend {
+	return append([]kernels.Backend{l.Backend}, l.Further...)
+}
+
+// start opens rewards, the model and the files, and goes on after the last checkpoint where there is one.
+func (l *loop) start() (err error) {
+	defer kernels.Recover(&err)
+	from, err := l.checkpoints.find()
+	if err != nil {
+		return err
+	}
+	begun, changed := l.inputs.check()
+	if err := errors.Join(l.inputs.checkConfig(), changed, l.checkpoints.useProducts(l.Backend)); err != nil {
+		return err
+	}
+	l.memory = memory{free: l.Free}
+	l.memory.before = l.memory.unused()
+	if err := l.rewards.open(l.Rewards, l.Backend); err != nil {
+		return err
+	}
+	if err := l.openModel(); err != nil {
+		return err
+	}
+	l.evaluation.model = l.model
+	if err := l.checkpoints.room(l.model.Bytes()); err != nil {
+		return err
+	}
+	// From here on the folder holds a run.
+	if err := errors.Join(l.inputs.writeConfig(), l.inputs.write(l.model.Dir(), l.wire)); err != nil {
+		return err
+	}
+	if err := l.resetStage(0); err != nil {
+		return err
+	}
+	ends, err := l.resume(from)
+	if err != nil {
+		return err
+	}
+	if err := l.record.open(ends, l.model.Files()); err != nil {
+		return err
+	}
+	manifestSum := ""
+	if begun != nil {
+		manifestSum = begun.HeldOutSum
+	}
+	dropped, err := l.evaluation.compareSettings(manifestSum)
+	if dropped {
+		l.monitors.forgetHeldOut()
+	}
+	if err != nil {
+		return err
+	}
+	return l.clock.resume(l.folder.Path("timing.jsonl"), l.trainer.Iteration, l.attempt.Attempt)
+}
+
+// openModel opens the model on every backend: several are ranks (trainer/ranks), and one model to the run.
+func (l *loop) openModel() error {
+	m := l.modality
+	news, err := m.Ready(context.Background(), l.Experiment)
+	if err != nil {
+		return err
+	}
+	if news != "" {
+		l.Say("%s", news)
+	}
+	o := model.Options{Backend: l.Backend, Train: l.train, HeldOut: l.heldOut, Rewards: l, Cache: l.Cache, Arithmetic: l.Class}
+	o.Fit = l.fit()
+	if l.Rolling != nil {
+		o.Progress = func(done, all int) {
+			done, all = l.progress.of(done, all)
+			l.Rolling(l.trainer.Iteration, done, all)
+		}
+	}
+	o.Ahead = func() []int {
+		return l.selection.ahead(iteration{l.trainer.Iteration, l.current.turn, l.root(), l.attempt.Attempt})
+	}
+	if l.Fleet != nil {
+		return l.openFleet(o)
+	}
+	if len(l.Further) == 0 {
+		l.model, err = m.Open(l.Experiment, o)
+		return err
+	}
+	group := ranks.Group{Backends: l.backends(), Wire: l.Wire, Limit: l.Run.Patience()}
+	if group.Wire == nil {
+		group.Wire = &exchange.Host{Ranks: group.Backends, Limit: group.Limit}
+	}
+	l.wire = group.Wire.String()
+	opened, err := group.Open(o, func(o model.Options) (model.Model, error) { return m.Open(l.Experiment, o) })
+	if err == nil {
+		l.model = opened
+	}
+	return err
+}
+
+// close closes everything, after a run that ended with an error or without. A rank that was left behind may still use
+// the rest.
+func (l *loop) close(after error) error {
 	if exchange.LeftBehind(after) {
-		return errors.Join(t.files.closeLines(), t.files.folder.Close())
+		return errors.Join(l.record.close(), l.folder.Close())
 	}
 	var errs []error
-	if t.model != nil {
-		errs = append(errs, t.model.Close()) // which may have lines to write
+	if l.model != nil {
+		errs = append(errs, l.model.Close()) // which may have lines to write
 	}
-	for _, s := range t.rewards.shared {
+	for _, s := range l.rewards.shared {
 		s.Close()
 	}
-	return errors.Join(append(errs, t.files.closeLines(), t.rewards.close(), t.files.folder.Close())...)
+	return errors.Join(append(errs, l.record.close(), l.rewards.close(), l.folder.Close())...)
 }

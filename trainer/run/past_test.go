@@ -200,7 +200,7 @@ func TestFailedAtOnce(t *testing.T) {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
 	t.Parallel()
-	s := &scorer{mood: gone}
+	s := &scoreServer{mood: gone}
 	server := httptest.NewServer(s)
 	defer server.Close()
 	dir := filepath.Join(t.TempDir(), "run")

@@ -218,10 +218,10 @@ func (m *drawn) Items([]trainer.Sample) ([]rewards.Item, error) {
 
 // TestDevelopedAlone: pictures are made while no network, which a worker left to this process, computes on the device.
 func TestDevelopedAlone(t *testing.T) {
-	r := &training{}
-	m := &drawn{free: r.device.TryLock}
-	r.model = m
-	if err := r.ask(newRequests(t.Context()), 0, nil); err != nil || m.seen || !r.device.TryLock() {
+	var device sync.Mutex
+	m := &drawn{free: device.TryLock}
+	r := &rollout{scorer: scorer{model: m, rewards: &rewardSet{}}, device: &device, clock: &clock{}, sent: newRequests(t.Context())}
+	if err := r.requestAlone(0, nil); err != nil || m.seen || !device.TryLock() {
 		t.Errorf("the device is free meanwhile: %v; %v", m.seen, err)
 	}
 }

@@ -16,35 +16,35 @@ import (
 const resultFile = "result.json"
 
 // end writes result.json.
-func (t *training) end(status, why string) (*ledger.Result, error) {
-	r := t.result(status, why)
-	if len(t.state.Guided) > 0 && t.Evaluate.Guided > 0 { // a run that is resumed may measure it no longer
-		if err := t.guidedEnd(r); err != nil {
+func (l *loop) end(status, why string) (*ledger.Result, error) {
+	r := l.result(status, why)
+	if len(l.evaluation.Guided) > 0 && l.Evaluate.Guided > 0 { // a run that is resumed may measure it no longer
+		if err := l.evaluation.guidedEnd(l.subject(), r); err != nil {
 			return nil, err
 		}
 	}
-	if status == ledger.Interrupted && t.files.newest != t.loop.Iteration {
-		if err := t.save(); err != nil {
+	if status == ledger.Interrupted && l.checkpoints.newest != l.trainer.Iteration {
+		if err := l.save(); err != nil {
 			return nil, err
 		}
 	}
-	return r, t.files.folder.WriteJSON(resultFile, r)
+	return r, l.folder.WriteJSON(resultFile, r)
 }
 
 // result is what is known of the run now.
-func (t *training) result(status, why string) *ledger.Result {
-	r := &ledger.Result{Status: status, Why: why, Iterations: t.loop.Iteration, HeldOut: map[string]ledger.Gain{}, Rewards: map[string]string{}}
-	for name, m := range t.state.Before {
+func (l *loop) result(status, why string) *ledger.Result {
+	r := &ledger.Result{Status: status, Why: why, Iterations: l.trainer.Iteration, HeldOut: map[string]ledger.Gain{}, Rewards: map[string]string{}}
+	for name, m := range l.evaluation.Before {
 		r.HeldOut[name] = ledger.Gain{Before: &m}
 	}
-	if t.state.Measured > 0 { // else the latest is the one before
-		for name, m := range t.state.Latest {
-			r.HeldOut[name] = ledger.Gain{Before: r.HeldOut[name].Before, After: &m, Iteration: t.state.Measured}
+	if l.evaluation.Measured > 0 { // else the latest is the one before
+		for name, m := range l.evaluation.Latest {
+			r.HeldOut[name] = ledger.Gain{Before: r.HeldOut[name].Before, After: &m, Iteration: l.evaluation.Measured}
 		}
 	}
-	for k, j := range t.rewards.all {
+	for k, j := range l.rewards.all {
 		r.Rewards[j.name] = "gold"
-		for _, at := range t.Turns() {
+		for _, at := range l.Turns() {
 			if at.Rewards[k].Train {
 				r.Rewards[j.name] = "trained"
 			}
@@ -54,19 +54,19 @@ func (t *training) result(status, why string) *ledger.Result {
 }
 
 // stop saves a run that a monitor stops.
-func (t *training) stop(f *fired) (*fired, error) {
-	t.monitors.Stopped = f.says
-	return f, t.save()
+func (l *loop) stop(f *fired) (*fired, error) {
+	l.monitors.Stopped = f.says
+	return f, l.save()
 }
 
-// stoppedBefore is why the run was stopped where its checkpoint stands, if nobody was told. Who goes on with
-// a run after being told goes on past it.
-func (t *training) stoppedBefore() (why string, err error) {
-	why, t.monitors.Stopped = t.monitors.Stopped, ""
+// stoppedBefore is why a monitor stopped the run at its checkpoint, where result.json does not say so. A run whose result
+// says so goes on past it.
+func (l *loop) stoppedBefore() (why string, err error) {
+	why, l.monitors.Stopped = l.monitors.Stopped, ""
 	if why == "" {
 		return "", nil
 	}
-	path := t.files.folder.Path(resultFile)
+	path := l.folder.Path(resultFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return why, nil
@@ -78,22 +78,22 @@ func (t *training) stoppedBefore() (why string, err error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return "", fmt.Errorf("%s: %w\nhint: delete it; it is written anew", path, err)
 	}
-	if r.Status == ledger.Stopped && r.Iterations == t.loop.Iteration {
+	if r.Status == ledger.Stopped && r.Iterations == l.trainer.Iteration {
 		return "", nil
 	}
 	return why, nil
 }
 
 // failed saves a run that a reward stopped.
-func (t *training) failed(err error) error {
+func (l *loop) failed(err error) error {
 	var f failure
 	if !errors.As(err, &f) {
 		return err
 	}
-	clear(t.rewards.failures) // a resumed run counts anew
-	t.state.Skips = 0
-	if saved := t.save(); saved != nil {
+	clear(l.rewards.failures) // a resumed run counts anew
+	l.skips = 0
+	if saved := l.save(); saved != nil {
 		return errors.Join(err, saved)
 	}
-	return fmt.Errorf("%w\nhint: iteration %d is saved, --resume goes on from there", err, t.loop.Iteration)
+	return fmt.Errorf("%w\nhint: iteration %d is saved, --resume goes on from there", err, l.trainer.Iteration)
 }

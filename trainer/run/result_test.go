@@ -94,7 +94,7 @@ func TestLastEvaluationFails(t *testing.T) {
 	}
 	t.Parallel()
 	// One call is one prompt's samples: 2 held-out prompts before, 2 of the iteration, then 2 held-out ones.
-	server := httptest.NewServer(&scorer{mood: fails(4, 6, gone)})
+	server := httptest.NewServer(&scoreServer{mood: fails(4, 6, gone)})
 	defer server.Close()
 	dir := filepath.Join(t.TempDir(), "run")
 	var said []string

@@ -83,9 +83,10 @@ func (s *rewardSet) outside() bool {
 
 // scores are the results of rewards for some samples.
 type scores struct {
-	results map[string][]rewards.Result // by reward, one a sample
-	trained [][]float64                 // of the rewards that are trained on, in the file's order; NaN: missing
-	total   []float64                   // these, combined
+	results  map[string][]rewards.Result // by reward, one a sample
+	trained  [][]float64                 // of the rewards that are trained on, in the file's order; NaN: missing
+	total    []float64                   // these, combined
+	controls controls                    // of groups that have some
 }
 
 // score asks every reward about items of prompts, a group at a time: judges may compare. The experiment combines the
@@ -174,6 +175,7 @@ func (s *scores) with(more *scores) *scores {
 		s.trained[k] = append(s.trained[k], more.trained[k]...)
 	}
 	s.total = append(s.total, more.total...)
+	s.controls.add(more.controls)
 	return s
 }
 
@@ -251,4 +253,19 @@ func (s *rewardSet) gradients(e *experiment.Experiment, list []prompts.Prompt, w
 		part++
 	}
 	return values, grads, nil
+}
+
+// compared are the scores of each trained reward, without those of samples that are not compared: these have a total,
+// and none in totals.
+func (s *scores) compared(totals []float64) [][]float64 {
+	all := make([][]float64, len(s.trained))
+	for k := range all {
+		all[k] = slices.Clone(s.trained[k])
+		for i, v := range totals {
+			if v != v && s.total[i] == s.total[i] {
+				all[k][i] = v
+			}
+		}
+	}
+	return all
 }

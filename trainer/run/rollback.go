@@ -10,7 +10,7 @@ import (
 
 // A monitor with then = "rollback" takes the run back to its last regular checkpoint, one that
 // checkpoint.every or the start made, or with to = "best" to that of the best evaluation, which is
-// regular then, too (best.go): weights, averages, histories, counters. From there
+// regular then, too (monitors.go): weights, averages, histories, counters. From there
 //
 //	draws          are others: the keys of everything that is drawn get the attempt as a coordinate
 //	learning rate  is multiplied with rollback.lr_scale, once more each time
@@ -29,62 +29,65 @@ type rollbackLine struct {
 	Rollback  *ledger.Rollback `json:"rollback"`
 }
 
-// again is what a rollback does not take back.
-type again struct {
+// attempt counts rollbacks, which do not take it back.
+type attempt struct {
 	Attempt   int            `json:"attempt,omitempty"`
 	LRScale   float64        `json:"lr_scale,omitempty"`  // 0: 1
 	Rollbacks map[string]int `json:"rollbacks,omitempty"` // by the monitors' rules
 }
 
 // scale is what learning rates are multiplied with.
-func (a again) scale() float64 {
+func (a attempt) scale() float64 {
 	if a.LRScale == 0 {
 		return 1
 	}
 	return a.LRScale
 }
 
-// root is the key of everything that is drawn in this attempt.
-func (t *training) root() rng.Key {
-	key := rng.New(uint64(t.Run.Seed))
-	if t.state.again.Attempt > 0 {
-		key = key.Attempt(t.state.again.Attempt)
+// root is the key of everything that is drawn in the attempt.
+func (a attempt) root(seed int) rng.Key {
+	key := rng.New(uint64(seed))
+	if a.Attempt > 0 {
+		key = key.Attempt(a.Attempt)
 	}
 	return key
 }
 
 // rollBack goes back. A monitor that has done so too often is returned: it stops the run.
-func (t *training) rollBack(f fired) (*fired, error) {
-	next, rule := t.state.again, f.Rule()
+func (l *loop) rollBack(f fired) (*fired, error) {
+	next, rule := l.attempt, f.Rule()
 	counts := map[string]int{rule: 1}
 	for r, n := range next.Rollbacks {
 		counts[r] += n
 	}
 	if counts[rule] > f.Rollback.Most {
 		f.says = fmt.Sprintf("%s, after %d rollbacks", f.says, f.Rollback.Most)
-		return t.stop(&f)
+		return l.stop(&f)
 	}
 	next.Attempt, next.LRScale, next.Rollbacks = next.Attempt+1, next.scale()*f.Rollback.LRScale, counts
-	to, from := t.monitors.target(f.Monitor, t.state.Anchor), t.loop.Iteration
-	if err := t.files.folder.Forget(to); err != nil {
+	to, from := l.monitors.target(f.Monitor, l.checkpoints.regular), l.trainer.Iteration
+	if err := l.folder.Forget(to); err != nil {
 		return nil, err
 	}
-	c, err := t.files.folder.At(to)
-	before := t.state
+	c, err := l.folder.At(to)
+	before := l.evaluation.measures
 	if err == nil {
-		_, err = t.load(c)
+		_, err = l.load(c)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("going back to iteration %d: %w", to, err)
 	}
-	t.carryMeasures(before)
-	t.state.again, t.state.Anchor = next, to
+	if l.evaluation.carry(before) {
+		l.monitors.forgetHeldOut()
+		l.monitors.compareStart(l.evaluation.Before)
+	}
+	l.attempt, l.checkpoints.regular = next, to
 	line := rollbackLine{to, &ledger.Rollback{From: from, To: to, Attempt: next.Attempt, LRScale: next.LRScale, Why: f.says}}
-	t.Say("rollback: to iteration %d, attempt %d, learning rate times %.3g", to, next.Attempt+1, next.LRScale)
-	return nil, errors.Join(t.files.ledger.Append(line), t.files.samples.Append(line), t.save())
+	l.Say("rollback: to iteration %d, attempt %d, learning rate times %.3g", to, next.Attempt+1, next.LRScale)
+	return nil, errors.Join(l.record.ledger.Append(line), l.record.samples.Append(line), l.save())
 }
 
 // better reports whether the iteration's evaluation is the best so far of a monitor that may go back to it.
-func (t *training) better() bool {
-	return t.state.Measured == t.loop.Iteration && t.monitors.better(t.loop.Iteration, t.state.Latest)
+func (l *loop) better() bool {
+	return l.evaluation.Measured == l.trainer.Iteration && l.monitors.better(l.trainer.Iteration, l.evaluation.Latest)
 }

@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
@@ -30,71 +31,59 @@ type Options struct {
 	// them, and nil is host memory (ranks.go).
 	Further []kernels.Backend
 	Wire    exchange.Wire
-	// Fleet lets workers in once the folder is open; nil: all is done here.
-	Fleet func() (Helpers, error)
+	// Fleet lets workers in once the folder is open; nil: all is computed here.
+	Fleet func() (Fleets, error)
 	Class string // of the backends' arithmetic, for workers and what Cache holds
 	Cache string // a folder that runs share, for what is computed of prompts; "": none
-	// Free is how many bytes of the devices' memory nobody uses, for [run] memory: before rewards are opened, and then.
+	// Free is the number of unused bytes of the devices' memory, for [run] memory: before rewards are opened, and then.
 	// 0, and without it: unknown.
 	Free    func() int64
 	Version string                           // of the program, for the manifest
 	Say     func(format string, args ...any) // a line for people
 	Seconds float64                          // after which a run ends though more iterations were asked for; 0: never
 	Twice   bool                             // whether rewards are asked twice in the first iteration, for the diagnosis
-	// Rolling hears how much of an iteration's samples is made, in passes of the network; so many
-	// iterations are finished.
+	// Rolling is called with the progress of an iteration's samples, in passes of the network, and the number of
+	// finished iterations; nil: nothing is called.
 	Rolling func(iteration, done, all int)
-	// Part hears of every part of an iteration, and Job who did which job, beside other calls; nil: nobody asks.
+	// Part is called with every part of an iteration, and Job with every job of a worker, beside other calls.
 	Part func(p Part)
 	Job  func(e fleet.Entry)
-	// Report hears of every finished iteration.
+	// Report is called with every finished iteration.
 	Report func(line *ledger.Line, timing *ledger.TimingLine)
 }
 
-// training is an experiment at work. What a checkpoint holds of it is in state, in the model, and in the
-// loop's counters; choice_state.go says what of choice.
-type training struct {
+// loop is a run at work: it makes iterations of the parts below, and has what is left of a run's state. checkpoint.go
+// says which fields a checkpoint holds.
+type loop struct {
 	*experiment.Experiment
 	Options
 	ctx            context.Context // of the run: waiting ends with it
 	train, heldOut []prompts.Prompt
-	evaluated      *trainer.Weights // by which held-out samples are made; nil: those that [evaluate] names
-	heldAtOnce     int64            // bytes of held-out samples that are in memory at once
+	folder         *folder.Folder
 
 	modality model.Modality
 	model    model.Model
 	fleet    *fleet.Fleet // nil: there are no workers
-	before   int64        // bytes that were free before rewards were opened
 	device   sync.Mutex   // held by what computes here while rewards are asked: a roll, its pictures, a network
-	wire     string       // what carries gradients between ranks; "": there is one
-	loop     *trainer.Trainer
-	rewards  rewardSet
-	files    files
+	memory   memory
+	wire     string // it carries gradients between ranks; "": there is one
 
-	stage     experiment.Turn // the first turn since the stage under way began
+	inputs      inputs
+	rewards     rewardSet
+	selection   selection
+	evaluation  evaluation
+	monitors    monitors
+	checkpoints checkpoints
+	record      record
+	clock       clock
+
+	trainer   *trainer.Trainer
 	estimator advantage.Estimator
-	choice    choice
-	state     state
-	now       iteration
-	clock     clock
-	monitors  monitors
-}
-
-// iteration is what is known of the iteration under way.
-type iteration struct {
-	turn     experiment.Turn
-	undo     func()        // goes back to where it began, so that a checkpoint can be written
-	check    *ledger.Check // before its samples are learned from
-	odd      error         // which numbers were not finite; nil: all were
-	last     string        // why it is to be the last; "": it is not
-	unscored string        // why too few samples have a score; "": enough have
-	scored   *scores       // what rewards said in it
-	controls controlled    // those of its groups
-	twice    *float64      // the deviation of a total, where they were asked again; nil: not
-	asking   *requests     // what rewards outside were asked while it was rolled; nil: nothing
-	rolled   rolled        // how far its roll is
-	seconds  map[string]float64
-	busy     time.Time // when the last part of it ended
+	stage     experiment.Turn // the first turn since the stage under way began
+	attempt   attempt
+	skips     int       // iterations in a row without an update, since numbers were not finite
+	current   iteration // the last that began: the model asks for its rewards and prompts during rolls
+	progress  progress  // of the roll
 }
 
 // Run runs an experiment to its end, or until ctx is cancelled: then the iteration under way is
@@ -105,32 +94,32 @@ func Run(ctx context.Context, e *experiment.Experiment, o Options) (*ledger.Resu
 
 // runAs is Run of a modality.
 func runAs(ctx context.Context, m model.Modality, e *experiment.Experiment, o Options) (*ledger.Result, error) {
-	t, err := open(ctx, m, e, o)
+	l, err := open(ctx, m, e, o)
 	if err != nil {
 		return nil, err
 	}
-	result, err := t.guarded(ctx)
-	t.monitors.alerts.wait(t.Say)
-	return result, errors.Join(err, t.close(err))
+	result, err := l.guarded(ctx)
+	l.monitors.alerts.wait(l.Say)
+	return result, errors.Join(err, l.close(err))
 }
 
-// guarded is run, where a device's failure is an error as any other: what was saved stands, and whoever
-// runs other experiments can go on.
-func (t *training) guarded(ctx context.Context) (result *ledger.Result, err error) {
+// guarded is run with a device's failure as an error: checkpoints stay, and other experiments of the program can go
+// on.
+func (l *loop) guarded(ctx context.Context) (result *ledger.Result, err error) {
 	defer func() {
 		if lost := kernels.DeviceError(nil); errors.As(err, &lost) {
-			result, err = nil, fmt.Errorf("%w\nhint: %s", err, t.remains())
+			result, err = nil, fmt.Errorf("%w\nhint: %s", err, l.remains())
 		}
 	}()
 	defer kernels.Recover(&err)
-	return t.run(ctx)
+	return l.run(ctx)
 }
 
 // remains says where a run goes on that a device's failure ended.
-func (t *training) remains() string {
-	found, _, err := t.files.folder.Latest()
+func (l *loop) remains() string {
+	found, _, err := l.folder.Latest()
 	if err != nil || found == nil {
-		if worth, err := t.files.folder.Worth(); err == nil && worth {
+		if worth, err := l.folder.Worth(); err == nil && worth {
 			return "what was measured before the first iteration is saved, --resume goes on from there"
 		}
 		return "nothing was saved yet: the command without --resume begins again"
@@ -139,50 +128,100 @@ func (t *training) remains() string {
 }
 
 // run is the whole run: measure, iterate, measure.
-func (t *training) run(ctx context.Context) (*ledger.Result, error) {
-	switch done, err := t.filterPrompts(ctx); {
+func (l *loop) run(ctx context.Context) (*ledger.Result, error) {
+	switch done, err := l.filterPrompts(ctx); {
 	case err != nil:
 		return nil, err
 	case !done: // and nothing to save: what was measured is in its file
 		r := &ledger.Result{Status: ledger.Interrupted}
-		return r, t.files.folder.WriteJSON(resultFile, r)
+		return r, l.folder.WriteJSON(resultFile, r)
 	}
-	if t.state.Before == nil {
-		if err := t.measureStart(ctx); err != nil {
+	if l.evaluation.Before == nil {
+		if err := l.measureStart(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if why, err := t.stoppedBefore(); err != nil || why != "" {
+	if why, err := l.stoppedBefore(); err != nil || why != "" {
 		if err != nil {
 			return nil, err
 		}
-		return t.end(ledger.Stopped, why)
+		return l.end(ledger.Stopped, why)
 	}
-	if err := t.files.folder.WriteJSON(resultFile, t.result(ledger.UnderWay, "")); err != nil {
+	if err := l.folder.WriteJSON(resultFile, l.result(ledger.UnderWay, "")); err != nil {
 		return nil, err
 	}
-	for t.loop.Iteration < t.Run.Iterations && !t.clock.over {
+	for l.trainer.Iteration < l.Run.Iterations && !l.clock.over {
 		if ctx.Err() != nil {
-			return t.end(ledger.Interrupted, "")
+			return l.end(ledger.Interrupted, "")
 		}
-		stop, err := t.iterate()
+		stop, err := l.iterate()
 		switch {
 		case errors.Is(err, errWaited):
-			return t.end(ledger.Interrupted, "")
+			return l.end(ledger.Interrupted, "")
 		case err != nil:
-			return nil, t.failed(err)
+			return nil, l.failed(err)
 		}
 		if stop != nil {
-			return t.end(ledger.Stopped, stop.says)
+			return l.end(ledger.Stopped, stop.says)
 		}
 	}
 	why := ""
-	if t.loop.Iteration < t.Run.Iterations {
+	if l.trainer.Iteration < l.Run.Iterations {
 		why = outOfTime
 	}
-	if err := t.rewards.nothingScored(t.loop.Iteration); t.loop.Updates == 0 && err != nil {
-		_, failed := t.end(ledger.Finished, err.Error())
+	if err := l.rewards.nothingScored(l.trainer.Iteration); l.trainer.Updates == 0 && err != nil {
+		_, failed := l.end(ledger.Finished, err.Error())
 		return nil, errors.Join(err, failed)
 	}
-	return t.end(ledger.Finished, why)
+	return l.end(ledger.Finished, why)
+}
+
+// filterPrompts leaves the prompts that pass rates leave, which are measured where no file has them. It is not done
+// where ctx was cancelled.
+func (l *loop) filterPrompts(ctx context.Context) (done bool, err error) {
+	f := l.Rollout.Filter
+	if f == nil {
+		return true, nil
+	}
+	path := f.Path
+	if path == "" {
+		path = l.folder.Path(passRatesFile)
+		test := passTest{*f, l.Experiment, l.train, l.model, &l.rewards, l.folder, l.Say}
+		if err := test.measure(ctx, l.root()); err != nil || ctx.Err() != nil {
+			return false, err
+		}
+	}
+	if err := l.selection.filter(path, l.Say); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// root is the key of everything that is drawn in this attempt.
+func (l *loop) root() rng.Key { return l.attempt.root(l.Run.Seed) }
+
+// subject is the weights that [evaluate] names, as they are now.
+func (l *loop) subject() subject {
+	weights := trainer.Current
+	if at := l.stage.Experiment; at.Evaluate.Weights == "ema" && at.Optim.EMA > 0 {
+		weights = model.Average(at)
+	}
+	return subject{weights, l.trainer.Iteration, l.attempt.Attempt}
+}
+
+// measureStart measures the weights that training begins with, or, after a change of [evaluate], began with.
+func (l *loop) measureStart(ctx context.Context) error {
+	of, later := l.subject(), l.trainer.Iteration > 0
+	if later {
+		of.weights = trainer.Reference
+	}
+	if err := l.evaluation.measureStart(ctx, of); err != nil {
+		return err
+	}
+	l.monitors.compareStart(l.evaluation.Before)
+	if later {
+		return l.save()
+	}
+	l.better()
+	return l.keep()
 }

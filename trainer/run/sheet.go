@@ -3,11 +3,17 @@ package run
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/video"
@@ -88,56 +94,56 @@ func played(c *video.Clip, longest int) (*video.Clip, error) {
 // An undrawable sheet is no reason to end a run: what was measured stands without it.
 type undrawable struct{ error }
 
-// undrawn says that a sheet could not be drawn; any other error is returned.
-func (t *training) undrawn(err error) error {
+// undrawn warns of a sheet that could not be drawn; any other error is returned.
+func (v *evaluation) undrawn(of subject, err error) error {
 	if u := (undrawable{}); errors.As(err, &u) {
-		t.Say("warning: iteration %d: the sheet of held-out samples could not be drawn: %v", t.loop.Iteration, u.error)
+		v.say("warning: iteration %d: the sheet of held-out samples could not be drawn: %v", of.iteration, u.error)
 		return nil
 	}
 	return err
 }
 
-// sheet keeps an evaluation's pictures as a sheet with prompts and scores, and says where on it they are; of clips
-// it is an animated PNG. There is none of samples that are neither.
-func (t *training) sheet(name string, e *Evaluation) (places [][4]int, err error) {
+// sheet writes the pictures as a sheet with prompts and scores, and returns their places on it; of clips it is an
+// animated PNG. There is none of samples that are neither.
+func (s *samples) sheet(to *folder.Folder, name string) (places [][4]int, err error) {
 	var out bytes.Buffer
 	switch {
-	case len(e.shown.pictures) > 0:
-		places, err = e.still(&out)
-	case len(e.shown.clips) > 0:
-		places, err = e.moving(&out)
+	case len(s.shown.pictures) > 0:
+		places, err = s.still(&out)
+	case len(s.shown.clips) > 0:
+		places, err = s.moving(&out)
 	default:
 		return nil, nil
 	}
 	if err != nil {
 		return nil, undrawable{err}
 	}
-	return places, t.files.folder.Write(name, out.Bytes())
+	return places, to.Write(name, out.Bytes())
 }
 
 // still draws the sheet of pictures.
-func (e *Evaluation) still(out *bytes.Buffer) (places [][4]int, err error) {
-	s := e.layout(e.shown.pictures)
-	sheet, err := s.Draw(e.shown.pictures)
+func (s *samples) still(out *bytes.Buffer) (places [][4]int, err error) {
+	layout := s.layout(s.shown.pictures)
+	sheet, err := layout.Draw(s.shown.pictures)
 	if err != nil {
 		return nil, err
 	}
 	if err := vision.EncodePNG(out, sheet); err != nil {
 		return nil, err
 	}
-	return s.Places(e.shown.pictures)
+	return layout.Places(s.shown.pictures)
 }
 
 // moving draws the sheet of clips, which play beside each other.
-func (e *Evaluation) moving(out *bytes.Buffer) (places [][4]int, err error) {
-	all := &video.Clip{Rate: e.shown.clips[0].Rate}
+func (s *samples) moving(out *bytes.Buffer) (places [][4]int, err error) {
+	all := &video.Clip{Rate: s.shown.clips[0].Rate}
 	var first []*vision.Image
-	for t := range e.shown.clips[0].Frames {
+	for t := range s.shown.clips[0].Frames {
 		var frames []*vision.Image
-		for _, c := range e.shown.clips {
+		for _, c := range s.shown.clips {
 			frames = append(frames, &vision.Image{Width: c.Width, Height: c.Height, Pix: c.Frames[min(t, len(c.Frames)-1)]})
 		}
-		sheet, err := e.layout(frames).Draw(frames)
+		sheet, err := s.layout(frames).Draw(frames)
 		if err != nil {
 			return nil, err
 		}
@@ -149,21 +155,94 @@ func (e *Evaluation) moving(out *bytes.Buffer) (places [][4]int, err error) {
 	if err := video.EncodeAPNG(out, all); err != nil {
 		return nil, err
 	}
-	return e.layout(first).Places(first)
+	return s.layout(first).Places(first)
 }
 
 // layout is that of a sheet of an evaluation's first pictures.
-func (e *Evaluation) layout(pictures []*vision.Image) vision.Sheet {
-	s := vision.Sheet{Columns: 8, Lines: 3}
+func (s *samples) layout(pictures []*vision.Image) vision.Sheet {
+	out := vision.Sheet{Columns: 8, Lines: 3}
 	if side := max(pictures[0].Width, pictures[0].Height); side < 192 {
-		s.Scale = 192 / side
+		out.Scale = 192 / side
 	}
 	for i := range pictures {
-		caption := e.Prompts[i].Text
-		if v := ledger.Number(e.Totals[i]); v != nil {
+		caption := s.prompts[i].Text
+		if v := ledger.Number(s.totals[i]); v != nil {
 			caption = fmt.Sprintf("%.2f %s", *v, caption)
 		}
-		s.Captions = append(s.Captions, caption)
+		out.Captions = append(out.Captions, caption)
 	}
-	return s
+	return out
+}
+
+// sourceSide is the longer side of a source that is kept.
+const sourceSide = 256
+
+// writeSources writes the pictures that a sample was made of, named by their pixels, and returns the files' names.
+func writeSources(to *folder.Folder, sources []*vision.Image) (names []string, err error) {
+	for _, m := range sources {
+		sum := sha256.New()
+		fmt.Fprintln(sum, m.Width, m.Height)
+		sum.Write(m.Pix)
+		name := "images/source_" + hex.EncodeToString(sum.Sum(nil)[:8]) + ".png"
+		if _, err := os.Stat(to.Path(name)); errors.Is(err, fs.ErrNotExist) {
+			if m, err = within(m, sourceSide); err != nil {
+				return nil, err
+			}
+			if err := writePNG(to, name, m); err != nil {
+				return nil, err
+			}
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// sourceSheet writes a sheet of the pictures that held-out samples are made of, each in the place of its sample.
+func (s *samples) sourceSheet(to *folder.Folder, name string) error {
+	if !slices.ContainsFunc(s.shown.sources, func(of []*vision.Image) bool { return len(of) > 0 }) {
+		return nil
+	}
+	drawn := make([]*vision.Image, len(s.shown.sources))
+	for i, sources := range s.shown.sources {
+		var err error
+		if drawn[i], err = beside(sources, s.shown.pictures[i].Width, s.shown.pictures[i].Height); err != nil {
+			return undrawable{err}
+		}
+	}
+	sheet, err := s.layout(drawn).Draw(drawn)
+	if err != nil {
+		return undrawable{err}
+	}
+	return writePNG(to, name, sheet)
+}
+
+// beside are pictures beside each other in one of a size; none: it is white.
+func beside(pictures []*vision.Image, width, height int) (*vision.Image, error) {
+	if len(pictures) == 0 {
+		m := vision.New(width, height)
+		for i := range m.Pix {
+			m.Pix[i] = 255
+		}
+		return m, nil
+	}
+	m := pictures[0]
+	if len(pictures) > 1 {
+		var err error
+		if m, err = (vision.Sheet{Columns: len(pictures), Padding: -1}).Draw(pictures); err != nil {
+			return nil, err
+		}
+	}
+	if m.Width == width && m.Height == height {
+		return m, nil
+	}
+	return m.Resize(width, height, vision.Lanczos)
+}
+
+// writePNG writes a picture into the run's folder.
+func writePNG(to *folder.Folder, name string, m *vision.Image) error {
+	var out bytes.Buffer
+	if err := vision.EncodePNG(&out, m); err != nil {
+		return err
+	}
+	return to.Write(name, out.Bytes())
 }

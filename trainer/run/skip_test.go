@@ -11,19 +11,20 @@ import (
 // TestSkip: a prompt that is always solved is rolled less and less often, every other one as often as
 // before, and a run that goes on from a checkpoint rolls what the whole run rolled.
 func TestSkip(t *testing.T) {
-	begun := func() *training {
-		r := &training{Experiment: parse(t, "rollout.skip={step=0}"), train: make([]prompts.Prompt, 5)}
-		r.beginChoice()
-		turn, err := r.Turn(0)
+	begun := func() *selection {
+		s := newSelection(parse(t, "rollout.skip={step=0}"), make([]prompts.Prompt, 5))
+		return &s
+	}
+	of := func(s *selection, i int) iteration {
+		turn, err := s.e.Turn(0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.now.turn = turn
-		return r
+		return iteration{number: i, turn: turn, root: attempt{}.root(s.e.Run.Seed)}
 	}
-	iterate := func(r *training, i int) (rolled []int) {
+	iterate := func(r *selection, i int) (rolled []int) {
 		report := &trainer.Report{}
-		for _, k := range r.keys(i) {
+		for _, k := range r.keys(of(r, i)) {
 			score := float64(k.Sample % 2)
 			if k.Prompt == 3 {
 				score = 1
@@ -33,15 +34,15 @@ func TestSkip(t *testing.T) {
 				rolled = append(rolled, k.Prompt)
 			}
 		}
-		r.learn(report)
+		r.learn(of(r, i), report)
 		return rolled
 	}
 	whole, visits := begun(), make([]int, 5)
 	var later [][]int
-	var kept *choiceState
+	var kept *selectionState
 	for i := range 200 {
 		if i == 100 {
-			kept, _, _ = whole.choice.state(nil)
+			kept, _, _ = whole.state(nil)
 			kept.Skips = copied(kept.Skips)
 		}
 		rolled := iterate(whole, i)
@@ -60,7 +61,7 @@ func TestSkip(t *testing.T) {
 		t.Errorf("visits: %v, want all but prompt 3 alike", visits)
 	}
 	resumed := begun()
-	if err := resumed.choice.load(kept, nil, nil); err != nil {
+	if err := resumed.load(kept, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range later {
@@ -68,7 +69,7 @@ func TestSkip(t *testing.T) {
 			t.Fatalf("iteration %d after going on rolls %v, want %v", 100+i, got, want)
 		}
 	}
-	if p := whole.choice.skips; p.Easy != 0.5 || p.Solved[3] == 0 {
+	if p := whole.skips; p.Easy != 0.5 || p.Solved[3] == 0 {
 		t.Errorf("learned %+v", p)
 	}
 }

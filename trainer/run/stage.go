@@ -27,48 +27,48 @@ import (
 //
 // Invariant (test): a run that stopped at a boundary, or beside one, goes on with the same bytes.
 
-// enter begins an iteration's stage, if it is another than the one under way.
-func (t *training) enter(turn experiment.Turn) {
-	if turn.Number == t.stage.Number {
+// enterStage begins an iteration's stage, if it is another than the one under way.
+func (l *loop) enterStage(turn experiment.Turn) {
+	if turn.Number == l.stage.Number {
 		return
 	}
-	before, history, memories := t.stage, t.estimator.History, t.loop.Memories
+	before, history, memories := l.stage, l.estimator.History, l.trainer.Memories
 	if !before.Rollout.SamePrompts(turn.Rollout) {
-		t.choice.place = 0
+		l.selection.place = 0
 	}
-	t.begins(turn)
+	l.startStage(turn)
 	if reflect.DeepEqual(before.Advantage, turn.Advantage) {
-		t.estimator.History = history
+		l.estimator.History = history
 	}
 	for i, m := range memories {
 		old := m.Pace
-		if old.T = 0; old == t.loop.Memories[i].Pace {
-			t.loop.Memories[i].Pace.T = m.Pace.T
+		if old.T = 0; old == l.trainer.Memories[i].Pace {
+			l.trainer.Memories[i].Pace.T = m.Pace.T
 		}
 	}
-	t.loop.Since = t.loop.Updates
+	l.trainer.Since = l.trainer.Updates
 }
 
-// settle is in a stage with empty states, for a checkpoint to fill.
-func (t *training) settle(stage int) error {
+// resetStage is in a stage with empty states, for a checkpoint to fill.
+func (l *loop) resetStage(stage int) error {
 	first := 0
-	for n := range min(stage, len(t.Stages)) {
-		first += t.Stages[n].Iterations
+	for n := range min(stage, len(l.Stages)) {
+		first += l.Stages[n].Iterations
 	}
-	turn, err := t.Turn(first)
+	turn, err := l.Turn(first)
 	if err == nil {
-		t.begins(turn)
+		l.startStage(turn)
 	}
 	return err
 }
 
-// begins takes what the stage says, with empty states.
-func (t *training) begins(turn experiment.Turn) {
-	t.stage, t.estimator = turn, turn.Estimator()
-	all := make([]trainer.Memory, len(t.loop.Memories))
-	for i, m := range t.loop.Memories {
+// startStage takes the stage's settings, with empty states.
+func (l *loop) startStage(turn experiment.Turn) {
+	l.stage, l.estimator = turn, turn.Estimator()
+	all := make([]trainer.Memory, len(l.trainer.Memories))
+	for i, m := range l.trainer.Memories {
 		all[i] = trainer.Memory{Weights: m.Weights, Pace: model.Pace(turn.Experiment, m.Weights), EachUpdate: m.Weights == trainer.Average}
 	}
-	t.loop.Memories, t.loop.Since = all, 0
-	t.model.Settle(turn.Optim, turn.Moves())
+	l.trainer.Memories, l.trainer.Since = all, 0
+	l.model.Settle(turn.Optim, turn.Moves())
 }

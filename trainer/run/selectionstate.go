@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,13 +13,17 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// What a checkpoint holds of the choice: the place in the list of prompts, the curriculum's
-// successes, and the buffer's samples, whose numbers are tensors in float64 (choice_episodes.go has episodes).
+// A checkpoint holds of a selection the place in the list of prompts, the curriculum's successes, and the buffer's
+// samples. The numbers of pictures and clips are tensors in float64.
+//
+// An episode of the buffer is the text that also travels between processes (model.Speaking), in a tensor of bytes;
+// pictures that only a program could draw again are PNG files; the numbers of its tokens are a tensor in float64.
 
-// choiceState is the part in state.json.
-type choiceState struct {
+// selectionState is the part in state.json.
+type selectionState struct {
 	Place int            `json:"place,omitempty"`
 	Known []*float64     `json:"known,omitempty"` // null: never rolled
 	Skips *prompts.Skips `json:"skips,omitempty"`
@@ -40,12 +45,12 @@ type sampleState struct {
 	Steps   []int   `json:"steps"`
 	Trained []bool  `json:"trained"`
 
-	Episode *episodeState `json:"episode,omitempty"` // nil: it is a picture, or a clip
+	Episode *episodeState `json:"episode,omitempty"` // nil: the sample is a picture, or a clip
 }
 
-// state is nil where nothing was chosen. says makes texts of episodes; nil: there are none.
-func (c *choice) state(says model.Speaking) (*choiceState, []safetensors.Tensor, error) {
-	s := &choiceState{Place: c.place, Skips: c.skips, Banned: slices.Clone(c.banned)}
+// state is nil where nothing was selected. says makes texts of episodes; nil: there are none.
+func (c *selection) state(says model.Speaking) (*selectionState, []safetensors.Tensor, error) {
+	s := &selectionState{Place: c.place, Skips: c.skips, Banned: slices.Clone(c.banned)}
 	learned := false
 	for _, v := range c.known {
 		s.Known = append(s.Known, ledger.Number(v))
@@ -85,7 +90,7 @@ func keepSample(name string, s trainer.Sample, worth float64, says model.Speakin
 func keptName(group, sample int) string { return fmt.Sprintf("kept.%d.%d", group, sample) }
 
 // load is the way back.
-func (c *choice) load(s *choiceState, f *safetensors.File, hears model.Speaking) error {
+func (c *selection) load(s *selectionState, f *safetensors.File, reads model.Speaking) error {
 	c.place, c.skips, c.banned, c.buffer.Kept, c.known = 0, nil, nil, nil, prompts.NewSuccesses(len(c.known))
 	if s == nil {
 		return nil
@@ -106,7 +111,7 @@ func (c *choice) load(s *choiceState, f *safetensors.File, hears model.Speaking)
 		var group trainer.Group
 		for k, one := range g.Samples {
 			key := trainer.Key{Iteration: g.Iteration, Prompt: g.Prompt, Sample: one.Sample}
-			sample, err := one.restored(keptName(n, k), key, f, hears)
+			sample, err := one.restored(keptName(n, k), key, f, reads)
 			if err != nil {
 				return fmt.Errorf("%s: %w", keptName(n, k), err)
 			}
@@ -121,9 +126,9 @@ func (c *choice) load(s *choiceState, f *safetensors.File, hears model.Speaking)
 }
 
 // restored is a sample with its key.
-func (s sampleState) restored(name string, key trainer.Key, f *safetensors.File, hears model.Speaking) (trainer.Sample, error) {
+func (s sampleState) restored(name string, key trainer.Key, f *safetensors.File, reads model.Speaking) (trainer.Sample, error) {
 	if s.Episode != nil {
-		return s.heardAgain(name, key, f, hears)
+		return s.episode(name, key, f, reads)
 	}
 	tensor, err := f.Tensor(name)
 	if err != nil {
@@ -181,4 +186,99 @@ func wide(name string, x []float64) safetensors.Tensor {
 		data = binary.LittleEndian.AppendUint64(data, math.Float64bits(v))
 	}
 	return safetensors.Tensor{Name: name, DType: safetensors.F64, Shape: []int{len(x)}, Data: data}
+}
+
+// episodeState is the part of an episode in state.json.
+type episodeState struct {
+	Pictures  int  `json:"pictures,omitempty"`
+	Advantage bool `json:"advantage,omitempty"` // its tokens have advantages of their own
+	Values    bool `json:"values,omitempty"`    // and values of a value head, and returns
+	Masked    bool `json:"masked,omitempty"`    // and log-probabilities behind masked pictures
+}
+
+// lists are the numbers of an episode's tokens, as they are stored one behind another.
+func (e episodeState) lists(d *trainer.Decisions) []*[]float64 {
+	all := []*[]float64{&d.LogProb}
+	if e.Advantage {
+		all = append(all, &d.Advantage)
+	}
+	if e.Values {
+		all = append(all, &d.Value, &d.Return)
+	}
+	if e.Masked {
+		all = append(all, &d.Masked)
+	}
+	return all
+}
+
+// keepEpisode is an episode's state, and its tensors.
+func keepEpisode(name string, s trainer.Sample, says model.Speaking) (*episodeState, []safetensors.Tensor, error) {
+	if says == nil {
+		return nil, nil, errors.New("the model makes no text of its episodes, which rollout.buffer keeps")
+	}
+	said, err := says.Say(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := s.Decisions
+	e := &episodeState{Pictures: len(said.Pictures), Advantage: d.Advantage != nil, Values: d.Value != nil, Masked: d.Masked != nil}
+	var numbers []float64
+	for _, list := range e.lists(&d) {
+		numbers = append(numbers, *list...)
+	}
+	all := []safetensors.Tensor{wide(name, numbers), raw(saidName(name), said.Text)}
+	for i, m := range said.Pictures {
+		var file bytes.Buffer
+		if err := vision.EncodePNG(&file, m); err != nil {
+			return nil, nil, err
+		}
+		all = append(all, raw(pictureName(name, i), file.Bytes()))
+	}
+	return e, all, nil
+}
+
+// episode is the way back: a sample whose key is known.
+func (s sampleState) episode(name string, key trainer.Key, f *safetensors.File, reads model.Speaking) (out trainer.Sample, err error) {
+	if reads == nil {
+		return out, errors.New("the checkpoint keeps an episode, and the model has none")
+	}
+	numbers, err := f.Tensor(name)
+	if err != nil {
+		return out, err
+	}
+	d := trainer.Decisions{Step: s.Steps, Trained: s.Trained}
+	lists, n := s.Episode.lists(&d), len(s.Steps)
+	if numbers.DType != safetensors.F64 || numbers.Len() != n*len(lists) || len(s.Trained) != n {
+		return out, fmt.Errorf("%d numbers are not those of %d tokens", numbers.Len(), n)
+	}
+	for i, list := range lists {
+		for k := range n {
+			*list = append(*list, math.Float64frombits(binary.LittleEndian.Uint64(numbers.Data[8*(i*n+k):])))
+		}
+	}
+	text, err := f.Tensor(saidName(name))
+	if err != nil {
+		return out, err
+	}
+	said := model.Said{Text: bytes.Clone(text.Data)}
+	for i := range s.Episode.Pictures {
+		file, err := f.Tensor(pictureName(name, i))
+		if err != nil {
+			return out, err
+		}
+		m, err := vision.Decode(file.Data, vision.Limits{})
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", pictureName(name, i), err)
+		}
+		said.Pictures = append(said.Pictures, m)
+	}
+	one := []trainer.Sample{{Key: key, Decisions: d}}
+	err = reads.Hear(one, []model.Said{said})
+	return one[0], err
+}
+
+func saidName(name string) string            { return name + ".said" }
+func pictureName(name string, at int) string { return fmt.Sprintf("%s.picture.%d", name, at) }
+func raw(name string, b []byte) safetensors.Tensor {
+	return safetensors.Tensor{Name: name, DType: safetensors.U8, Shape: []int{len(b)}, Data: b}
 }

@@ -1,0 +1,142 @@
+package run
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+)
+
+// fit is how the run keeps to its memory: to run.memory, or to the unused bytes. It changes no bit, so a run
+// may go on with another.
+func (l *loop) fit() model.Fit {
+	ranks := int64(1)
+	if l.Run.Devices()[0] == "cpu" {
+		ranks += int64(len(l.Further))
+	}
+	return fitted(l.modality, computesOn(l.Backend, l.Experiment), l.memory.left(rewardBytes(l.Experiment)), ranks, l.Say)
+}
+
+// memory is that of the devices which the run and other programs share.
+type memory struct {
+	free   func() int64 // unused bytes; nil, and 0: unknown
+	before int64        // unused bytes before rewards were opened
+}
+
+// unused are the unused bytes now; 0: unknown.
+func (m memory) unused() int64 {
+	if m.free == nil {
+		return 0
+	}
+	return m.free()
+}
+
+// left is what rewards leave to the model: the unused bytes, without those of the rewards' files that are not loaded
+// yet. 0: unknown.
+func (m memory) left(rewards int64) int64 {
+	now := m.unused()
+	if now == 0 {
+		return 0
+	}
+	return max(1, now-max(0, rewards-max(0, m.before-now)))
+}
+
+// computesOn is an experiment that names the device which "auto" stands for:
+// a card has no room for what lies on the host.
+func computesOn(be kernels.Backend, e *experiment.Experiment) *experiment.Experiment {
+	if e.Run.Devices()[0] != "auto" {
+		return e
+	}
+	on := *e
+	if on.Run.Device = "cuda:0"; isHost(be) {
+		on.Run.Device = "cpu"
+	}
+	return &on
+}
+
+func isHost(be kernels.Backend) bool {
+	_, ok := be.(*cpu.Backend)
+	return ok
+}
+
+// fitted is how a model keeps to an experiment's run.memory, or to the unused bytes that ranks share.
+func fitted(m model.Modality, e *experiment.Experiment, free, ranks int64, say func(format string, args ...any)) model.Fit {
+	budget := e.Run.Bytes()
+	if budget == 0 {
+		budget = free
+	}
+	if budget <= 0 {
+		return model.Fit{}
+	}
+	path, err := isa.Choose()
+	if err != nil {
+		return model.Fit{}
+	}
+	need, err := m.Memory(e, cpu.NewDry(cpu.Options{Path: path}), budget/ranks)
+	switch {
+	case err != nil && e.Run.Memory != "":
+		say("warning: run.memory is not followed: %v", err)
+	case err != nil:
+	case !need.Within(budget/ranks, 1) && e.Run.Memory != "":
+		say("warning: the run takes more than run.memory = %q by prediction, whatever is done; 'darkroom plan' shows which part", e.Run.Memory)
+		return need.Kept()
+	default:
+		return need.Kept()
+	}
+	return model.Fit{}
+}
+
+// Memory predicts what a run takes, on an empty backend that counts, and how it keeps to a budget beside its rewards'
+// networks.
+func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memory, error) {
+	taken := rewardBytes(e)
+	if budget > 0 && e.Run.Memory == "" { // which says what the model may take
+		budget = max(1, budget-taken)
+	}
+	need, err := ModalityOf(e).Memory(e, dry, budget)
+	if err == nil {
+		need.Rewards = taken
+	}
+	return need, err
+}
+
+// rewardBytes is what files of rewards' networks take that compute on the run's device, as far as they are there.
+func rewardBytes(e *experiment.Experiment) (bytes int64) {
+	seen := map[string]bool{}
+	for _, r := range e.Rewards {
+		if r.Path == "" || r.URL != "" || seen[r.Path] {
+			continue
+		}
+		seen[r.Path] = true
+		dir, err := assets.Resolve(r.Path)
+		if err != nil {
+			continue // which has an error of its own
+		}
+		bytes += weightBytes(dir)
+	}
+	return bytes
+}
+
+// weightBytes is what the files of weights below a folder take: those in safetensors where there are some.
+func weightBytes(dir string) int64 {
+	sums := map[string]int64{}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		if info, err := os.Stat(path); err == nil { // of a link, what it leads to
+			sums[filepath.Ext(path)] += info.Size()
+		}
+		return nil
+	})
+	if n := sums[".safetensors"]; n > 0 {
+		return n
+	}
+	return sums[".bin"] + sums[".pt"] + sums[".pth"]
+}

@@ -1,0 +1,188 @@
+package run
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+// record is what a run writes about itself: the files of its folder that are appended to, and the pictures of samples.
+type record struct {
+	folder                           *folder.Folder
+	ledger, samples, heldOut, timing *folder.Lines
+	further                          map[string]*folder.Lines // the model appends to them
+	fleet                            *folder.Lines            // workers' jobs; nil: there was none yet
+	jobs                             sync.Mutex               // of fleet: rolls and scores are written beside each other
+	bins                             *ledger.Bins             // of the totals' histogram; a checkpoint holds it
+	say                              say
+}
+
+// open opens the files, cut back to their ends in a checkpoint. The model appends to further ones.
+func (r *record) open(ends map[string]folder.Mark, further []string) (err error) {
+	lines := func(name string) *folder.Lines {
+		if err != nil {
+			return nil
+		}
+		var l *folder.Lines
+		if l, err = r.folder.Lines(name, ends[name]); err == nil && l.Changed() != nil {
+			r.say("warning: %v; training goes on, but the curves and the page may be wrong there", l.Changed())
+		}
+		return l
+	}
+	r.ledger, r.samples, r.further = lines("ledger.jsonl"), lines("samples.jsonl"), map[string]*folder.Lines{}
+	r.heldOut = lines(ledger.HeldOutFile)
+	for _, name := range further {
+		r.further[name] = lines(name)
+	}
+	if err != nil {
+		return err
+	}
+	r.timing, err = r.folder.AllLines("timing.jsonl")
+	return err
+}
+
+// lines are the files that a checkpoint cuts back.
+func (r *record) lines() map[string]*folder.Lines {
+	all := map[string]*folder.Lines{"ledger.jsonl": r.ledger, "samples.jsonl": r.samples, ledger.HeldOutFile: r.heldOut}
+	maps.Copy(all, r.further)
+	return all
+}
+
+func (r *record) close() error {
+	all := r.lines()
+	all["timing.jsonl"] = r.timing
+	all[ledger.FleetFile] = r.fleet
+	var errs []error
+	for _, l := range all {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// line is the ledger's line of an iteration, without what the model and the selection add to it.
+func (r *record) line(it iteration, report *trainer.Report, scored *scores, list []prompts.Prompt) *ledger.Line {
+	l := &ledger.Line{Iteration: it.number + 1, Attempt: it.attempt, Stage: it.turn.Stage, Window: it.turn.Trained, Passed: report.Passed, Samples: len(report.Samples), Skipped: report.Skipped,
+		Total: ledger.SpreadOf(totals(it.turn, report.Samples, report.Scores)), Rewards: map[string]ledger.Spread{}}
+	if len(report.Samples) == 0 { // they hold numbers that are not finite
+		none := math.NaN()
+		l.Total = ledger.Spread{Mean: none, Std: none, Least: none, Most: none}
+		return l
+	}
+	groups := trainer.Groups(report.Samples)
+	for _, g := range groups {
+		l.Prompts = append(l.Prompts, report.Samples[g[0]].Key.Prompt)
+	}
+	l.Lists = countLists(it.turn.Experiment, list, l.Prompts)
+	if it.turn.Taught() {
+		return l
+	}
+	for name := range scored.results {
+		l.Rewards[name] = ledger.SpreadOf(scored.numbers(name))
+	}
+	compared := members(report.Samples, report.Scores)
+	l.Dead, l.Spread = ledger.Within(groups, compared)
+	r.describe(l, it.turn.Rollout.Group, compared, groups)
+	return l
+}
+
+// totals are the ledger's numbers of an iteration's totals: answers of a file have none, and neither have controls.
+func totals(turn experiment.Turn, samples []trainer.Sample, scores []float64) (all []float64) {
+	if turn.Taught() {
+		return slices.Repeat([]float64{math.NaN()}, len(scores))
+	}
+	for i, s := range samples {
+		if !s.Control {
+			all = append(all, scores[i])
+		}
+	}
+	return all
+}
+
+// describe fills in numbers of samples in which a collapse or a hacked reward shows before it does in the mean.
+func (r *record) describe(l *ledger.Line, group int, scores []float64, groups [][]int) {
+	l.BestOf = map[string]float64{}
+	for _, k := range experiment.BestOfs(group) {
+		if v := advantage.ExpectedBest(byGroup(groups, scores), k); !math.IsNaN(v) {
+			l.BestOf[strconv.Itoa(k)] = v
+		}
+	}
+	if r.bins == nil {
+		r.bins = ledger.BinsOf(scores)
+	}
+	if r.bins != nil && l.Total.Missing < l.Samples {
+		l.Histogram = r.bins.Count(scores)
+	}
+}
+
+// byGroup are the numbers of every group.
+func byGroup(groups [][]int, x []float64) [][]float64 {
+	out := make([][]float64, len(groups))
+	for g, at := range groups {
+		for _, i := range at {
+			out[g] = append(out[g], x[i])
+		}
+	}
+	return out
+}
+
+// append writes an iteration's line, and a line for each sample.
+func (r *record) append(it iteration, m model.Model, report *trainer.Report, scored *scores, line *ledger.Line, list []prompts.Prompt) error {
+	if len(report.Samples) == 0 {
+		return r.ledger.Append(line)
+	}
+	shown, err := m.Record(model.Outputs{Folder: r.folder, Lines: r.further}, line, report)
+	if err != nil {
+		return err
+	}
+	sized := len(it.turn.Asked()) > 1 || slices.ContainsFunc(list, prompts.Prompt.Sized) // pictures may have several sizes
+	for i, s := range report.Samples {
+		var size []int
+		if m := s.Item.Image; m != nil && sized {
+			size = []int{m.Width, m.Height}
+		}
+		var sources []string
+		if shown[i] != "" {
+			if sources, err = writeSources(r.folder, s.Item.Sources); err != nil {
+				return err
+			}
+		}
+		if err := r.samples.Append(ledger.SampleLine{Iteration: line.Iteration, Attempt: line.Attempt, Prompt: s.Key.Prompt, Sample: s.Key.Sample, Text: list[s.Key.Prompt].Text,
+			Total: ledger.Number(report.Scores[i]), Advantage: ledger.Number(report.Advantages[i]), Scores: scored.lines(i), Size: size, Picture: shown[i], Sources: sources}); err != nil {
+			return err
+		}
+	}
+	return r.ledger.Append(line)
+}
+
+// job appends a worker's job to the fleet's file, which may differ between runs with the same bytes elsewhere.
+func (r *record) job(e fleet.Entry) {
+	r.jobs.Lock()
+	defer r.jobs.Unlock()
+	e.At = float64(time.Now().UnixMilli()) / 1000
+	if r.fleet == nil {
+		lines, err := r.folder.AllLines(ledger.FleetFile)
+		if err != nil {
+			r.say("warning: %s is not written: %v", ledger.FleetFile, err)
+			return
+		}
+		r.fleet = lines
+	}
+	if err := r.fleet.Append(e); err != nil {
+		r.say("warning: %s: %v", ledger.FleetFile, err)
+	}
+}

@@ -1,0 +1,380 @@
+package run
+
+import (
+	"math"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+// selection chooses the prompts that an iteration rolls, and its samples that are learned from.
+type selection struct {
+	e        *experiment.Experiment
+	train    []prompts.Prompt
+	passing  []int             // the prompts that pass rates leave, of all stages
+	pools    map[int]*pool     // by the numbers of stages
+	known    prompts.Successes // of the curriculum
+	skips    *prompts.Skips    // of GRESO; nil: nothing was learned
+	banned   []int             // prompts that the model does well, in their order
+	place    int               // in the endless list of prompts, where an iteration may ask for more of it
+	buffer   *trainer.Buffer
+	guidance *prompts.Guidance // the part of solutions that is given ([episode.guided]); a checkpoint holds it
+}
+
+func newSelection(e *experiment.Experiment, train []prompts.Prompt) selection {
+	return selection{e: e, train: train, passing: prompts.LessonsOf(train, ""), known: prompts.NewSuccesses(len(train)), buffer: &trainer.Buffer{}}
+}
+
+// keys are an iteration's first samples.
+func (s *selection) keys(it iteration) []trainer.Key {
+	return it.samplesOf(s.prompts(it, 0, it.turn.Rollout.PromptsPerIteration, nil))
+}
+
+// samplesOf are the samples of an iteration's prompts.
+func (it iteration) samplesOf(list []int) []trainer.Key {
+	var all []trainer.Key
+	for _, p := range list {
+		for k := range it.turn.Samples() {
+			all = append(all, trainer.Key{Iteration: it.number, Prompt: p, Sample: k})
+		}
+	}
+	return all
+}
+
+// prompts are n prompts for a roll of an iteration, which has seen some. Where iterations may roll
+// again, the endless list of prompts goes on where the last roll ended.
+func (s *selection) prompts(it iteration, roll, n int, seen []int) []int {
+	r := it.turn.Rollout
+	if it.turn.Taught() {
+		return s.lessons(it, n)
+	}
+	from := s.pool(it)
+	var list []int
+	if r.Curriculum == nil && r.Resample == nil && r.Skip == nil && r.Ban == nil {
+		return from.iteration(it.number, n)
+	}
+	out := map[int]bool{}
+	for _, p := range slices.Concat(seen, s.banned) {
+		out[p] = true
+	}
+	among := slices.DeleteFunc(slices.Clone(from.places), func(p int) bool { return out[p] })
+	if r.Curriculum != nil {
+		return r.Curriculum.Draw(it.root.With("curriculum").Iteration(it.number).Attempt(roll), s.known, n, among)
+	}
+	for len(list) < min(n, len(among)) {
+		p := from.at(s.place)
+		if s.place++; !out[p] && !slices.Contains(list, p) && !s.skipped(it, p) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// lessons are n of the stage's answers in a file, each once in an epoch. They are samples that stand behind the
+// prompts: such a stage rolls nothing and asks no reward.
+func (s *selection) lessons(it iteration, n int) (list []int) {
+	all := prompts.LessonsOf(s.train, it.turn.Rollout.Lessons)
+	for _, k := range prompts.Pick(it.root.With("lessons"), it.number, n, len(all)) {
+		list = append(list, all[k])
+	}
+	return list
+}
+
+// mostAhead is the number of iterations that are predicted.
+const mostAhead = 8
+
+// ahead are prompts of an iteration and of the next ones in its stage, as far as they can be predicted. No draw depends
+// on them.
+func (s *selection) ahead(it iteration) (all []int) {
+	if it.turn.Experiment == nil {
+		return nil
+	}
+	r := it.turn.Rollout
+	if r.Resample != nil || r.Curriculum != nil || r.Skip != nil || r.Ban != nil {
+		return nil
+	}
+	last := min(it.number+mostAhead, it.turn.First+it.turn.Run.Iterations-1, s.e.Run.Iterations-1)
+	for ; it.number <= last; it.number++ {
+		all = append(all, s.prompts(it, 0, r.PromptsPerIteration, nil)...)
+	}
+	return all
+}
+
+// skipped says whether [rollout.skip] leaves out the prompt before the current place.
+func (s *selection) skipped(it iteration, p int) bool {
+	if it.turn.Rollout.Skip == nil || s.skips == nil {
+		return false
+	}
+	draw := it.root.With("skip").Sample(s.place).Draw()
+	return s.skips.Out(p, draw.Float64(), draw.Float64())
+}
+
+// choice is the iteration's choice of samples.
+func (s *selection) choice(it iteration) trainer.Choice {
+	r, a := it.turn.Rollout, it.turn.Advantage
+	c := trainer.Choice{Some: comparesSome(it.turn)}
+	if e := it.turn.Episode; e != nil && e.Shuffled != nil {
+		c.Keep = learnable
+	}
+	compared := a.Filter != nil && a.Filter.Compared
+	if a.Filter != nil && !compared || r.Resample != nil {
+		c.Keep = func(samples []trainer.Sample, scores []float64) []bool { return s.keep(it, samples, scores) }
+	}
+	if r.Resample != nil {
+		c.Further = func(r *trainer.Report) []trainer.Key { return s.resample(it, r) }
+	}
+	if r.More != nil {
+		c.Further = func(r *trainer.Report) []trainer.Key { return s.more(it, r) }
+	}
+	if a.BestOf > 0 {
+		c.Best = func(r *trainer.Report, places []int) []int { return s.bestOf(it, a.BestOf, a.BestBy, r, places) }
+	}
+	if a.Margin > 0 && it.turn.Kind().Pairs {
+		c.Best = func(r *trainer.Report, places []int) []int { return apart(a.Margin, r, places) }
+	}
+	if compared {
+		c.Best = s.withSignal(it, c.Best)
+	}
+	if r.Buffer != nil {
+		b := s.buffer
+		b.Uniform = func(iteration, n int) []float64 {
+			u, draw := make([]float64, n), it.root.With("buffer").Iteration(iteration).Draw()
+			for i := range u {
+				u[i] = draw.Float64()
+			}
+			return u
+		}
+		b.Age, b.Groups = r.Buffer.Iterations, r.Buffer.Groups
+		first := s.stageBegan(it.number)
+		b.Kept = slices.DeleteFunc(b.Kept, func(g trainer.Group) bool { return g.Iteration() < first }) // other rows
+		c.Buffer = b
+	}
+	return c
+}
+
+// comparesSome reports whether the estimator compares some samples of a group alone.
+func comparesSome(turn experiment.Turn) bool {
+	return turn.Advantage.Keep != nil && turn.Episode != nil
+}
+
+// withSignal leaves out the samples of groups without signal after they were compared, and before best chooses.
+func (s *selection) withSignal(it iteration, best func(*trainer.Report, []int) []int) func(*trainer.Report, []int) []int {
+	return func(r *trainer.Report, places []int) []int {
+		signal := make([]bool, len(r.Samples))
+		for _, g := range s.signal(it, r.Samples, r.Scores) {
+			for _, i := range g {
+				signal[i] = true
+			}
+		}
+		places = slices.DeleteFunc(places, func(i int) bool { return !signal[i] })
+		if best == nil || len(places) == 0 {
+			return places
+		}
+		return best(r, places)
+	}
+}
+
+// stageBegan is the first iteration of the stage of an iteration.
+func (s *selection) stageBegan(i int) int {
+	first := 0
+	for n, stage := range s.e.Stages {
+		if i < first+stage.Iterations || n == len(s.e.Stages)-1 {
+			break
+		}
+		first += stage.Iterations
+	}
+	return first
+}
+
+// signal are the places of the groups that teach something, in the order of their first sample.
+func (s *selection) signal(it iteration, samples []trainer.Sample, scores []float64) [][]int {
+	f := advantage.Filter{By: "unequal"}
+	if it.turn.Advantage.Filter != nil {
+		f = *it.turn.Advantage.Filter
+	}
+	kept := f.Kept(trainer.GroupNumbers(samples), members(samples, scores), nil)
+	return slices.DeleteFunc(trainer.Groups(samples), func(g []int) bool { _, ok := slices.BinarySearch(kept, g[0]); return !ok })
+}
+
+// keep is trainer.Choice.Keep: groups with signal, and, where more were rolled than an iteration
+// has, the first ones.
+func (s *selection) keep(it iteration, samples []trainer.Sample, scores []float64) []bool {
+	kept := make([]bool, len(samples))
+	all := s.signal(it, samples, scores)
+	if it.turn.Rollout.Resample != nil {
+		all = all[:min(len(all), it.turn.Rollout.PromptsPerIteration)]
+	}
+	for _, g := range all {
+		for _, i := range g {
+			kept[i] = !samples[i].Control
+		}
+	}
+	return kept
+}
+
+// resample is trainer.Choice.Further for [rollout.resample]: other prompts in place of groups without signal.
+func (s *selection) resample(it iteration, r *trainer.Report) []trainer.Key {
+	q := it.turn.Rollout.Resample
+	lacking := it.turn.Rollout.PromptsPerIteration - len(s.signal(it, r.Samples, r.Scores))
+	if r.Rolls >= q.Rolls || lacking <= 0 {
+		return nil
+	}
+	if q.Prompts > 0 {
+		lacking = q.Prompts
+	}
+	var seen []int
+	for _, g := range trainer.Groups(r.Samples) {
+		seen = append(seen, r.Samples[g[0]].Key.Prompt)
+	}
+	return it.samplesOf(s.prompts(it, r.Rolls, lacking, seen))
+}
+
+// more is trainer.Choice.Further for [rollout.more]: after the first roll, the samples that prompts which fail lack.
+func (s *selection) more(it iteration, r *trainer.Report) (keys []trainer.Key) {
+	if r.Rolls > 1 {
+		return nil
+	}
+	m, divided := it.turn.Rollout.More, it.turn.Advantage.Scale != "none"
+	for _, g := range trainer.Groups(r.Samples) {
+		n := len(g)
+		for k := range m.Further(prompts.Rate(trainer.Pick(r.Scores, g), m.Success), n, divided) {
+			keys = append(keys, trainer.Key{Iteration: it.number, Prompt: r.Samples[g[0]].Key.Prompt, Sample: n + k})
+		}
+	}
+	return keys
+}
+
+// bestOf are n of each group, by their advantages, or where others are drawn by their totals, in the order of samples.
+func (s *selection) bestOf(it iteration, n int, by string, r *trainer.Report, places []int) []int {
+	var chosen []int
+	for _, g := range trainer.Groups(trainer.Pick(r.Samples, places)) {
+		inside := trainer.Pick(places, g)
+		var kept []int
+		switch worth := trainer.Pick(r.Advantages, inside); by {
+		case "size":
+			kept = advantage.Largest(worth, n)
+		case "drawn":
+			u, draw := make([]float64, n-1), it.root.With("filtration").Iteration(it.number).Prompt(uint64(r.Samples[inside[0]].Key.Prompt)).Draw()
+			for i := range u {
+				u[i] = draw.Float64()
+			}
+			kept = advantage.FirstAndDrawn(u, trainer.Pick(r.Scores, inside), n)
+		default:
+			kept = advantage.BestOfN(worth, n)
+		}
+		for _, k := range kept {
+			chosen = append(chosen, inside[k])
+		}
+	}
+	slices.Sort(chosen)
+	return chosen
+}
+
+// apart are the samples of groups whose best and worst totals differ by a margin at least.
+func apart(margin float64, r *trainer.Report, places []int) []int {
+	pairs := advantage.Pairs(trainer.GroupNumbers(trainer.Pick(r.Samples, places)), trainer.Pick(r.Scores, places), margin)
+	return slices.DeleteFunc(slices.Clone(places), func(i int) bool {
+		return !slices.ContainsFunc(pairs, func(p [2]int) bool { return r.Samples[places[p[0]]].Key.Prompt == r.Samples[i].Key.Prompt })
+	})
+}
+
+// learn keeps the scores of an iteration's prompts, for a curriculum, for skipping or for bans.
+func (s *selection) learn(it iteration, r *trainer.Report) {
+	c, skip, b := it.turn.Rollout.Curriculum, it.turn.Rollout.Skip, it.turn.Rollout.Ban
+	if c == nil && skip == nil && b == nil {
+		return
+	}
+	var list []int
+	var totals [][]float64
+	for _, g := range trainer.Groups(r.Samples) {
+		list, totals = append(list, r.Samples[g[0]].Key.Prompt), append(totals, trainer.Pick(r.Scores, g))
+	}
+	for i, p := range list {
+		if b != nil && b.Banned(totals[i]) && s.left(it) > it.turn.Rollout.PromptsPerIteration {
+			s.banned = append(s.banned, p)
+		}
+	}
+	if skip != nil {
+		if s.skips == nil {
+			s.skips = skip.New(len(s.train))
+		}
+		skip.Learn(s.skips, list, totals)
+		return
+	}
+	if c == nil {
+		return
+	}
+	for i, p := range list {
+		c.Learn(s.known, p, totals[i])
+	}
+}
+
+// describe fills in a line's numbers of the choice.
+func (s *selection) describe(it iteration, l *ledger.Line, r *trainer.Report) {
+	roll, a := it.turn.Rollout, it.turn.Advantage
+	if roll.Resample == nil && roll.More == nil && roll.Buffer == nil && a.Filter == nil && a.BestOf == 0 && a.Margin == 0 && !comparesSome(it.turn) {
+		return
+	}
+	l.Choice = &ledger.ChoiceLine{Rolls: r.Rolls, Learned: len(r.Learned), Reused: r.Reused}
+	counts := func(i int) bool { return r.Advantages[i] == r.Advantages[i] }
+	if a.Filter != nil && a.Filter.Compared {
+		counts = func(i int) bool { return slices.Contains(r.Learned, i) }
+	}
+	for _, g := range trainer.Groups(r.Samples) {
+		if slices.ContainsFunc(g, counts) {
+			l.Choice.Groups++
+		}
+	}
+}
+
+// giveHints sets the part of solutions that a turn's samples get ([episode.guided]).
+func (s *selection) giveHints(turn *experiment.Turn) {
+	if s.e.Episode == nil || s.e.Episode.Guided == nil {
+		return
+	}
+	if s.guidance == nil {
+		s.guidance = s.e.Episode.Guided.New()
+	}
+	turn.Given = s.guidance.Tokens
+}
+
+// learnHints adapts that part to the scores of an iteration's samples, guided ones too.
+func (s *selection) learnHints(scored *scores) {
+	if s.e.Episode == nil || s.e.Episode.Guided == nil || scored == nil {
+		return
+	}
+	s.e.Episode.Guided.Learn(s.guidance, ledger.SpreadOf(scored.numbers(s.e.GuidedBy())).Mean)
+}
+
+// why is Trainer.Pass's reason against the samples of a turn; "": there is none.
+func why(turn experiment.Turn, scores, advantages []float64) string {
+	switch {
+	case !some(scores, func(float64) bool { return true }):
+		return "no sample has a score"
+	case turn.Silent() && turn.Rollout.Buffer == nil:
+		return "the window is empty"
+	case !turn.BySample(), // advantages of samples are not what is learned from
+		turn.Rollout.Buffer != nil,                            // which may hold groups with signal
+		!some(advantages, func(float64) bool { return true }), // none was compared, and Trainer says why
+		some(advantages, func(a float64) bool { return a != 0 }):
+		return ""
+	}
+	return allDead
+}
+
+// allDead is the reason against an iteration without signal.
+const allDead = "no group can tell its samples apart: every advantage is 0"
+
+// some reports whether a number that is not missing has a property.
+func some(x []float64, property func(float64) bool) bool {
+	for _, v := range x {
+		if !math.IsNaN(v) && property(v) {
+			return true
+		}
+	}
+	return false
+}
