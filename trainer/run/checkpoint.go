@@ -114,8 +114,8 @@ func readState(c folder.Checkpoint, averages int) (s state, err error) {
 	return s, nil
 }
 
-// room asks for the disk's room before anything is computed: for all checkpoints of so many bytes that will be there,
-// and the one that is written beside them.
+// room checks the disk's room before anything is computed: for all checkpoints of this size that will be there, and the
+// one that is written beside them.
 func (c *checkpoints) room(bytes int64) error {
 	all, err := c.folder.All()
 	if err != nil {

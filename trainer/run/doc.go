@@ -3,14 +3,27 @@
 //
 //	result, err := run.Run(ctx, e, run.Options{Dir: "runs/maps", Backend: be})
 //
-// Start with Run in run.go, then iterate.go, which is one iteration. open.go connects the parts.
-// modalities.go is the one place that knows which kind of model an experiment trains; everything else speaks
-// to the interface model.Model (trainer/model). panel.go, score.go, compare.go and failure.go ask rewards and
-// estimators; choice.go says which prompts are rolled and which samples are learned from, skip.go why an
-// iteration teaches nothing. evaluate.go measures on held-out prompts, monitor.go and rollback.go watch the
-// numbers and go back. checkpoint.go is what a checkpoint holds, lines.go what is written about an iteration
-// (its types are trainer/ledger's), ranks.go trains on several devices.
+// Start with Run in run.go, then iterate.go, which is one iteration. An iteration passes values:
+//
+//	prompts -> samples -> scores -> advantages -> report -> line
+//
+// A loop is made of parts. Each is a struct with its own state, in a file of its name:
+//
+//	rewardSet    rewards.go      the rewards; requests.go asks them during a roll, failures.go counts failures
+//	selection    selection.go    the prompts that are rolled, the samples that are learned from; pool.go, selectionstate.go
+//	evaluation   evaluation.go   measures of held-out prompts; sheet.go draws them
+//	monitors     monitors.go     rules, first values, best evaluations; alerts.go delivers messages
+//	checkpoints  checkpoint.go   the checkpoints of the folder, and what of each part they hold
+//	record       record.go       the files that are appended to
+//	inputs       manifest.go     settings, model, prompts and pictures, compared with those that the run was begun with
+//	clock        clock.go        seconds of parts and of the run
+//	rollout      rollout.go      samples and scores of one iteration; it ends with the iteration
+//	loop         run.go          these, the trainer, the stage under way and the attempt; open.go builds it
+//
+// modalities.go is the one table of kinds of models; everything else speaks to the interface model.Model
+// (trainer/model). fleet.go shares work with other processes, and worker.go is their side. stage.go and rollback.go change how a run
+// goes on.
 //
 // All that is drawn has coordinates, so a state is weights, averages and counters, and a run that resumes
-// writes the bytes of one that never stopped. What depends on the clock goes to timing.jsonl alone.
+// writes the bytes of one that never stopped. Numbers that depend on the clock go to timing.jsonl alone.
 package run

@@ -23,8 +23,8 @@ import (
 )
 
 // evaluation measures weights on held-out prompts, sampled from fixed noise by a deterministic solver: two measures
-// differ by the weights alone. Samples are made, scored and dropped in portions of whole groups, so that its memory does
-// not grow with the list; scores and the first pictures stay.
+// differ by the weights alone. Samples are made, scored and dropped in portions of whole groups, so that its memory
+// does not grow with the list; scores and the first pictures stay.
 //
 // Invariant (test): portions change no byte of what is written.
 type evaluation struct {

@@ -28,7 +28,7 @@ type Options struct {
 	Restart bool // begin anew, and keep the run that is in the folder beside it
 	Backend kernels.Backend
 	// Further are more backends, each with a rank of its own beside Backend's; Wire is between all of
-	// them, and nil is host memory (ranks.go).
+	// them, and nil is host memory (trainer/ranks).
 	Further []kernels.Backend
 	Wire    exchange.Wire
 	// Fleet lets workers in once the folder is open; nil: all is computed here.

@@ -66,7 +66,7 @@ func (s *shown) add(item rewards.Item) error {
 	return nil
 }
 
-// within is a picture whose longer side has so many pixels at most.
+// within is a picture whose longer side has a number of pixels at most.
 func within(m *vision.Image, most int) (*vision.Image, error) {
 	side := max(m.Width, m.Height)
 	if side <= most {
@@ -75,7 +75,7 @@ func within(m *vision.Image, most int) (*vision.Image, error) {
 	return m.Resize(max(1, m.Width*most/side), max(1, m.Height*most/side), vision.Lanczos)
 }
 
-// played are the frames of a clip that a sheet shows, whose longest clip has so many: all clips go at one speed, and
+// played are the frames of a clip on a sheet, by the length of its longest clip: all clips go at one speed, and
 // one that is over stands at its last frame.
 func played(c *video.Clip, longest int) (*video.Clip, error) {
 	times := video.Uniform(longest, min(mostFrames, longest))
