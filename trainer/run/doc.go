@@ -10,7 +10,7 @@
 // A loop is made of parts. Each is a struct with its own state, in a file of its name:
 //
 //	rewardSet    rewards.go      the rewards; requests.go asks them during a roll, failures.go counts failures
-//	selection    selection.go    the prompts that are rolled, the samples that are learned from; pool.go, selectionstate.go
+//	selection    selection.go    prompts that are rolled, samples that are learned from; pool.go
 //	evaluation   evaluation.go   measures of held-out prompts; sheet.go draws them
 //	monitors     monitors.go     rules, first values, best evaluations; alerts.go delivers messages
 //	checkpoints  checkpoint.go   the checkpoints of the folder, and what of each part they hold
@@ -21,8 +21,8 @@
 //	loop         run.go          these, the trainer, the stage under way and the attempt; open.go builds it
 //
 // modalities.go is the one table of kinds of models; everything else speaks to the interface model.Model
-// (trainer/model). fleet.go shares work with other processes, and worker.go is their side. stage.go and rollback.go change how a run
-// goes on.
+// (trainer/model). fleet.go shares work with other processes, and worker.go is their side. stage.go and rollback.go
+// change how a run goes on.
 //
 // All that is drawn has coordinates, so a state is weights, averages and counters, and a run that resumes
 // writes the bytes of one that never stopped. Numbers that depend on the clock go to timing.jsonl alone.

@@ -320,7 +320,7 @@ func (v *evaluation) settings() (map[string]string, error) {
 }
 
 // compareSettings drops the measures of a resumed run that later ones cannot be compared with. It reports whether the
-// best evaluation is dropped, too. Older checkpoints hold no settings: then the manifest's sum of held-out prompts counts.
+// best evaluation is dropped, too. Older checkpoints hold no settings: the manifest's sum of held-out prompts counts.
 func (v *evaluation) compareSettings(manifestSum string) (dropped bool, err error) {
 	now, err := v.settings()
 	was := v.MeasuredWith

@@ -59,8 +59,8 @@ func (l *loop) stop(f *fired) (*fired, error) {
 	return f, l.save()
 }
 
-// stoppedBefore is why a monitor stopped the run at its checkpoint, where result.json does not say so. A run whose result
-// says so goes on past it.
+// stoppedBefore is why a monitor stopped the run at its checkpoint, where result.json does not say so. A run whose
+// result says so goes on past it.
 func (l *loop) stoppedBefore() (why string, err error) {
 	why, l.monitors.Stopped = l.monitors.Stopped, ""
 	if why == "" {

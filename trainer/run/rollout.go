@@ -63,8 +63,8 @@ func (l *loop) waiting(reward string) {
 	}
 }
 
-// Roll rolls an iteration's samples. Rewards outside are asked about each group as soon as the model returns it; a model
-// that returns no single groups rolls some after another.
+// Roll rolls an iteration's samples. Rewards outside are asked about each group as soon as the model returns it; a
+// model that returns no single groups rolls some after another.
 func (r *rollout) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
 	r.sent.close()
 	r.sent = nil
