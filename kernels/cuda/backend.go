@@ -38,6 +38,8 @@ type Backend struct {
 	copies    copies  // that wait for others to start with
 	ring      uintptr // small arrays that launches read: lengths, coefficients
 	ringUsed  int
+	lastSmall []byte   // what lies in the ring's piece that was written last
+	lastAt    uintptr  // where
 	exact     bool     // bf16 math by its definition, not on tensor cores
 	reading   reading  // how products read their operands
 	waitEach  bool     // wait after each launch, so that an error names its operation

@@ -92,3 +92,32 @@ func TestCopiesTogether(t *testing.T) {
 		t.Errorf("memory went back: %d launches", n)
 	}
 }
+
+// An array beside the operands that is that of the launch before is not copied again, and one that differs is.
+func TestSmallArrays(t *testing.T) {
+	double.New(t)
+	b, err := cuda.Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	x := kernels.Span{Buf: b.Alloc(24), Len: 6, DType: kernels.F32}
+	out := kernels.Span{Buf: b.Alloc(8), Len: 2, DType: kernels.F32}
+	b.Fill(x, 1)
+	sum := func(uploads int, segments ...int) {
+		t.Helper()
+		before := b.Traffic()
+		b.SumRows(&kernels.SumRows{X: kernels.NewMat(x, 3, 2), Segments: segments, Out: out})
+		if n := b.Traffic().Since(before).Uploads; n != uploads {
+			t.Errorf("segments %v: %d uploads, want %d", segments, n, uploads)
+		}
+		got := make([]byte, 8)
+		if b.Download(got, out); !bytes.Equal(got, []byte{0, 0, 64, 64, 0, 0, 64, 64}) { // 3, 3
+			t.Errorf("segments %v: %v", segments, got)
+		}
+	}
+	sum(1, 1, 2)
+	sum(0, 1, 2)
+	sum(1, 2, 1)
+	sum(1, 1, 2)
+}
