@@ -18,12 +18,29 @@ struct DrawArgs {
   int most, top_p, words, pad;
 };
 
-DEV bool among(const uint32_t* set, int i) { return set[i >> 5] >> (i & 31) & 1; }
-DEV float logit(const DrawArgs& a, i64 r, int i) {
-  if (a.banned && among(a.banned, i)) return -inf();
-  float l = at(a.x, r, i);
-  if (a.seen && among(a.seen + r * a.words, i)) l = l < 0 ? mul(l, a.penalty) : quotient(l, a.penalty);
-  return l;
+// logits calls f(k, i, logit) for the tokens i = first + k·step, of N below an end: all are read before the first is used.
+template <int N, class F> DEV void logits(const DrawArgs& a, i64 r, int first, int step, int end, F f) {
+  uint32_t l[N], out[N], seen[N];
+  UNROLL for (int k = 0; k < N; k++) {
+    int i = first + k * step;
+    bool in = i < end;
+    l[k] = in ? raw(a.x, r, i) : 0;
+    out[k] = in && a.banned ? a.banned[i >> 5] : 0;
+    seen[k] = in && a.seen ? a.seen[r * a.words + (i >> 5)] : 0;
+  }
+  UNROLL for (int k = 0; k < N; k++) {
+    int i = first + k * step;
+    if (i >= end) continue;
+    float x = value(l[k], a.x.type);
+    if (seen[k] >> (i & 31) & 1) x = x < 0 ? mul(x, a.penalty) : quotient(x, a.penalty);
+    f(k, i, out[k] >> (i & 31) & 1 ? -inf() : x);
+  }
+}
+// each_logit calls f(i, logit) for a thread's tokens of a row.
+template <class F> DEV void each_logit(const DrawArgs& a, i64 r, F f) {
+  const int AHEAD = 8;
+  for (int from = threadIdx.x; from < a.x.cols; from += AHEAD * WIDE_THREADS)
+    logits<AHEAD>(a, r, from, WIDE_THREADS, a.x.cols, [&](int, int i, float l) { f(i, l); });
 }
 DEV uint32_t draw_key(float d) { return bits(d) & 0x7fffffffu; }
 // draw_mass is e·2^42, cut to a whole number.
@@ -45,20 +62,19 @@ template <int N> DEV void block_sums(u64 (&x)[N], u64* room) {
   }
   __syncthreads();
 }
-// smallest finds the smallest key up to which weights add up to a goal, three bits of it at a time from a shift on:
-// below is what the smaller ones add up to.
-template <class K, class W> DEV uint32_t smallest(int cols, int shift, u64 goal, u64& below, u64* room, K key_of, W weight) {
+// smallest finds the smallest key up to which weights add up to a goal, three bits of it at a time from a shift on: each calls a function for each
+// key; below is what the smaller ones add up to.
+template <class E, class W> DEV uint32_t smallest(int shift, u64 goal, u64& below, u64* room, E each, W weight) {
   uint32_t key = 0;
   below = 0;
   for (; shift >= 0; shift -= 3) {
     u64 upto[DIGITS] = {};
-    for (int i = threadIdx.x; i < cols; i += WIDE_THREADS) {
-      uint32_t k = key_of(i);
-      if (k >> shift >> 3 != key) continue;
+    each([&](uint32_t k) {
+      if (k >> shift >> 3 != key) return;
       uint32_t digit = k >> shift & 7;
-      u64 x = weight(i, k);
+      u64 x = weight(k);
       UNROLL for (int d = 0; d < DIGITS; d++) upto[d] += digit <= d ? x : 0;
-    }
+    });
     block_sums(upto, room);
     uint32_t digit = 0;
     u64 before = below;
@@ -83,36 +99,41 @@ KERNEL(draw, DrawArgs, 512) {
   int* found = (int*)(totals + 2);
   float *sums = (float*)(found + 4), *dots = sums + blocks, *block = dots + blocks;
 
-  float m = wide_largest(cols, (float*)room, [&](int i) {
-    float l = logit(a, r, i);
-    return nan(l) ? inf() : l;
+  float m = -inf();
+  each_logit(a, r, [&](int, float l) {
+    if (nan(l)) l = inf();
+    if (l > m) m = l;
   });
+  m = block_largest(m, (float*)room);
   if (m == inf() || m == -inf()) {
     drawn(a, r, m == inf() ? -1 : -2, 0, 0);
     return;
   }
-  auto distance = [&](int i) { return mul(sub(logit(a, r, i), m), a.inverse); };
-  auto key_of = [&](int i) { return draw_key(distance(i)); };
-  auto one = [](int, uint32_t) { return (u64)1; };
+  auto distance = [&](float l) { return mul(sub(l, m), a.inverse); };
+  auto keys = [&](auto f) { each_logit(a, r, [&](int, float l) { f(draw_key(distance(l))); }); };
+  auto one = [](uint32_t) { return (u64)1; };
   uint32_t last = 0x7fffffffu;
   int first = 0;
   u64 below;
-  if (a.most) last = smallest(cols, 30, (u64)a.most, below, room, key_of, one);
+  if (a.most) last = smallest(30, (u64)a.most, below, room, keys, one);
   if (a.top_p) {
-    auto mass = [&](int, uint32_t k) { return k <= last ? draw_mass(exp_(from_bits(k | 0x80000000u))) : (u64)0; };
+    auto mass = [&](uint32_t k) { return k <= last ? draw_mass(exp_(from_bits(k | 0x80000000u))) : (u64)0; };
     u64 all[1] = {0};
-    for (int i = t; i < cols; i += WIDE_THREADS) all[0] += mass(i, key_of(i));
+    keys([&](uint32_t k) { all[0] += mass(k); });
     block_sums(all, room);
     u64 goal = all[0] - ((all[0] >> 32) * a.drop + ((all[0] & 0xffffffffu) * a.drop >> 32));
-    uint32_t key = smallest(cols, 30, goal, below, room, key_of, mass);
-    u64 each = mass(0, key), keep = (goal - below + each - 1) / each;
+    uint32_t key = smallest(30, goal, below, room, keys, mass);
+    u64 weighs = mass(key), keep = (goal - below + weighs - 1) / weighs;
     last = key;
     u64 ties[1] = {0};
-    for (int i = t; i < cols; i += WIDE_THREADS) ties[0] += key_of(i) == last;
+    keys([&](uint32_t k) { ties[0] += k == last; });
     block_sums(ties, room);
-    if (keep < ties[0])  // those of the largest indices stay
-      first = MOST_DRAWN - 1 - smallest(cols, 18, keep, below, room, [&](int i) { return MOST_DRAWN - 1 - i; },
-                                        [&](int i, uint32_t) { return key_of(i) == last ? (u64)1 : (u64)0; });
+    auto places = [&](auto f) {
+      each_logit(a, r, [&](int i, float l) {
+        if (draw_key(distance(l)) == last) f(MOST_DRAWN - 1 - i);
+      });
+    };
+    if (keep < ties[0]) first = MOST_DRAWN - 1 - smallest(18, keep, below, room, places, one);  // of the largest indices
   }
   auto stays = [&](int i, float d) {
     uint32_t k = draw_key(d);
@@ -126,13 +147,11 @@ KERNEL(draw, DrawArgs, 512) {
   for (int b = t / 32; b < blocks; b += WARPS) {
     int from = b * DRAW_BLOCK, to = cols < from + DRAW_BLOCK ? cols : from + DRAW_BLOCK;
     float x[2] = {}, y[2] = {};
-    for (int i = from + lane; i < to; i += 64)
-      UNROLL for (int half = 0; half < 2; half++)
-        if (i + 32 * half < to) {
-          float d = distance(i + 32 * half), e = weight(i + 32 * half, d);
-          x[half] = add(x[half], e);
-          if (e != 0) y[half] = fma_(e, d, y[half]);
-        }
+    logits<DRAW_BLOCK / 32>(a, r, from + lane, 32, to, [&](int k, int i, float l) {
+      float d = distance(l), e = weight(i, d);
+      x[k & 1] = add(x[k & 1], e);
+      if (e != 0) y[k & 1] = fma_(e, d, y[k & 1]);
+    });
     float s = tree(x[0], x[1]), h = tree(y[0], y[1]);
     if (lane == 0) sums[b] = s, dots[b] = h;
   }
@@ -165,7 +184,7 @@ KERNEL(draw, DrawArgs, 512) {
     }
     __syncthreads();
     int from = found[0] * DRAW_BLOCK, n = cols - from < DRAW_BLOCK ? cols - from : DRAW_BLOCK;
-    if (t < n) block[t] = weight(from + t, distance(from + t));
+    logits<1>(a, r, from + t, 1, from + n, [&](int, int i, float l) { block[t] = weight(i, distance(l)); });
     __syncthreads();
     if (t == 0)
       for (int i = 0; i < n; i++) {
@@ -174,13 +193,17 @@ KERNEL(draw, DrawArgs, 512) {
         before = __dadd_rn(before, (double)block[i]);
         if (before > at) break;
       }
-  } else if (token < 0)  // the likeliest
-    token = (int)-wide_largest(cols, (float*)room, [&](int i) {
-      float d = distance(i);
-      return d == 0 && stays(i, d) ? -(float)i : -inf();
+  } else if (token < 0) {  // the likeliest
+    float least = -inf();
+    each_logit(a, r, [&](int i, float l) {
+      float d = distance(l);
+      if (d == 0 && stays(i, d) && -(float)i > least) least = -(float)i;
     });
-  if (t == 0) {
-    float d = distance(token);
-    drawn(a, r, token, weight(token, d) == 0 && !(stays(token, d) && a.least == 0) ? -inf() : sub(d, log), entropy);
+    token = (int)-block_largest(least, (float*)room);
   }
+  if (t == 0)
+    logits<1>(a, r, token, 1, cols, [&](int, int i, float l) {
+      float d = distance(l);
+      drawn(a, r, i, weight(i, d) == 0 && !(stays(i, d) && a.least == 0) ? -inf() : sub(d, log), entropy);
+    });
 }

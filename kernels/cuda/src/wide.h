@@ -25,16 +25,20 @@ template <class T, class F> DEV float wide_sum(int cols, float* room, T term, F 
   __syncthreads();
   return sum;
 }
-template <class F> DEV float wide_largest(int cols, float* room, F f) {
-  float m = -inf();
-  UNROLL_BY(8) for (int i = threadIdx.x; i < cols; i += WIDE_THREADS) {
-    float v = f(i);
-    if (v > m) m = v;
-  }
+// block_largest is the largest of what the threads of a block have.
+DEV float block_largest(float m, float* room) {
   m = largest_of(m);
   if ((threadIdx.x & 31) == 0) room[threadIdx.x / 32] = m;
   __syncthreads();
   m = largest_of(room[threadIdx.x & (WIDE_THREADS / 32 - 1)]);
   __syncthreads();
   return m;
+}
+template <class F> DEV float wide_largest(int cols, float* room, F f) {
+  float m = -inf();
+  UNROLL_BY(8) for (int i = threadIdx.x; i < cols; i += WIDE_THREADS) {
+    float v = f(i);
+    if (v > m) m = v;
+  }
+  return block_largest(m, room);
 }
