@@ -1,5 +1,6 @@
 // Package model says what a run trains: the interface [Model], which a package a modality implements
-// (trainer/pictures, trainer/conversations), and what models of every modality have in common.
+// (trainer/pictures, trainer/conversations), and what models of every modality have in common. A Model has three sides:
+// a [Sampler], a [Trainable] and a [Recorder].
 //
 // Start with Model in model.go, then Modality in modality.go, which opens one. learner.go is what of a
 // network is trained, and the sets of weights that it switches between; checkpoint.go is how a checkpoint

@@ -17,61 +17,59 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// A Model is what a run trains. An iteration calls it in this order:
+// A Model is what a run trains: a policy with three sides. An iteration calls them in this order:
 //
-//	Begin, Objective                      how the iteration samples, and what it is blamed by
-//	Roll, Items, Shape                    samples, what rewards judge, and what a total becomes
+//	Begin, Objective                      the iteration's settings and its loss
+//	Roll, Items, Shape                    samples, the items that rewards judge, and changed totals
 //	Check                                 at the start of a stage, before anything is learned
 //	Credit                                advantages
 //	Eval and Params                       by the objective, for every update
-//	Describe, Passes, Record              what the run writes about it
+//	Describe, Passes, Record              the run's records
 //
-// Its samples are functions of their keys and of the draws that Begin sets, so nothing but Checkpointed's
-// part has to be saved.
+// Its samples are functions of their keys and of the draws that Begin sets, so a checkpoint holds no more than
+// Trainable's part. A model that changes one side embeds the others (trainer/ranks, trainer/fleet).
 type Model interface {
 	trainer.Policy
-	Checkpointed
-
-	// Begin sets how an iteration samples. Everything that is drawn follows from root. Learning rates
-	// that are the model's own are multiplied with scale.
-	Begin(turn experiment.Turn, root rng.Key, scale float64) error
-	// Objective is what the iteration is blamed by; policy is the one that it will ask.
-	Objective(turn experiment.Turn, policy trainer.Policy) (trainer.Objective, error)
-	// Fixed is the policy as it samples under another turn, with draws that are the same in every
-	// iteration: for evaluations and pass rates.
-	Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy
-
-	// Portion is how many samples are computed beside each other: a roll of fewer takes longer for each.
-	Portion() int
-	// Items are what rewards judge of samples. Prompts are filled in by the caller.
-	Items(samples []trainer.Sample) ([]rewards.Item, error)
-	// Shape changes the totals that rewards gave to samples.
-	Shape(samples []trainer.Sample, totals []float64)
-	// Check judges some decisions again, by the weights that just made them; nil: the objective
-	// compares no probabilities.
-	Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Check, error)
-	// Credit makes advantages of samples' totals by an estimator, and gives decisions their own where
-	// they have some.
-	Credit(samples []trainer.Sample, totals []float64, b advantage.Batch, by advantage.Estimator) ([]float64, error)
-
-	// Describe fills in what a ledger's line says of the samples of this modality.
-	Describe(line *ledger.Line, r *trainer.Report)
-	// Passes are the iteration's runs of samples through the network; nil: they are not counted.
-	Passes() *ledger.Passes
-	// Files are the names of files with lines that Record appends to.
-	Files() []string
-	// Record writes samples for people, and returns the names of the files that show one, by sample.
-	Record(to Outputs, line *ledger.Line, r *trainer.Report) (shown map[int]string, err error)
+	Sampler
+	Trainable
+	Recorder
 
 	// Dir is the folder that was opened.
 	Dir() string
 	Close() error
 }
 
-// Checkpointed is the part of a model that a checkpoint holds.
-type Checkpointed interface {
+// A Sampler makes samples, beside trainer.Policy's Roll, and prepares them for rewards.
+type Sampler interface {
+	// Begin sets how an iteration samples. Everything that is drawn follows from root. Learning rates
+	// that are the model's own are multiplied with scale.
+	Begin(turn experiment.Turn, root rng.Key, scale float64) error
+	// Fixed is the policy as it samples under another turn, with draws that are the same in every
+	// iteration: for evaluations and pass rates.
+	Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy
+	// Portion is how many samples are computed beside each other: a roll of fewer takes longer for each.
+	Portion() int
+	// Items are what rewards judge of samples. Prompts are filled in by the caller.
+	Items(samples []trainer.Sample) ([]rewards.Item, error)
+	// Shape changes the totals that rewards gave to samples.
+	Shape(samples []trainer.Sample, totals []float64)
+}
+
+// A Trainable learns from samples, and is saved.
+type Trainable interface {
+	// Objective is the iteration's loss; policy is the one that it evaluates.
+	Objective(turn experiment.Turn, policy trainer.Policy) (trainer.Objective, error)
+	// Check judges some decisions again, by the weights that just made them; nil: the objective
+	// compares no probabilities.
+	Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Check, error)
+	// Credit makes advantages of samples' totals by an estimator, and gives decisions their own where
+	// they have some.
+	Credit(samples []trainer.Sample, totals []float64, b advantage.Batch, by advantage.Estimator) ([]float64, error)
 	// Settle begins a stage: optimisers have its options from now on, and move the parameters that it names.
 	Settle(o optim.Options, moves experiment.Moves)
+	// Moved are all parameters that an update moves.
+	Moved() []*autograd.Param
+
 	// Tensors are weights, optimisers and other sets of weights in fp32.
 	Tensors() ([]safetensors.Tensor, error)
 	// Load goes back to them.
@@ -84,8 +82,18 @@ type Checkpointed interface {
 	// Keeps reports whether other weights have a copy of their own; Forget drops it.
 	Keeps(w trainer.Weights) bool
 	Forget(w trainer.Weights) error
-	// Moved are all parameters that an update moves.
-	Moved() []*autograd.Param
+}
+
+// A Recorder writes about samples.
+type Recorder interface {
+	// Describe fills in what a ledger's line says of the samples of this modality.
+	Describe(line *ledger.Line, r *trainer.Report)
+	// Passes are the iteration's runs of samples through the network; nil: they are not counted.
+	Passes() *ledger.Passes
+	// Files are the names of files with lines that Record appends to.
+	Files() []string
+	// Record writes samples for people, and returns the names of the files that show one, by sample.
+	Record(to Outputs, line *ledger.Line, r *trainer.Report) (shown map[int]string, err error)
 }
 
 // A Telling is a model that tells of groups of a roll while it is at others, so that rewards outside are asked about

@@ -41,6 +41,9 @@ func (g Group) Open(o model.Options, open func(o model.Options) (model.Model, er
 			failed()
 			return nil, errors.Join(err, m.Close())
 		}
+		if r == 0 {
+			m.Trainable, m.Recorder = member, member
+		}
 		m.models, m.Members = append(m.models, member), append(m.Members, member)
 	}
 	return m, nil

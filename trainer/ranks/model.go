@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
-	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -29,10 +27,12 @@ import (
 // a folder that --resume goes on with.
 type Model struct {
 	*Policy
-	models []model.Model // rank 0 first
+	model.Trainable // rank 0's
+	model.Recorder  // rank 0's
+	models          []model.Model
 }
 
-// first is rank 0's.
+// First is rank 0's.
 func (m *Model) First() model.Model { return m.models[0] }
 
 // every calls f for one rank after another.
@@ -118,6 +118,9 @@ func (m *Model) developer(rank int) (trainer.Developer, error) {
 	return d, nil
 }
 
+// Shape is rank 0's.
+func (m *Model) Shape(samples []trainer.Sample, totals []float64) { m.First().Shape(samples, totals) }
+
 // Passes are those of all ranks.
 func (m *Model) Passes() *ledger.Passes {
 	var sum *ledger.Passes
@@ -184,31 +187,5 @@ func (m *Model) Close() error {
 	return errors.Join(errs...)
 }
 
-// What rank 0 does for all.
-
-func (m *Model) Shape(samples []trainer.Sample, totals []float64) { m.First().Shape(samples, totals) }
-
-func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Check, error) {
-	return m.First().Check(o, samples)
-}
-
-func (m *Model) Credit(samples []trainer.Sample, totals []float64, b advantage.Batch, by advantage.Estimator) ([]float64, error) {
-	return m.First().Credit(samples, totals, b, by)
-}
-
-func (m *Model) Describe(line *ledger.Line, r *trainer.Report) { m.First().Describe(line, r) }
-
-func (m *Model) Record(to model.Outputs, line *ledger.Line, r *trainer.Report) (map[int]string, error) {
-	return m.First().Record(to, line, r)
-}
-
-// WriteAdapter is rank 0's.
-func (m *Model) WriteAdapter(w trainer.Weights, dir string) error {
-	return m.First().WriteAdapter(w, dir)
-}
-
-func (m *Model) Files() []string              { return m.First().Files() }
-func (m *Model) Bytes() int64                 { return m.First().Bytes() }
-func (m *Model) Keeps(w trainer.Weights) bool { return m.First().Keeps(w) }
-func (m *Model) Moved() []*autograd.Param     { return m.First().Moved() }
-func (m *Model) Dir() string                  { return m.First().Dir() }
+// Dir is rank 0's.
+func (m *Model) Dir() string { return m.First().Dir() }
