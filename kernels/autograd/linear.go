@@ -94,21 +94,31 @@ func (l *linear) backward(dy *tensor.Tensor) {
 	if l.o.Bias.wantsGrad() {
 		tp.be.SumRows(&kernels.SumRows{X: d.Mat(), Segments: l.segments, Out: tp.sum(l.o.Bias), Accumulate: true})
 	}
-	if l.w.Trained {
-		dw := kernels.NewMat(tp.sum(l.w), l.w.Shape[0], l.w.Shape[1])
-		tp.be.Gemm(&kernels.Gemm{Layout: kernels.TN, Math: tp.Math, A: d.Mat(), B: l.xs.Mat(), C: dw,
-			Segments: l.segments, Alpha: l.o.Alpha, Accumulate: true})
+	tp.addWeight(l.w, d, l.xs, l.segments, l.o.Alpha)
+	tp.addInput(l.x, l.w, d, l.o.Alpha, nil)
+}
+
+// addWeight adds alpha · dᵀ x to the gradient of a weight, if it is trained.
+func (tp *Tape) addWeight(w *Param, d, x *tensor.Tensor, segments []int, alpha float32) {
+	if !w.Trained {
+		return
 	}
-	if l.x.needs {
-		dx, old := tp.likeGrad(l.x), l.x.grad
-		b, packed := tp.operand(l.w)
-		tp.be.Gemm(&kernels.Gemm{Layout: kernels.NN, Math: tp.Math, A: d.Mat(), B: b, W: packed, C: dx.Mat(),
-			Alpha: l.o.Alpha, Residual: matOf(old)})
-		if old != nil {
-			old.Free()
-		}
-		l.x.grad = dx
+	dw := kernels.NewMat(tp.sum(w), w.Shape[0], w.Value.Len()/w.Shape[0])
+	tp.be.Gemm(&kernels.Gemm{Layout: kernels.TN, Math: tp.Math, A: d.Mat(), B: x.Mat(), C: dw, Segments: segments, Alpha: alpha, Accumulate: true})
+}
+
+// addInput adds alpha · d W, and what a pair adds, to the gradient of an input, if it needs one.
+func (tp *Tape) addInput(x *Value, w *Param, d *tensor.Tensor, alpha float32, pair *kernels.Pair) {
+	if !x.needs {
+		return
 	}
+	dx, old := tp.likeGrad(x), x.grad
+	b, packed := tp.operand(w)
+	tp.be.Gemm(&kernels.Gemm{Layout: kernels.NN, Math: tp.Math, A: d.Mat(), B: b, W: packed, C: dx.Mat(), Alpha: alpha, Residual: matOf(old), Pair: pair})
+	if old != nil {
+		old.Free()
+	}
+	x.grad = dx
 }
 
 // throughGate is the gradient behind the gate, and gives the gate its own.

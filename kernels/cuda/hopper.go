@@ -24,6 +24,7 @@ type wgmma struct {
 	module    uintptr // 0: not loaded
 	attention family
 	products  family              // our own, of bf16
+	pairs     family              // of adapters, in the sum of one of these
 	onlyTile  string              // of products, for checks
 	least     int64               // n and k of products
 	maps      [2]driver.TensorMap // room for one at a multiple of 64
@@ -39,7 +40,7 @@ type family struct {
 	told bool
 }
 
-// leave leaves all kernels for Hopper out.
+// leave leaves all kernels for Hopper out, and so pairs, for which there is no reason of their own.
 func (w *wgmma) leave(why string) { w.attention.why, w.products.why = why, why }
 
 type hopperArgs struct {
@@ -223,7 +224,7 @@ func (w *wgmma) text() (s string) {
 	for _, f := range []struct {
 		name string
 		*family
-	}{{"attention", &w.attention}, {"our own products", &w.products}} {
+	}{{"attention", &w.attention}, {"our own products", &w.products}, {"adapters within them", &w.pairs}} {
 		switch {
 		case f.use:
 			s += ", " + f.name + " by wgmma"

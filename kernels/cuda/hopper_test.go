@@ -191,11 +191,15 @@ func TestHopperRecord(t *testing.T) {
 		return text
 	}
 	with := record(r)
-	if !strings.Contains(string(with), `"attention": "wgmma"`) || !strings.Contains(string(with), `"own": "wgmma"`) {
+	if !strings.Contains(string(with), `"attention": "wgmma"`) || !strings.Contains(string(with), `"own": "wgmma"`) || !strings.Contains(string(with), `"adapters": "wgmma"`) {
 		t.Fatalf("%s", with)
 	}
 	if err := r.Choose(with); err != nil || !r.HopperRuns() || !r.HopperMultiplies() {
 		t.Errorf("%v", err)
+	}
+	early, products := openRig(t), `{"by": "own", "attention": "wgmma", "own": "wgmma"}`
+	if err := early.Choose([]byte(products)); err != nil || !early.HopperMultiplies() || strings.Contains(string(record(early)), "adapters") {
+		t.Errorf("%v: %s goes on with pairs in the sums of products", err, products)
 	}
 	c.Set(13000, 1, 80, 2<<30)
 	other := openRig(t)
@@ -206,7 +210,7 @@ func TestHopperRecord(t *testing.T) {
 	if err := r.Choose(without); err != nil || r.HopperRuns() || r.HopperMultiplies() || !bytes.Equal(record(r), without) {
 		t.Errorf("%v: what was begun by mma.sync goes on by wgmma", err)
 	}
-	for _, family := range []string{"attention", "own"} {
+	for _, family := range []string{"attention", "own", "adapters"} {
 		one := fmt.Sprintf(`{"by": "own", %q: "wgmma"}`, family)
 		if err := r.Choose([]byte(one)); err == nil || !strings.Contains(err.Error(), "begun with it") {
 			t.Errorf("%s: %v", one, err)

@@ -47,6 +47,12 @@ func (b *Backend) chooseHopper() (err error) {
 		w.products.fail(b.checkHopperProduct(layout))
 	}
 	w.attention.use, w.products.use = w.attention.why == "", w.products.why == ""
+	for _, layout := range []kernels.Layout{kernels.NT, kernels.NN} {
+		if w.products.use {
+			w.pairs.fail(b.checkHopperPair(layout))
+		}
+	}
+	w.pairs.use = w.products.use && w.pairs.why == ""
 	return nil
 }
 
@@ -107,6 +113,7 @@ func hopperAlike(ranks []*Backend) {
 		for _, b := range ranks {
 			b.hopper.attention.follow(&without.hopper.attention, without)
 			b.hopper.products.follow(&without.hopper.products, without)
+			b.hopper.pairs.follow(&without.hopper.pairs, without)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
 // Products on Hopper by wgmma: src/hopper_product.cu. Whether a product goes there is a function of its layout, n,
@@ -89,11 +90,20 @@ func (b *Backend) hopperTileFor(p *productArgs) (best *hopperTile) {
 }
 
 type hopperProductArgs struct {
-	a, b                       driver.TensorMap
+	a, b, lowA, lowB           driver.TensorMap
 	p                          productArgs
 	down, across, group, fours int32
-	plain, _                   int32
-	_                          [6]uint64 // C rounds up to multiples of 64 bytes
+	plain, terms               int32
+	factor                     float32
+	_                          int32
+	_                          [5]uint64 // C rounds up to multiples of 64 bytes
+}
+
+// A lowPair is a pair (kernels.Pair) that goes into a product's sum: terms of k, whose sum counts factor times alpha.
+type lowPair struct {
+	a, b   operand
+	terms  int64
+	factor float32
 }
 
 // multipliesOnHopper reports whether a product of these sides goes by wgmma.
@@ -101,8 +111,53 @@ func (b *Backend) multipliesOnHopper(a *kernels.Gemm, p *productArgs) bool {
 	return b.hopper.products.use && a.Math == kernels.MathBF16 && a.Layout != kernels.TN && p.fold == 0 && min(p.n, p.k) >= b.hopper.least
 }
 
-// hopperProduct computes a product by wgmma, and reports whether it is one that goes there.
-func (b *Backend) hopperProduct(a *kernels.Gemm, p *productArgs) bool {
+// pairsOnHopper reports whether the sum of a product's pair is the product's own. So it is where wgmma forms that: a function
+// of the same things, and of the two factors.
+func (b *Backend) pairsOnHopper(a *kernels.Gemm, p *productArgs) bool {
+	return b.hopper.pairs.use && b.products == nil && b.multipliesOnHopper(a, p) && usual(float64(p.alpha)) && usual(float64(factorOf(a, p)))
+}
+
+// usual numbers are those that a sum may be multiplied by, and divided by, without harm.
+func usual(x float64) bool { return math.Abs(x) > 0x1p-40 && math.Abs(x) < 0x1p40 }
+
+// factorOf is the pair's factor over the product's.
+func factorOf(a *kernels.Gemm, p *productArgs) float32 {
+	return cmp.Or(a.Pair.Alpha, 1) / p.alpha
+}
+
+// withPair computes a product and its pair: in one sum, or apart.
+func (b *Backend) withPair(a *kernels.Gemm, p *productArgs) {
+	const op = "Gemm"
+	if !b.pairsOnHopper(a, p) {
+		var sums []uintptr
+		var u kernels.Mat
+		if a.Layout == kernels.NT {
+			sums = b.scratch(op, int(4*p.m*p.n))
+			u = kernels.NewMat(spanAt(sums[0], int(p.m*p.n), kernels.F32), int(p.m), int(p.n))
+		}
+		first, second := a.Apart(u)
+		b.Gemm(first)
+		b.Gemm(second)
+		b.giveBack(sums)
+		return
+	}
+	right := a.Pair.B
+	if a.Pair.W != nil {
+		right = ref.PackedRows(a.Pair.W)
+	}
+	low := &lowPair{a: operandOf(a.Pair.A, operandRows), b: operandOf(right, p.b.form), terms: int64(a.Pair.A.Cols), factor: factorOf(a, p)}
+	b.hopperProduct(a, p, low)
+	if pre := a.Pair.Pre; !pre.Empty() { // all is in the product's own
+		zero := b.scratch(op, 4)
+		from := spanAt(zero[0], 1, kernels.F32)
+		b.Fill(from, 0)
+		b.Copy(&kernels.Copy{Src: from, Dst: pre.Span, Shape: [5]int{1, 1, 1, pre.Rows, pre.Cols}, DstStride: [5]int{0, 0, 0, pre.Stride, 1}})
+		b.giveBack(zero)
+	}
+}
+
+// hopperProduct computes a product by wgmma, with a pair where there is one, and reports whether it is one that goes there.
+func (b *Backend) hopperProduct(a *kernels.Gemm, p *productArgs, low *lowPair) bool {
 	const op = "Gemm"
 	if !b.multipliesOnHopper(a, p) {
 		return false
@@ -115,9 +170,23 @@ func (b *Backend) hopperProduct(a *kernels.Gemm, p *productArgs) bool {
 	if !right {
 		defer b.giveBack(b.gather(op, p, p.b, &q.b, 0, p.n))
 	}
+	lowLeft := true
+	var pair lowPair
+	terms := *p // as many as the pair has
+	if low != nil {
+		pair = *low
+		terms.k, terms.run = low.terms, low.terms
+		if !low.b.boxed() {
+			defer b.giveBack(b.gather(op, &terms, low.b, &pair.b, 0, p.n))
+		}
+		lowLeft = low.a.boxed()
+	}
 	rows := min(p.m, mostRows)
 	if !left {
 		rows = min(rows, max(wholeTile, b.reading.most/2/padded(p.k)/wholeTile*wholeTile))
+	}
+	if !lowLeft {
+		rows = min(rows, max(wholeTile, b.reading.most/2/padded(terms.k)/wholeTile*wholeTile))
 	}
 	for row := int64(0); row < p.m; row += rows {
 		part := q
@@ -128,7 +197,15 @@ func (b *Backend) hopperProduct(a *kernels.Gemm, p *productArgs) bool {
 		} else {
 			copied = b.gather(op, p, p.a, &part.a, row, part.m)
 		}
-		b.hopperLaunch(op, &part)
+		of := pair
+		switch {
+		case low == nil:
+		case lowLeft:
+			of.a.p += uintptr(2 * row * low.a.stride)
+		default:
+			copied = append(copied, b.gather(op, &terms, low.a, &of.a, row, part.m)...)
+		}
+		b.hopperLaunch(op, &part, &of)
 		b.giveBack(copied)
 	}
 	return true
@@ -142,19 +219,33 @@ func (o operand) boxed() bool {
 	return o.kind == int32(kernels.BF16) && o.p%16 == 0 && o.stride%8 == 0 && o.stride > 0 && o.stride < 1<<39
 }
 
-func (b *Backend) hopperLaunch(op string, p *productArgs) {
+func (b *Backend) hopperLaunch(op string, p *productArgs, low *lowPair) {
 	b.hopper.launched++
-	t := b.hopperTileFor(p)
+	all := *p
+	all.k += (low.terms + 63) / 64 * 64
+	t := b.hopperTileFor(&all)
 	down, across := t.over(p)
 	args := &b.hopper.product
-	*args = hopperProductArgs{p: *p, down: int32(down), across: int32(across), group: t.group(b.device.Processors), fours: flag(p.together(4)), plain: flag(p.plain())}
-	right, box, kernel := heads{p: p.b.p, ss: p.b.stride, d: int32(p.k), s: int32(p.n), h: 1, b: 1}, t.cols, "hopper_product_nt"
+	*args = hopperProductArgs{p: *p, down: int32(down), across: int32(across), group: t.group(b.device.Processors), fours: flag(p.together(4)), plain: flag(p.plain()),
+		terms: int32(low.terms), factor: low.factor}
+	kernel := "hopper_product_nt"
 	if p.b.form == operandColumns {
-		right.d, right.s, box, kernel = right.s, right.d, 64, "hopper_product_nn"
+		kernel = "hopper_product_nn"
 	}
-	left := heads{p: p.a.p, ss: p.a.stride, d: int32(p.k), s: int32(p.m), h: 1, b: 1}
+	sides := func(a, right *driver.TensorMap, x, y operand, k int64) error {
+		left := heads{p: x.p, ss: x.stride, d: int32(k), s: int32(p.m), h: 1, b: 1}
+		across, box := heads{p: y.p, ss: y.stride, d: int32(k), s: int32(p.n), h: 1, b: 1}, t.cols
+		if y.form == operandColumns {
+			across.d, across.s, box = across.s, across.d, 64
+		}
+		return cmp.Or(b.box(a, &left, t.rows), b.box(right, &across, box))
+	}
 	b.must(op, func() error {
-		return cmp.Or(b.box(&args.a, &left, t.rows), b.box(&args.b, &right, box))
+		err := sides(&args.a, &args.b, p.a, p.b, p.k)
+		if low.terms > 0 {
+			err = cmp.Or(err, sides(&args.lowA, &args.lowB, low.a, low.b, low.terms))
+		}
+		return err
 	})
 	blocks := min(down*across, t.fit*int64(max(b.device.Processors, 1)))
 	b.launch(op, kernel+t.name, [2]int{int(blocks), 1}, t.threads(), t.shared(), args)

@@ -19,7 +19,7 @@ func TestHopperProducts(t *testing.T) {
 	if !r.HopperMultiplies() {
 		t.Fatal(r)
 	}
-	for name, f := range map[string]func(r *rig){"near": testHopperProductsNear, "bits": testHopperProductBits, "epilogue": testHopperEpilogue, "activations": testHopperActivations, "elsewhere": testHopperProductsElsewhere} {
+	for name, f := range map[string]func(r *rig){"near": testHopperProductsNear, "bits": testHopperProductBits, "pairs": testHopperPairs, "epilogue": testHopperEpilogue, "activations": testHopperActivations, "elsewhere": testHopperProductsElsewhere} {
 		t.Run(name, func(t *testing.T) { f(&rig{r.Backend, t, r.r}) })
 	}
 }
@@ -204,6 +204,76 @@ func testHopperProductsElsewhere(r *rig) {
 	}{{kernels.NT, 1, 72, 80, 1}, {kernels.NN, 33, 80, 72, 1}, {kernels.TN, 72, 80, 72, 0}, {kernels.NT, 80, 64, 80, 0}, {kernels.NT, 80, 80, 64, 0}, {kernels.NN, 80, 80, 16, 0}} {
 		if got := run(c.layout, c.m, c.n, c.k); got != c.by {
 			r.t.Errorf("%+v: %d launches by wgmma", c, got)
+		}
+	}
+}
+
+// testHopperPairs: a pair goes into its product's sum in one launch; a row's bits do not depend on batch, place, tile nor on
+// how the factors lie; a pair of zeros changes no bit; what the gate multiplies is where the backward reads it.
+func testHopperPairs(r *rig) {
+	r.t.Helper()
+	processors := r.Device().Processors
+	defer r.SetHopper("", 65, processors)
+	const m, n, k = 150, 280, 136
+	for i, rank := range []int{1, 4, 16, 64, 72, 128} {
+		layout := []kernels.Layout{kernels.NT, kernels.NN}[i%2]
+		side := func(d kernels.DType, rows, cols int) kernels.Mat {
+			if layout == kernels.NN {
+				rows, cols = cols, rows
+			}
+			return r.mat(d, rows, cols, (cols+15)/8*8, 8)
+		}
+		a, b := r.mat(kernels.BF16, m, k, 152, 8), side(kernels.BF16, n, k)
+		h, factor := r.mat(kernels.BF16, m, rank, (rank+15)/8*8, 8), side(kernels.BF16, n, rank)
+		gate, residual, bias := r.mat(kernels.BF16, 3, n, n, 0), r.mat(kernels.BF16, m, n, n, 0), r.mat(kernels.F32, 1, n, n, 0)
+		product := func(from, rows int, h, factor kernels.Mat, more bool) []byte {
+			c := r.zeros(kernels.F32, rows*n)
+			g := &kernels.Gemm{Layout: layout, Math: kernels.MathBF16, A: a.RowRange(from, from+rows), B: b, C: kernels.NewMat(c, rows, n), Alpha: 0.5}
+			if h.Rows > 0 {
+				g.Pair = &kernels.Pair{A: h.RowRange(from, from+rows), B: factor, Alpha: 0.375}
+			}
+			if more {
+				g.Residual = residual.RowRange(from, from+rows)
+				if layout == kernels.NT {
+					g.Gate, g.GateRows, g.Bias = gate, m, bias.Span
+				}
+			}
+			r.Gemm(g)
+			return r.bytes(c)
+		}
+		for _, more := range []bool{false, true} {
+			before, launches, gathered := r.Traffic().Launches, r.HopperProducts(), r.Gathered()
+			want := product(0, m, h, factor, more)
+			if n := r.Traffic().Launches - before; n != 2 || r.HopperProducts()-launches != 1 || r.Gathered() != gathered { // one fills C
+				r.t.Errorf("%s, rank %d: %d launches, %d products, %d operands gathered", layout, rank, n-1, r.HopperProducts()-launches, r.Gathered()-gathered)
+			}
+			if err := finite(want); err != nil {
+				r.t.Fatalf("%s, rank %d: %v", layout, rank, err)
+			}
+			same := func(what string, from int, got []byte) {
+				r.t.Helper()
+				if !bytes.Equal(got, want[from*n*4:from*n*4+len(got)]) {
+					r.t.Errorf("%s, rank %d, %s: other bits", layout, rank, what)
+				}
+			}
+			for i, tile := range cuda.HopperTiles() {
+				r.SetHopper(tile, 65, 1+i%3)
+				same("tiles "+tile, 0, product(0, m, h, factor, more))
+				same("a row alone with tiles "+tile, 77, product(77, 1, h, factor, more))
+			}
+			r.SetHopper("", 65, processors)
+			same("some rows", 20, product(20, 131-20, h, factor, more))
+			for _, d := range []kernels.DType{kernels.BF16, kernels.F32} {
+				same(fmt.Sprintf("factors moved, %s", d), 0, product(0, m, r.moved(h, d), r.moved(factor, d), more))
+			}
+			r.SetMostGathered(1)
+			same("factors moved, in pieces", 0, product(0, m, r.moved(h, kernels.BF16), factor, more))
+			r.SetMostGathered(256 << 20)
+			zeros := r.mat(kernels.BF16, factor.Rows, factor.Cols, factor.Cols, 0)
+			r.Fill(zeros.Span, 0)
+			if !bytes.Equal(product(0, m, h, zeros, more), product(0, m, kernels.Mat{}, zeros, more)) {
+				r.t.Errorf("%s, rank %d: a pair of zeros changes a bit", layout, rank)
+			}
 		}
 	}
 }

@@ -61,3 +61,60 @@ func (b *Backend) checkHopperProduct(layout kernels.Layout) string {
 
 // productNear is what the order of sums may change, of numbers about 24.
 const productNear = 1e-3
+
+// The check's pair has fewer terms than a slice in one layout, and more in the other.
+var checkTerms = map[kernels.Layout]int{kernels.NT: 24, kernels.NN: 72}
+
+// checkHopperPair says what is wrong with pairs in a layout, "" where nothing is: each must be near the two products
+// apart, with the same bits from every tile and for a row alone, and one of zeros must change no bit.
+func (b *Backend) checkHopperPair(layout kernels.Layout) string {
+	const op, factor = "Open", 1.375
+	defer func(tile string) { b.hopper.onlyTile, b.hopper.pairs.use = tile, false }(b.hopper.onlyTile)
+	r := checkTerms[layout]
+	numbers := []int{checkM * checkK, checkN * checkK, checkM * r, checkN * r, checkN * r}
+	room := b.scratch(op, 2*numbers[0], 2*numbers[1], 2*numbers[2], 2*numbers[3], 2*numbers[4], 4*checkM*checkN)
+	defer b.giveBack(room)
+	for i, n := range numbers[:4] {
+		b.Normal(&kernels.Normal{Key: 0x40bbe5, Stream: uint64(i), Y: spanAt(room[i], n, kernels.BF16)})
+	}
+	b.Fill(spanAt(room[4], numbers[4], kernels.BF16), 0)
+	side := func(i, rows, cols int) kernels.Mat {
+		if layout == kernels.NN && (i == 1 || i > 2) {
+			rows, cols = cols, rows
+		}
+		return kernels.NewMat(spanAt(room[i], rows*cols, kernels.BF16), rows, cols)
+	}
+	product := func(use bool, tile string, from, rows, factors int) []byte {
+		out := spanAt(room[5], rows*checkN, kernels.F32)
+		g := &kernels.Gemm{Layout: layout, Math: kernels.MathBF16, A: side(0, checkM, checkK).RowRange(from, from+rows), B: side(1, checkN, checkK), C: kernels.NewMat(out, rows, checkN)}
+		if factors > 0 {
+			g.Pair = &kernels.Pair{A: side(2, checkM, r).RowRange(from, from+rows), B: side(factors, checkN, r), Alpha: factor}
+		}
+		b.hopper.pairs.use, b.hopper.onlyTile = use, tile
+		b.Gemm(g)
+		raw := make([]byte, 4*rows*checkN)
+		b.Download(raw, out)
+		return raw
+	}
+	near := product(false, "", 0, checkM, 3)
+	var whole []byte
+	for _, t := range hopperTiles {
+		got := product(true, t.name, 0, checkM, 3)
+		if at := unlike(got, near, productNear); at >= 0 {
+			return fmt.Sprintf("with a pair, C[%d,%d] is %g and not %g (layout %s, tiles of %d x %d)", at/checkN, at%checkN, number(got, at), number(near, at), layout, t.rows, t.cols)
+		}
+		if whole == nil {
+			whole = got
+		}
+		if !bytes.Equal(got, whole) {
+			return fmt.Sprintf("with a pair, tiles of %d x %d have other bits than those of %d x %d", t.rows, t.cols, hopperTiles[0].rows, hopperTiles[0].cols)
+		}
+		if from, n := 43, 4*checkN; !bytes.Equal(product(true, t.name, from, 1, 3), whole[from*n:(from+1)*n]) {
+			return fmt.Sprintf("with a pair, a row alone has other bits (tiles of %d x %d)", t.rows, t.cols)
+		}
+	}
+	if !bytes.Equal(product(true, "", 0, checkM, 4), product(true, "", 0, checkM, 0)) {
+		return "a pair of zeros changes a product"
+	}
+	return ""
+}

@@ -134,10 +134,14 @@ func (b *Backend) Gemm(a *kernels.Gemm) {
 		p.fold, p.runs = 1, int64(len(a.Segments))
 		b.list("Gemm", p, startsOf(a.Segments))
 	}
+	if a.Pair != nil {
+		b.withPair(a, p)
+		return
+	}
 	if b.libraryProduct(a, p) {
 		return
 	}
-	if b.hopperProduct(a, p) {
+	if b.hopperProduct(a, p, nil) {
 		return
 	}
 	b.product("Gemm", a.Math, p)

@@ -23,6 +23,9 @@ type recorded struct {
 	// absent for mma.sync.
 	Attention string `json:"attention,omitempty"`
 	Own       string `json:"own,omitempty"`
+	// Adapters is "wgmma" where the products of adapters are terms in the sums of others, and absent where they are products
+	// of their own.
+	Adapters string `json:"adapters,omitempty"`
 }
 
 // recordedShape is a choice. A weight is [N,K], a turned one [K,N].
@@ -61,6 +64,9 @@ func (b *Backend) Choices() (record []byte, news []string, err error) {
 	}
 	r.Attention, news = b.hopper.attention.record("attention goes", news)
 	r.Own, news = b.hopper.products.record("products of our own go", news)
+	if b.products == nil {
+		r.Adapters, news = b.hopper.pairs.record("products of adapters go", news)
+	}
 	record, err = json.MarshalIndent(r, "", "  ")
 	return append(record, '\n'), news, err
 }
@@ -85,6 +91,9 @@ func (b *Backend) take(r *recorded) error {
 		return err
 	}
 	if err := b.chooseFamily("products of our own so far were", r.Own, &b.hopper.products); err != nil {
+		return err
+	}
+	if err := b.chooseFamily("products of adapters so far were", r.Adapters, &b.hopper.pairs); err != nil {
 		return err
 	}
 	if r.By == "cublaslt" && b.without == ownInstead {

@@ -15,6 +15,7 @@ var families = []func() []Case{
 	training,
 	convs,
 	products,
+	pairs,
 	attentions,
 	ropes,
 }

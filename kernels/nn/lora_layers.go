@@ -33,18 +33,14 @@ func (ad *adapter) linear(tp *autograd.Tape, l *Linear, x *autograd.Value, o aut
 	if o.Alpha != 0 {
 		alpha *= o.Alpha
 	}
-	h := tp.Linear(ad.drop(tp, x), ad.a.param, autograd.With{})
 	last := o
 	if o.Act != kernels.Identity {
-		o.Gate, o.Residual = nil, nil
+		o.Gate, o.Residual, o.Act, o.Wide = nil, nil, kernels.Identity, true
 		o.Leave() // what follows the activation is made elsewhere
 		o.Place = autograd.Place{}
 	}
-	t := tp.Linear(h, ad.b.param, autograd.With{Alpha: alpha, Gate: o.Gate, Residual: o.Residual, Wide: true})
-	base := autograd.With{Bias: o.Bias, Gate: o.Gate, Residual: t, Alpha: o.Alpha, Wide: o.Wide || o.Act != kernels.Identity, Place: o.Place}
-	y := tp.Linear(x, l.W, base)
-	tp.Release(h, t)
-	if o.Act == kernels.Identity {
+	y := tp.Adapted(x, l.W, autograd.LowRank{A: ad.a.param, B: ad.b.param, Scale: alpha, X: ad.drop(tp, x)}, o)
+	if last.Act == kernels.Identity {
 		return y
 	}
 	return finish(tp, y, last)

@@ -23,7 +23,7 @@ import (
 // times Alpha; they are added one after another, to C where Accumulate is set. So the
 // number of samples in a call does not change the result of a series of calls.
 //
-// Gemm computes rows lo to hi-1 of C.
+// Gemm computes rows lo to hi-1 of C of a product without a pair.
 func Gemm(a *kernels.Gemm, lo, hi int) {
 	_, n, k := GemmShape(a)
 	rows := hi - lo
@@ -267,6 +267,17 @@ func GemmShape(a *kernels.Gemm) (m, n, k int) {
 		panic(fmt.Sprintf("kernels: Gemm %s of [%d,%d] and [%d,%d] into [%d,%d]",
 			a.Layout, a.A.Rows, a.A.Cols, b.Rows, b.Cols, a.C.Rows, a.C.Cols))
 	}
+	if p := a.Pair; p != nil {
+		low, bare := *a, a.Bias.Empty() && a.Pre.Empty() && a.Gate.Empty() && p.Pre.Empty()
+		low.A, low.B, low.W, low.Pair = p.A, p.B, p.W, nil
+		GemmShape(&low)
+		switch {
+		case a.Layout == kernels.TN, a.Layout == kernels.NN && !bare, a.Act != kernels.Identity, a.Accumulate:
+			panic(fmt.Sprintf("kernels: Gemm %s with a pair and another epilogue than it has", a.Layout))
+		case !p.Pre.Empty() && (p.Pre.Rows < m || p.Pre.Cols < n || p.Pre.DType != kernels.F32):
+			panic(fmt.Sprintf("kernels: Gemm into [%d,%d]: the pair's Pre is %s [%d,%d]", m, n, p.Pre.DType, p.Pre.Rows, p.Pre.Cols))
+		}
+	}
 	total := 0
 	for _, s := range a.Segments {
 		total += s
@@ -329,7 +340,15 @@ func (b Backend) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed {
 }
 
 // Gemm computes every row.
-func (Backend) Gemm(a *kernels.Gemm) {
-	m, _, _ := GemmShape(a)
-	Gemm(a, 0, m)
+func (b Backend) Gemm(a *kernels.Gemm) {
+	m, n, _ := GemmShape(a)
+	if a.Pair == nil {
+		Gemm(a, 0, m)
+		return
+	}
+	u := b.Alloc(4 * m * n)
+	defer b.Free(u)
+	first, second := a.Apart(kernels.NewMat(kernels.Span{Buf: u, Len: m * n, DType: kernels.F32}, m, n))
+	Gemm(first, 0, m)
+	Gemm(second, 0, m)
 }

@@ -44,6 +44,10 @@ func (e *Engine) Gemm(a *kernels.Gemm, par Parallel) {
 	if m == 0 || n == 0 {
 		return
 	}
+	if a.Pair != nil {
+		e.paired(a, m, n, par)
+		return
+	}
 	if u, ok := e.units[a.Math]; ok {
 		newProduct(e, u, a, m, n, k).run(par)
 		return

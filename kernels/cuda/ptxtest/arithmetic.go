@@ -65,6 +65,7 @@ var integers = map[string]row{
 		}
 	}),
 	"not.b32": unary32(func(a uint32) uint32 { return ^a }),
+	"neg.s32": unary32(func(a uint32) uint32 { return -a }),
 
 	"add.s16": of16(binary32(func(a, b uint32) uint32 { return (a + b) & 0xffff })),
 	"and.b16": of16(binary32(func(a, b uint32) uint32 { return a & b & 0xffff })),

@@ -10,15 +10,22 @@
 // and which products come here is no function of the number of rows (hopperproduct.go): so the choice of a tile changes
 // no bit, and a row has the same bits alone and in any batch. The epilogue is the whole of Gemm's, and goes through shared
 // memory by warps: a row's results leave in pieces of four neighbours, and what is read beside them comes the same way.
+//
+// A pair (kernels.Pair: the low-rank product of an adapter) has its slices before the others, in the same sum: the sum of
+// its terms is multiplied by its own factor over alpha, once, and the product's terms are added to it. So a pair whose right
+// side is 0 changes no bit.
 #include "hopper_tiles.h"
 #include "product.h"
 
 struct HopperProductArgs {
-  TensorMap a, b;
+  TensorMap a, b, low_a, low_b;  // low: of the pair
   ProductArgs p;
   int down, across, group;  // tiles of the result; so many rows of tiles are gone through together
   int fours;                // n is a multiple of four, and four neighbours of every matrix in p lie as one
-  int plain, pad;           // the result is bf16, eight of whose neighbours lie as one, and alpha is the whole epilogue
+  int plain;                // the result is bf16, eight of whose neighbours lie as one, and alpha is the whole epilogue
+  int terms;                // of the pair; 0: there is none
+  float factor;             // of the pair's sum, over alpha
+  int pad;
 };
 
 template <int GROUPS_, int N_, int STAGES_> struct HopperTile {
@@ -210,7 +217,7 @@ template <int STAGES> struct Ring {
 
 template <class T, bool TURNED> DEV void hopper_product(const HopperProductArgs& args) {
   const int N = T::N, STAGES = T::STAGES;
-  int slices = (int)((args.p.k + 63) / 64), tiles = args.down * args.across;
+  int slices = (int)((args.p.k + 63) / 64), lows = (args.terms + 63) / 64, tiles = args.down * args.across;
   uint32_t stages = tiles_start(), rooms = stages + STAGES * T::STAGE, full = rooms + T::GROUPS * 4 * WARP_ROOM, freed = full + STAGES * 8;
   SHARED(unsigned char, all);
   if (threadIdx.x == 0) {
@@ -224,15 +231,18 @@ template <class T, bool TURNED> DEV void hopper_product(const HopperProductArgs&
     if (threadIdx.x == 0)
       for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         Corner c = corner<T>(args, tile);
-        for (int k = 0; k < slices; k++, at.next()) {
+        for (int s = 0; s < lows + slices; s++, at.next()) {
+          bool low = s < lows;
+          const TensorMap *left = low ? &args.low_a : &args.a, *right = low ? &args.low_b : &args.b;
+          int k = (low ? s : s - lows) * 64;
           uint32_t bar = full + at.slot * 8, to = stages + at.slot * T::STAGE;
           if (at.round > 0) await(freed + at.slot * 8, at.round - 1);
           expect(bar, T::STAGE);
-          bring(to, &args.a, bar, k * 64, 0, c.m, 0);
+          bring(to, left, bar, k, 0, c.m, 0);
           if constexpr (TURNED)
-            UNROLL for (int j = 0; j < N / 64; j++) bring(to + T::LEFT + j * 8192, &args.b, bar, c.n + j * 64, 0, k * 64, 0);
+            UNROLL for (int j = 0; j < N / 64; j++) bring(to + T::LEFT + j * 8192, right, bar, c.n + j * 64, 0, k, 0);
           else
-            bring(to + T::LEFT, &args.b, bar, k * 64, 0, c.n, 0);
+            bring(to + T::LEFT, right, bar, k, 0, c.n, 0);
         }
       }
   } else {
@@ -243,17 +253,25 @@ template <class T, bool TURNED> DEV void hopper_product(const HopperProductArgs&
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
       Corner c = corner<T>(args, tile);
       uint32_t last = 0;
-      for (int k = 0; k < slices; k++, at.next()) {
+      auto slice = [&](bool first) {
         uint32_t stage = stages + at.slot * T::STAGE, left = by_rows(stage + w * 8192), right = TURNED ? turned(stage + T::LEFT, 8192) : by_rows(stage + T::LEFT);
         await(full + at.slot * 8, at.round);
         products_begin();
         UNROLL for (int e = 0; e < 4; e++)
-          multiply_rows<N, TURNED>(d, moved(left, e * 32), moved(right, e * (TURNED ? 2048 : 32)), k == 0 && e == 0);
+          multiply_rows<N, TURNED>(d, moved(left, e * 32), moved(right, e * (TURNED ? 2048 : 32)), first && e == 0);
         products_end();
         pending<1>();  // the slice before this one is used up
-        if (k > 0) released(last);
+        if (!first) released(last);
         last = freed + at.slot * 8;
+        at.next();
+      };
+      for (int k = 0; k < lows; k++) slice(k == 0);
+      if (lows && args.factor != 1) {
+        pending<0>(), arrived(d);
+        UNROLL for (int j = 0; j < N / 8; j++)
+          UNROLL for (int e = 0; e < 4; e++) d[j][e] = mul(d[j][e], args.factor);
       }
+      for (int k = 0; k < slices; k++) slice(lows + k == 0);
       pending<0>(), arrived(d);
       released(last);
       finish_rows<N>(args, d, room, c.m + w * 64 + crew_warp(), c.n);
