@@ -21,11 +21,14 @@ func newCounted() (*counted, error) {
 	return &counted{Dry: cpu.NewBare(cpu.Options{Path: path})}, nil
 }
 
-// Gemm is counted whole, with either operand turned.
+// Gemm is counted whole, with either operand turned, and with its pair.
 func (c *counted) Gemm(a *kernels.Gemm) {
 	k := a.A.Cols
 	if a.Layout == kernels.TN {
 		k = a.A.Rows
+	}
+	if a.Pair != nil {
+		k += a.Pair.A.Cols
 	}
 	c.operations += 2 * float64(a.C.Rows) * float64(a.C.Cols) * float64(k)
 	c.Dry.Gemm(a)

@@ -1,0 +1,108 @@
+//go:build !nocuda && linux && (amd64 || arm64)
+
+package cuda_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// adaptedLayers are two layers with adapters, one after another, the second with a gate and a residual.
+type adaptedLayers struct {
+	pool *tensor.Pool
+	w    [2]*autograd.Param
+	pair [2]autograd.LowRank
+}
+
+const adaptedWidth, adaptedRows = 136, 35
+
+func newAdaptedLayers(b kernels.Backend) *adaptedLayers {
+	l := &adaptedLayers{pool: tensor.NewPool(b)}
+	draw := func(name string, trained bool, shape ...int) *autograd.Param {
+		x := make([]float32, shape[0]*shape[1])
+		rng.New(7).With(rng.Purpose(name)).Normal(x, 0)
+		for i := range x {
+			x[i] *= 0.1
+		}
+		return autograd.NewParam(name, l.pool.FromF32(kernels.F32, x, shape...), trained)
+	}
+	for i := range l.w {
+		l.w[i] = draw(fmt.Sprint("w", i), false, adaptedWidth, adaptedWidth)
+		l.pair[i] = autograd.LowRank{A: draw(fmt.Sprint("a", i), true, 16, adaptedWidth), B: draw(fmt.Sprint("b", i), true, adaptedWidth, 16), Scale: 0.75}
+	}
+	return l
+}
+
+// forward is of samples from first on.
+func (l *adaptedLayers) forward(tp *autograd.Tape, first, samples int) *autograd.Value {
+	x := make([]float32, 3*adaptedRows*adaptedWidth)
+	rng.New(8).Normal(x, 0)
+	gates := x[:3*adaptedWidth]
+	v := tp.Upload("x", x[first*adaptedRows*adaptedWidth:][:samples*adaptedRows*adaptedWidth], samples, adaptedRows, adaptedWidth)
+	gate := tp.Upload("gate", gates[first*adaptedWidth:][:samples*adaptedWidth], samples, adaptedWidth)
+	p := l.pair
+	p[0].X = v
+	y := tp.Adapted(v, l.w[0], p[0], autograd.With{})
+	p[1].X = y
+	return tp.Adapted(y, l.w[1], p[1], autograd.With{Gate: gate, Residual: v})
+}
+
+// TestAdaptedOnHopper: layers with adapters have the same bits on a tape that trains and on one that does not, for a sample
+// alone and in a batch: the first ratio of an update is 1. Their gradients are near ref's, and no launch is for a pair's sum.
+func TestAdaptedOnHopper(t *testing.T) {
+	r, _ := newHopper(t)
+	o := autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16}
+	train := o
+	train.Train = true
+	var layers [2]*adaptedLayers
+	var grads [2][][]float32
+	for i, b := range []kernels.Backend{r.Backend, ref.Backend{}} {
+		l := newAdaptedLayers(b)
+		layers[i] = l
+		tp := autograd.New(l.pool, train)
+		y := l.forward(tp, 0, 3)
+		weights := make([]float32, 3*adaptedRows*adaptedWidth)
+		rng.New(9).Normal(weights, 0)
+		_, seed := autograd.Dot(y, weights)
+		tp.Backward(seed)
+		for _, p := range l.pair {
+			grads[i] = append(grads[i], p.A.Grad().F32(), p.B.Grad().F32())
+		}
+		tp.Reset()
+	}
+	for k, want := range grads[1] {
+		var diff, norm float64
+		for i, v := range want {
+			d := float64(grads[0][k][i] - v)
+			diff, norm = diff+d*d, norm+float64(v)*float64(v)
+		}
+		if off := math.Sqrt(diff / norm); !(off < 0.005) {
+			t.Errorf("gradient %d is off by %.2f %%", k, 100*off)
+		}
+	}
+	l := layers[0]
+	pass := func(o autograd.Options, first, samples int) []byte {
+		tp := autograd.New(l.pool, o)
+		defer tp.Reset()
+		return l.forward(tp, first, samples).Tensor().Bytes()
+	}
+	before := r.HopperProducts()
+	whole := pass(train, 0, 3)
+	if n := r.HopperProducts() - before; n != 2 {
+		t.Errorf("%d products by wgmma, want 2", n)
+	}
+	each := len(whole) / 3
+	for i := range 3 {
+		if !bytes.Equal(pass(o, i, 1), whole[i*each:(i+1)*each]) {
+			t.Errorf("sample %d alone, on a tape that does not train, has other bits", i)
+		}
+	}
+}
