@@ -59,6 +59,9 @@ func (b *Backend) UseHopper(use bool) { b.hopper.attention.use = use }
 // HopperMultiplies says whether our own products go by the kernels for Hopper.
 func (b *Backend) HopperMultiplies() bool { return b.hopper.products.use }
 
+// HopperAdapts says whether products of adapters do, where they can.
+func (b *Backend) HopperAdapts() bool { return b.adaptersOnHopper() }
+
 // HopperProducts is how many launches of products went by them.
 func (b *Backend) HopperProducts() int { return b.hopper.launched }
 

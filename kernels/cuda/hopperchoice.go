@@ -48,8 +48,10 @@ func (b *Backend) chooseHopper() (err error) {
 	}
 	w.attention.use, w.products.use = w.attention.why == "", w.products.why == ""
 	for _, layout := range []kernels.Layout{kernels.NT, kernels.NN} {
-		if w.products.use {
-			w.pairs.fail(b.checkHopperPair(layout))
+		for _, c := range checkPairs {
+			if w.products.use {
+				w.pairs.fail(b.checkHopperPair(layout, c.n, c.terms))
+			}
 		}
 	}
 	w.pairs.use = w.products.use && w.pairs.why == ""

@@ -62,15 +62,15 @@ func (b *Backend) checkHopperProduct(layout kernels.Layout) string {
 // productNear is what the order of sums may change, of numbers about 24.
 const productNear = 1e-3
 
-// The check's pair has fewer terms than a slice in one layout, and more in the other.
-var checkTerms = map[kernels.Layout]int{kernels.NT: 24, kernels.NN: 72}
+// The check's pairs have fewer terms than a slice, and more; its products more columns than leastWhole, and fewer.
+var checkPairs = []struct{ n, terms int }{{checkN, 24}, {40, 72}}
 
-// checkHopperPair says what is wrong with pairs in a layout, "" where nothing is: each must be near the two products
-// apart, with the same bits from every tile and for a row alone, and one of zeros must change no bit.
-func (b *Backend) checkHopperPair(layout kernels.Layout) string {
+// checkHopperPair says what is wrong with products of adapters in a layout, "" where nothing is: each must be near the
+// products apart, by mma.sync where there are few columns, with the same bits from every tile and for a row alone, and a pair
+// of zeros must change no bit.
+func (b *Backend) checkHopperPair(layout kernels.Layout, checkN, r int) string {
 	const op, factor = "Open", 1.375
 	defer func(tile string) { b.hopper.onlyTile, b.hopper.pairs.use = tile, false }(b.hopper.onlyTile)
-	r := checkTerms[layout]
 	numbers := []int{checkM * checkK, checkN * checkK, checkM * r, checkN * r, checkN * r}
 	room := b.scratch(op, 2*numbers[0], 2*numbers[1], 2*numbers[2], 2*numbers[3], 2*numbers[4], 4*checkM*checkN)
 	defer b.giveBack(room)
@@ -101,7 +101,7 @@ func (b *Backend) checkHopperPair(layout kernels.Layout) string {
 	for _, t := range hopperTiles {
 		got := product(true, t.name, 0, checkM, 3)
 		if at := unlike(got, near, productNear); at >= 0 {
-			return fmt.Sprintf("with a pair, C[%d,%d] is %g and not %g (layout %s, tiles of %d x %d)", at/checkN, at%checkN, number(got, at), number(near, at), layout, t.rows, t.cols)
+			return fmt.Sprintf("with a pair, C[%d,%d] is %g and not %g (layout %s, tiles of %d x %d)", at/int64(checkN), at%int64(checkN), number(got, at), number(near, at), layout, t.rows, t.cols)
 		}
 		if whole == nil {
 			whole = got
