@@ -19,8 +19,8 @@
 // wgmma; hopper.go launches them). hopperchoice.go compares them with the others when a device opens, and leaves
 // them out where they differ. So have products of our own (src/hopper_product.cu, hopperproduct.go,
 // hopperproductchoice.go): with both operands along k or B across it, and n and k above 64. The low-rank product of an
-// adapter (kernels.Pair) is a few more terms of their sums. Its other products (src/adapter.cu, adapterproduct.go), weight
-// gradients and convolutions stay with mma.sync.
+// adapter (kernels.Pair) is a few more terms of their sums, and products of few columns by a factor of bf16 go with them.
+// Those by factors of fp32 (src/adapter.cu, adapterproduct.go), weight gradients and convolutions stay with mma.sync.
 //
 // # Arithmetic
 //
@@ -66,7 +66,7 @@
 //   - 60 iterations of MixGRPO on the embedded model, in 22 s: the reward of held-out prompts went from 0.629 to 0.782;
 //   - training of networks of the shapes of SD3.5-medium and FLUX.1-dev, with random weights.
 //
-// Not on hardware since: pairs in the sums of products by wgmma; the keys' pass of attention's backward by wgmma
+// Not on hardware since: pairs and few columns in products by wgmma; the keys' pass of attention's backward by wgmma
 // (hopper_attention_keys), in which the lanes of a warp meet before one of them releases a tile that all have read from.
 // The interpreter found that nothing ordered them.
 //
