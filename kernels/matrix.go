@@ -48,14 +48,14 @@ type Gemm struct {
 }
 
 // Pair is a second product of the same layout, whose k is another: the low-rank one of an adapter (LoRA). It is added
-// to the first, without memory of its own where a backend forms both in one sum. Package ref, and all CPUs, have two sums,
-// each with roundings of its own (Apart):
+// to the first, without memory of its own where a backend forms both in one sum. Package ref, and all CPUs, have two
+// sums, each with roundings of its own (Apart):
 //
 //	NT: u = Alpha · A·Bᵀ; Pre = u; u *= Gate; u += Residual, all in fp32; then u is the first product's residual
 //	NN: u = Alpha · A·B is added to C once that is stored; nothing but Residual goes with the first
 //
-// One sum is Gate · (Gemm.Alpha · A·Bᵀ + u + Bias) + Residual. Its Gemm.Pre is the value before the gate, and the pair's is 0: in
-// either way both Pre add up to that value. There is no activation and no accumulation.
+// One sum is Gate · (Gemm.Alpha · A·Bᵀ + u + Bias) + Residual. Its Gemm.Pre is the value before the gate, and the
+// pair's is 0: in either way both Pre add up to that value. There is no activation and no accumulation.
 type Pair struct {
 	A, B  Mat
 	W     *Packed // in the place of B

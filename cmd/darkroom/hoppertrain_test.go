@@ -13,8 +13,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
 )
 
-// TestTrainOnHopper: adapters that have moved give an update's first ratio of 1 where their products go into the sums of
-// others, which the run's folder says.
+// TestTrainOnHopper: adapters that have moved give an update's first ratio of 1 where their products go into the sums
+// of others, which the run's folder says.
 func TestTrainOnHopper(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two iterations on a device that is emulated take six seconds")

@@ -7,14 +7,14 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// Adapted: a linear layer with a low-rank pair, y = residual + gate · (alpha · x Wᵀ + s · h Bᵀ + bias), h = x' Aᵀ, by one
-// product with a pair (kernels.Pair).
+// Adapted: a linear layer with a low-rank pair, y = residual + gate · (alpha · x Wᵀ + s · h Bᵀ + bias), h = x' Aᵀ, by
+// one product with a pair (kernels.Pair).
 //
 //	d = dy · gate    dgate = sum of dy · (y before gate) over a sample    dbias = sum of d
 //	dB = s · dᵀ h    dh = s · d B    dA = dhᵀ x'    dx = alpha · d W, then + dh A where x' is x
 //
-// Invariant (tests): on backends with the bits of package ref, values and gradients are those of the three layers h, s h Bᵀ
-// and y that it is, with the second as the residual of the third.
+// Invariant (tests): on backends with the bits of package ref, values and gradients are those of the three layers that
+// it is: h, then s · h Bᵀ, which is the residual of the third.
 
 // LowRank is a pair of factors, A [r, in] and B [out, r].
 type LowRank struct {

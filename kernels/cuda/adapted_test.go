@@ -55,8 +55,9 @@ func (l *adaptedLayers) forward(tp *autograd.Tape, first, samples int) *autograd
 	return tp.Adapted(y, l.w[1], p[1], autograd.With{Gate: gate, Residual: v})
 }
 
-// TestAdaptedOnHopper: layers with adapters have the same bits on a tape that trains and on one that does not, for a sample
-// alone and in a batch: the first ratio of an update is 1. Their gradients are near ref's, and no launch is for a pair's sum.
+// TestAdaptedOnHopper: layers with adapters have the same bits on a tape that trains and on one that does not, for a
+// sample alone and in a batch: the first ratio of an update is 1. Their gradients are near ref's, and a layer
+// has one product by wgmma.
 func TestAdaptedOnHopper(t *testing.T) {
 	r, _ := newHopper(t)
 	o := autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16}

@@ -16,11 +16,12 @@
 // does. record.go keeps with a run what was chosen for it, and agree.go has several ranks choose together.
 //
 // Attention on compute capability 9.0 has kernels of its own (src/hopper_attention.cu and hopper_backward.cu, by
-// wgmma; hopper.go launches them). hopperchoice.go compares them with the others when a device opens, and leaves
-// them out where they differ. So have products of our own (src/hopper_product.cu, hopperproduct.go,
+// wgmma; hopper.go launches them). hopperchoice.go compares them with the others when a device opens, and leaves them
+// out where they differ. So have products of our own (src/hopper_product.cu, hopperproduct.go,
 // hopperproductchoice.go): with both operands along k or B across it, and n and k above 64. The low-rank product of an
-// adapter (kernels.Pair) is a few more terms of their sums, and products of few columns by a factor of bf16 go with them.
-// Those by factors of fp32 (src/adapter.cu, adapterproduct.go), weight gradients and convolutions stay with mma.sync.
+// adapter (kernels.Pair) is a few more terms of their sums, and products of few columns by a factor of bf16 go with
+// them. Those by factors of fp32 (src/adapter.cu, adapterproduct.go), weight gradients and convolutions stay with
+// mma.sync.
 //
 // # Arithmetic
 //
@@ -67,8 +68,8 @@
 //   - training of networks of the shapes of SD3.5-medium and FLUX.1-dev, with random weights.
 //
 // Not on hardware since: pairs and few columns in products by wgmma; the keys' pass of attention's backward by wgmma
-// (hopper_attention_keys), in which the lanes of a warp meet before one of them releases a tile that all have read from.
-// The interpreter found that nothing ordered them.
+// (hopper_attention_keys), in which the lanes of a warp meet before one of them releases a tile that all have read
+// from. The interpreter found that nothing ordered them.
 //
 // internal/ondevice asks a device all of it in one go, beside PyTorch. A numbered barrier that nobody comes to would
 // hang, so a first run elsewhere wants a time limit. Open:

@@ -15,8 +15,8 @@ import (
 //
 // A backend takes these kernels where they agree with mma.sync (hopperproductchoice.go).
 
-// leastWhole is the least n and k. Those of adapters are less: most of a tile would be padding, and the
-// mma.sync kernels have smaller ones. But a few columns of a long sum go by wgmma where factors are bf16, with pairs: a tile
+// leastWhole is the least n and k. Those of adapters are less: most of a tile would be padding, and the mma.sync
+// kernels have smaller ones. But a few columns of a long sum go by wgmma where factors are bf16, with pairs: a tile
 // that is half padding takes 12 microseconds of 48 slices, and one by mma.sync 34 to 41 (measured on an H100).
 const leastWhole = 65
 
@@ -121,8 +121,8 @@ const leastNarrow = 16
 // adaptersOnHopper reports whether products of adapters go by wgmma where they can.
 func (b *Backend) adaptersOnHopper() bool { return b.hopper.pairs.use && b.products == nil }
 
-// pairsOnHopper reports whether the sum of a product's pair is the product's own. So it is where wgmma forms that: a function
-// of the same things, and of the two factors.
+// pairsOnHopper reports whether the sum of a product's pair is the product's own. So it is where wgmma forms that: a
+// function of the same things, and of the two factors.
 func (b *Backend) pairsOnHopper(a *kernels.Gemm, p *productArgs) bool {
 	return b.adaptersOnHopper() && b.multipliesOnHopper(a, p) && usual(float64(p.alpha)) && usual(float64(factorOf(a, p)))
 }
@@ -166,7 +166,8 @@ func (b *Backend) withPair(a *kernels.Gemm, p *productArgs) {
 	}
 }
 
-// hopperProduct computes a product by wgmma, with a pair where there is one, and reports whether it is one that goes there.
+// hopperProduct computes a product by wgmma, with a pair where there is one, and reports whether it is one that goes
+// there.
 func (b *Backend) hopperProduct(a *kernels.Gemm, p *productArgs, low *lowPair) bool {
 	const op = "Gemm"
 	if !b.multipliesOnHopper(a, p) {

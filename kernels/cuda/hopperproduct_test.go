@@ -223,8 +223,8 @@ func testHopperProductsElsewhere(r *rig) {
 	}
 }
 
-// testHopperPairs: a pair goes into its product's sum in one launch; a row's bits do not depend on batch, place, tile nor on
-// how the factors lie; a pair of zeros changes no bit; what the gate multiplies is where the backward reads it.
+// testHopperPairs: a pair goes into its product's sum in one launch; a row's bits do not depend on batch, place, tile
+// nor on how the factors lie; a pair of zeros changes no bit; what the gate multiplies is where the backward reads it.
 func testHopperPairs(r *rig) {
 	r.t.Helper()
 	processors := r.Device().Processors
@@ -259,7 +259,8 @@ func testHopperPairs(r *rig) {
 		for _, more := range []bool{false, true} {
 			before, launches, gathered := r.Traffic().Launches, r.HopperProducts(), r.Gathered()
 			want := product(0, m, h, factor, more)
-			if n := r.Traffic().Launches - before; n != 2 || r.HopperProducts()-launches != 1 || r.Gathered() != gathered { // one fills C
+			// One launch fills C.
+			if n := r.Traffic().Launches - before; n != 2 || r.HopperProducts()-launches != 1 || r.Gathered() != gathered {
 				r.t.Errorf("%s, rank %d: %d launches, %d products, %d operands gathered", layout, rank, n-1, r.HopperProducts()-launches, r.Gathered()-gathered)
 			}
 			if err := finite(want); err != nil {

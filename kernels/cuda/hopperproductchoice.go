@@ -66,8 +66,8 @@ const productNear = 1e-3
 var checkPairs = []struct{ n, terms int }{{checkN, 24}, {40, 72}}
 
 // checkHopperPair says what is wrong with products of adapters in a layout, "" where nothing is: each must be near the
-// products apart, by mma.sync where there are few columns, with the same bits from every tile and for a row alone, and a pair
-// of zeros must change no bit.
+// products apart, by mma.sync where there are few columns, with the same bits from every tile and for a row alone, and
+// a pair of zeros must change no bit.
 func (b *Backend) checkHopperPair(layout kernels.Layout, checkN, r int) string {
 	const op, factor = "Open", 1.375
 	defer func(tile string) { b.hopper.onlyTile, b.hopper.pairs.use = tile, false }(b.hopper.onlyTile)

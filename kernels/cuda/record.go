@@ -23,8 +23,8 @@ type recorded struct {
 	// absent for mma.sync.
 	Attention string `json:"attention,omitempty"`
 	Own       string `json:"own,omitempty"`
-	// Adapters is "wgmma" where the products of adapters are terms in the sums of others, and absent where they are products
-	// of their own.
+	// Adapters is "wgmma" where the products of adapters are terms in the sums of others, and absent where they are
+	// products of their own.
 	Adapters string `json:"adapters,omitempty"`
 }
 

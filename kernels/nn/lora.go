@@ -16,8 +16,8 @@ import (
 // LoRA (Hu et al., 2021, "LoRA: Low-rank adaptation of large language models"), as PEFT
 // has it: y = x Wᵀ + b + s·(dropout(x) Aᵀ) Bᵀ, with s = alpha/r, or alpha/sqrt(r) (rsLoRA).
 //
-// A linear layer's sum is one product with a pair (kernels.Pair); before an activation, the sum before it is kept in fp32.
-// A convolution's is made by residuals: t = s·h Bᵀ + residual in fp32, then the convolution + t.
+// A linear layer's sum is one product with a pair (kernels.Pair); before an activation, the sum before it is kept in
+// fp32. A convolution's is made by residuals: t = s·h Bᵀ + residual in fp32, then the convolution + t.
 //
 // Invariants (tests): with B = 0 the layer has the bits of the layer without adapter;
 // switching off gives the base exactly; the gradients are those of finite differences.

@@ -6,9 +6,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 )
 
-// A product with a pair is two products, as in package ref. Those of NT go by blocks of rows, so that the pair's sums stay in
-// cache until the product takes them up, and need no memory for all rows. Rows know nothing of each other: blocks
-// change no bit.
+// A product with a pair is two products, as in package ref. Those of NT go by blocks of rows, so that the pair's sums
+// stay in cache until the product takes them up, and need no memory for all rows. Rows know nothing of each other:
+// blocks change no bit.
 
 // pairBudget is what the pair's sums of a block may take, in bytes; a block has at least pairRows rows.
 const (
