@@ -1,13 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/assets"
 )
 
 // TestSent: the repository and the largest bundle travel to a device together.
@@ -63,5 +70,37 @@ func TestOverlay(t *testing.T) {
 	}
 	if mains["ondevice.main"] != 1 {
 		t.Errorf("the one program: %v", mains)
+	}
+}
+
+// TestMockClips: single steps of clips start on the folder that the script takes where MOCK=1.
+func TestMockClips(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the script is bash's")
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	if _, err := assets.Resolve("embed:tiny-wan"); err != nil { // which the script has inspect do
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "steps"), "../realsteps").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, text := range map[string]string{"realsteps": `shift 2; exec "${0%/*}/steps" --device cpu "$@"`, "darkroom": "exit 0"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script, err := os.ReadFile("run.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "set -u; mock=1 bin=$1; step() { shift 2; \"$@\"; }; drawn() { :; }\n"
+	for _, part := range []string{`(?s)\nfolder\(\) \{.*?\n\}\n`, `(?s)\ntimed\(\) \{.*?\n\}\n`, `\n\t\ttimed wan.*\n`} {
+		text += string(regexp.MustCompile(part).Find(script))
+	}
+	out, err := exec.Command("bash", "-c", text, "run.sh", bin).CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte(`"decode`)) || strings.Count(text, "timed") < 2 {
+		t.Errorf("%v\n%s\n%s", err, text, out)
 	}
 }

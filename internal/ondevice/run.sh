@@ -70,7 +70,7 @@ drawn() {
 folder() {
 	case $mock$1 in
 	1qwen*) echo "embed:tiny-vlm" ;;
-	1wan*) echo "internal/golden/models/pipe_wan22_t2v" ;;
+	1wan*) echo "embed:tiny-wan" ;;
 	1*) echo "embed:tiny-sd3" ;;
 	*) echo "$shapes/$1" ;;
 	esac
@@ -98,7 +98,8 @@ timed() {
 	local path
 	path=$(folder "$name")
 	if [ -n "$mock" ]; then # realsteps opens folders alone
-		[ -d "$path" ] || path=$(ls -d "${XDG_CACHE_HOME:-$HOME/.cache}/darkroom/${path#embed:}"-* 2>/dev/null | head -n 1)
+		"$bin/darkroom" inspect "$path" >/dev/null # which unpacks it
+		path=$(ls -d "${XDG_CACHE_HOME:-$HOME/.cache}/darkroom/${path#embed:}"-* 2>/dev/null | head -n 1)
 		set -- "$@" --size 64 --width 64 --height 64 --frames 5 --prompt 16 --answer 4 --batch 1 --rank 4
 	fi
 	LINES_OF_A_STEP=${LINES_OF_A_STEP:-6} step "steps-$label" "$most" "$bin/realsteps" --device cuda:0 --model "$path" "$@"

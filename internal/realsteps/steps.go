@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // stepper asks the network the same questions again and again.
@@ -13,6 +15,7 @@ type stepper struct {
 	p         *pipeline.Pipeline
 	at        pipeline.Shape
 	text      *pipeline.Text
+	given     *pipeline.Given // where the network reads a picture with every clip
 	questions []pipeline.Question
 }
 
@@ -46,6 +49,16 @@ func (s *stepper) prepare(a asked) (err error) {
 		return err
 	}
 	s.text = texts[0]
+	if _, must, _, mustLast := s.p.Gives(); must && err == nil {
+		first, last := vision.New(a.width, a.height), (*vision.Image)(nil)
+		if mustLast {
+			last = first
+		}
+		s.given, err = s.p.Give(context.Background(), s.at, first, last)
+	}
+	if err != nil {
+		return err
+	}
 	params, err := s.p.Denoiser()
 	if err == nil && !a.full {
 		_, err = params.AddLoRA(nn.LoRA{Rank: a.rank, Alpha: float32(2 * a.rank), Targets: s.p.Targets(), Key: rng.New(1)})
@@ -57,7 +70,7 @@ func (s *stepper) prepare(a asked) (err error) {
 func (s *stepper) ask(batch int) {
 	s.questions = nil
 	for i := range batch {
-		s.questions = append(s.questions, pipeline.Question{Latents: pipeline.Noise(rng.New(2).Sample(i), s.at), Time: 500, Text: s.text, Negative: s.text})
+		s.questions = append(s.questions, pipeline.Question{Latents: pipeline.Noise(rng.New(2).Sample(i), s.at), Time: 500, Text: s.text, Negative: s.text, Given: s.given})
 	}
 }
 
