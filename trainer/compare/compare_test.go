@@ -101,6 +101,9 @@ func TestPlanted(t *testing.T) {
 				change(t, b, "ledger.jsonl", 2, `"mean":0.2`, `"mean":0.21`)
 				change(t, b, "ledger.jsonl", 3, `"mean":0.3`, `"mean":0.31`)
 			}, Reward, "samples.jsonl:4, iteration 2, prompt 7, sample 1: scores.scene.value is 0.35 in A and 0.35000000000000003 in B, 1 unit in the last place"},
+		"far": { // as a count of units it says nothing
+			func(b string) { change(t, b, "samples.jsonl", 4, `{"value":0.35`, `{"value":0.36`) },
+			Reward, "samples.jsonl:4, iteration 2, prompt 7, sample 1: scores.scene.value is 0.35 in A and 0.36 in B, 2.8 % apart"},
 		"sample": {func(b string) {
 			change(t, b, "samples.jsonl", 3, `{"value":0.25`, `{"value":0.26`)
 			change(t, b, "ledger.jsonl", 2, `"mean":0.2`, `"mean":0.21`)

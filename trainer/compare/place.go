@@ -3,6 +3,8 @@ package compare
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 )
 
@@ -55,7 +57,11 @@ func (p Place) String() string {
 	case *p.Units < 1e6:
 		s += fmt.Sprintf(", %d units in the last place", *p.Units)
 	default: // as a count it says nothing to people
-		s += fmt.Sprintf(", %.2g units in the last place", float64(*p.Units))
+		a, noA := strconv.ParseFloat(p.A, 64)
+		b, noB := strconv.ParseFloat(p.B, 64)
+		if most := max(math.Abs(a), math.Abs(b)); noA == nil && noB == nil && most > 0 {
+			s += fmt.Sprintf(", %.2g %% apart", 100*math.Abs(a/most-b/most))
+		}
 	}
 	return s
 }
