@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/darkroom-rl/darkroom/outside/regular"
 )
@@ -113,6 +115,9 @@ func notSafetensors(first []byte, n uint64) error {
 		if bytes.HasPrefix(first, []byte(k.prefix)) {
 			return problem(k.hint, "this is %s", k.what)
 		}
+	}
+	if !bytes.ContainsFunc(first, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) && !unicode.IsSpace(r) }) {
+		return problem("name the weights' file, or a model's folder", "this is text, not weights")
 	}
 	return problem("the file is not in the safetensors format, or damaged",
 		"the header claims %d bytes; the most allowed is %d", n, maxHeader)
