@@ -1,20 +1,39 @@
 package pictures
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
+
+// part is what diffusers calls the one model of a folder, by its config.json; "": it is none of diffusers'.
+func (c generator) part() string {
+	var said struct {
+		Class string `json:"_class_name"`
+	}
+	text, err := regular.Read(filepath.Join(c.Dir, "config.json"), 1<<20)
+	if err != nil || json.Unmarshal(text, &said) != nil {
+		return ""
+	}
+	return said.Class
+}
 
 // inspect holds a generator's folder against an experiment.
 func inspect(f *model.Folder) {
 	c := generator{f}
 	if !c.Has("model_index.json") && c.Has("config.json") {
-		c.Refuse("model.path", fmt.Sprintf("%s holds one model and no generator's pipeline", c.Model.Path), "a vision-language model is trained in conversations: write [episode]")
+		hint := "a vision-language model is trained in conversations: write [episode]"
+		if part := c.part(); part != "" {
+			hint = fmt.Sprintf("it is one part of a pipeline, a %s: name the folder that has it and model_index.json", part)
+		}
+		c.Refuse("model.path", fmt.Sprintf("%s holds one model and no generator's pipeline", c.Model.Path), hint)
 		return
 	}
 	patterns, adapted := c.Model.Trained()

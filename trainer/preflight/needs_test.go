@@ -70,6 +70,8 @@ func TestNeeds(t *testing.T) {
 		{"embed:tiny-vlm", answered, served("command = [\"python3\", \"nosuch.py\"]"), nil, "python3 has no script nosuch.py"},
 		{"embed:tiny-vlm", answered, served("command = [\"cat\"]"), nil, ""},
 		{"embed:tiny-vlm", answered, "[episode]\nprotocol = \"pyvision\"\nexec = { command = [\"no-such-program\", \"-\"] }\n", nil, `"episode.exec.command": what runs the model's code: exec: "no-such-program"`},
+		{golden + "pipe_flux/transformer", plain, "", nil, "it is one part of a pipeline, a FluxTransformer2DModel: name the folder that has it and model_index.json"},
+		{golden + "unet_sdxl", plain, "", nil, "it is one part of a pipeline, a UNet2DConditionModel"},
 		// The prompts.
 		{"embed:tiny-sd3", plain, reward(`name = "preserve"`), nil, `reward "more" can read none of the prompts of `},
 		{"embed:tiny-sd3", plain, reward(judge + `judge = { form = "editscore", model = "m" }`), nil, "prompts name one by image"},
