@@ -78,13 +78,13 @@ func TestMockClips(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the script is bash's")
 	}
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	if _, err := assets.Resolve("embed:tiny-wan"); err != nil { // which the script has inspect do
-		t.Fatal(err)
-	}
 	bin := t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "steps"), "../realsteps").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	if _, err := assets.Resolve("embed:tiny-wan"); err != nil { // which the script has inspect do
+		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"realsteps": `shift 2; exec "${0%/*}/steps" --device cpu "$@"`, "darkroom": "exit 0"} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
@@ -100,7 +100,7 @@ func TestMockClips(t *testing.T) {
 		text += string(regexp.MustCompile(part).Find(script))
 	}
 	out, err := exec.Command("bash", "-c", text, "run.sh", bin).CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte(`"decode`)) || strings.Count(text, "timed") < 2 {
+	if err != nil || !bytes.Contains(out, []byte(`"decoding"`)) || strings.Count(text, "timed") < 2 {
 		t.Errorf("%v\n%s\n%s", err, text, out)
 	}
 }
