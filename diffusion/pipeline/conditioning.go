@@ -210,14 +210,14 @@ func (g *Given) Bytes() int64 {
 // Tokens is what the network reads of pictures' tokens, [n, Width]; none where it reads none.
 func (g *Given) Tokens() []float32 { return g.tokens }
 
-// sight is the tower that sees a clip's pictures. Its weights come and go.
-type sight struct {
+// imageEncoder is the settings of the tower that reads a video's pictures; its weights are loaded for each use.
+type imageEncoder struct {
 	config  clip.VisionConfig
 	prepare vision.Preprocess
 }
 
-// openSight reads the tower's settings and its pipeline's.
-func openSight(f *folder) (*sight, error) {
+// openImageEncoder reads the tower's settings and its pipeline's.
+func openImageEncoder(f *folder) (*imageEncoder, error) {
 	c, err := readConfig(f, "image_encoder", clip.ReadVisionConfig)
 	if err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func openSight(f *folder) (*sight, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sight{config: c}
+	s := &imageEncoder{config: c}
 	if s.prepare, err = features.ReadProcessor(dir, vision.CLIPPillow(c.Side)); err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ const mostExperts = 2
 // Experts are some of the networks.
 type Experts [mostExperts]bool
 
-// expert is a network in memory. Each is loaded when it is first asked.
+// expert is a network in memory, loaded at its first use.
 type expert struct {
 	network *network
 	forward forward
@@ -190,7 +190,7 @@ type Guidance struct {
 	Scale    float64 // of two outputs; 1 or less: one output alone
 	Norm     bool    // the combined output keeps the length of the conditional one, token by token
 	Most     float64 // the combined output is no longer than a multiple of the conditional one; 0: any length
-	Embedded float64 // what the network is told, where it reads a scale
+	Embedded float64 // the scale that the network reads as an input
 	// Until, where it is not 0, is the clean share behind which one output alone is asked for.
 	Until float64
 	// Second is the Scale of the second network, of pipelines that have two.
@@ -397,7 +397,7 @@ func (d *denoiser) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Q
 	return in, d.putGiven(tp, &in, asked)
 }
 
-// timesOf is what the network is told of a question's time: one number, or one a frame of latents, where
+// timesOf is the network's input of a question's time: one number, or one a frame of latents, where
 // a frame that is given stands at 0.
 func (d *denoiser) timesOf(q Question, at Shape) []float32 {
 	if !d.timePerFrame {
@@ -466,7 +466,7 @@ func (d *denoiser) putSources(tp *autograd.Tape, in *inputs, rows []Question) er
 }
 
 // Reads is what the network is given at a question: numbers [Times, Rows, Cols, channels], those of latents
-// first, and times as it is told them, one, or one a frame of latents.
+// first, and its times, one, or one a frame of latents.
 func (d *denoiser) Reads(q Question, at Shape) (numbers, times []float32) {
 	latents := narrowed(q.Given.Finish(q.Latents))
 	if q.Given == nil || q.Given.channels == nil {
@@ -480,7 +480,7 @@ func (d *denoiser) Reads(q Question, at Shape) (numbers, times []float32) {
 	return numbers, d.timesOf(q, at)
 }
 
-// uploaded is the batch of texts that a network was last asked with, where it computes. Every step of a
+// uploaded is the last batch of texts on the device. Every step of a
 // trajectory asks with the same texts, which are far larger than its latents: SD3's are 4 MB a prompt.
 type uploaded struct {
 	texts  []*Text
@@ -570,7 +570,7 @@ func negate[T float32 | float64](x []T) {
 // given puts a network's input on a tape.
 type given = func(tp *autograd.Tape, name string, x []float32, shape ...int) *autograd.Value
 
-// variable is an input whose gradient is asked for afterwards.
+// variable puts an input on the tape whose gradient backward computes.
 func variable(tp *autograd.Tape, name string, x []float32, shape ...int) *autograd.Value {
 	t := tp.Pool().FromF32(tp.DType, x, shape...).Named(name)
 	defer t.Free() // the tape has it now

@@ -117,9 +117,9 @@ type scheduleSpec struct {
 // pictureSpec is what the network reads of pictures.
 type pictureSpec struct {
 	read    readsPictures
-	sources *sourceRules // of edits; nil: pictures are made of texts alone
-	encoder *sight       // of a video's pictures; nil: the network reads no tokens of them
-	both    bool         // a video has a first and a last picture
+	sources *sourceRules  // of edits; nil: pictures are made of texts alone
+	encoder *imageEncoder // of a video's pictures; nil: the network reads no tokens of them
+	both    bool          // a video has a first and a last picture
 }
 
 // Defaults are what upstream's pipeline does where nothing is asked for.

@@ -49,7 +49,7 @@ func abouts(g *Given, prompts []string) []About {
 // Options.Cache. The encoders are loaded one after another.
 func (x *texts) Encode(prompts ...string) ([]*Text, error) { return x.EncodeWith(nil, prompts...) }
 
-// EncodeWith is the texts of prompts about pictures, which text encoders that have eyes see; others' texts are
+// EncodeWith is the texts of prompts about pictures, which some text encoders see; others' texts are
 // those of Encode. No pictures: nil.
 func (x *texts) EncodeWith(g *Given, prompts ...string) ([]*Text, error) {
 	return x.EncodeUntil(context.Background(), abouts(g, prompts)...)
@@ -188,7 +188,7 @@ func (x *texts) compute(ctx context.Context, of []About) error {
 	return nil
 }
 
-// textOf joins what the encoders said of a text.
+// textOf joins the encoders' states of a text.
 func (x *texts) textOf(a About, said []encoded) (*Text, error) {
 	text, err := x.spec.join(said)
 	if err != nil {

@@ -125,7 +125,7 @@ func (a *architecture) openWan(f *folder, c dit.Config, picture bool) error {
 		return fmt.Errorf("transformer: config.json: \"image_dim\" is %d, and a %s gives the network no picture", c.Image, f.class)
 	}
 	var err error
-	if a.pictures.encoder, err = openSight(f); err != nil {
+	if a.pictures.encoder, err = openImageEncoder(f); err != nil {
 		return err
 	}
 	if a.pictures.both = c.Places > 0; a.pictures.encoder.config.Width != c.Image {
