@@ -100,3 +100,12 @@ func testShuffled(t *testing.T, model string) {
 		t.Fatal(err)
 	}
 }
+
+// TestControlsOfRolls: an iteration that rolls twice counts the controls of both rolls, each once; a single roll's stay.
+func TestControlsOfRolls(t *testing.T) {
+	first := &scores{controls: controls{1, 1, []float64{0.5}}}
+	both := (*scores)(nil).with(first).with(&scores{controls: controls{2, 1, []float64{0, 1}}})
+	if c := both.controls; c.groups != 3 || c.ahead != 2 || !slices.Equal(c.scores, []float64{0.5, 0, 1}) {
+		t.Errorf("controls of both rolls: %+v", c)
+	}
+}
