@@ -101,7 +101,7 @@ func testShuffled(t *testing.T, model string) {
 	}
 }
 
-// TestControlsOfRolls: an iteration that rolls twice counts the controls of both rolls, each once; a single roll's stay.
+// TestControlsOfRolls: an iteration that rolls twice counts the controls of both rolls, each once.
 func TestControlsOfRolls(t *testing.T) {
 	first := &scores{controls: controls{1, 1, []float64{0.5}}}
 	both := (*scores)(nil).with(first).with(&scores{controls: controls{2, 1, []float64{0, 1}}})
