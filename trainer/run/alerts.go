@@ -17,6 +17,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/outside/child"
 	"github.com/darkroom-rl/darkroom/outside/plain"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
 // A monitor that fires calls a program or an address where [[monitor]] names one; one that stays broken calls once,
@@ -36,6 +37,12 @@ type alerts struct {
 	active      int
 	failed      []string
 	limit       time.Duration // 0: alertLimit; tests wait less
+}
+
+// fired is a monitor whose rule was broken.
+type fired struct {
+	experiment.Monitor
+	says string
 }
 
 // alert is a message in JSON. Text and Content are what Slack's and Discord's addresses read.
@@ -74,16 +81,6 @@ func (a *alerts) send(f fired, iteration int) {
 	if address != "" {
 		a.deliver("the address of monitor "+f.Watch, func(ctx context.Context) error { return post(ctx, address, message) })
 	}
-}
-
-// due reports whether a monitor sends a message: of a warning once, until a value has kept its rule.
-func (m *monitors) due(f fired) bool {
-	if len(f.Run) == 0 && f.Webhook == "" && f.WebhookEnv == "" || f.Then == "warn" && m.Alerted[f.Rule()] {
-		return false
-	}
-	m.Alerted = orEmpty(m.Alerted)
-	m.Alerted[f.Rule()] = true
-	return true
 }
 
 // deliver makes a call beside training.

@@ -18,7 +18,8 @@
 //	inputs       manifest.go     settings, model, prompts and pictures, compared with those that the run was begun with
 //	clock        clock.go        seconds of parts and of the run
 //	rollout      rollout.go      samples and scores of one iteration; it ends with the iteration
-//	loop         run.go          these, the trainer, the stage under way and the attempt; open.go builds it
+//	iteration    iteration.go    one turn of the experiment, with the key of its draws
+//	loop         loop.go         these, the trainer, the stage under way and the attempt; open.go builds it
 //
 // modalities.go is the one table of kinds of models; everything else speaks to the interface model.Model
 // (trainer/model). fleet.go shares work with other processes, and worker.go is their side. stage.go and rollback.go

@@ -57,17 +57,6 @@ type subject struct {
 	iteration, attempt int
 }
 
-// samples are held-out samples with their scores.
-type samples struct {
-	measures map[string]ledger.Measure // of every reward, and of "total"
-	missing  map[string]error          // why a reward's first missing score is missing
-	prompts  []prompts.Prompt
-	totals   []float64
-	shown    shown // on the sheet
-	keys     []trainer.Key
-	scored   *scores
-}
-
 // Sizes of a sample in memory: a picture's pixels in bytes and its states in float64, for each pixel; and a
 // conversation with its pictures.
 const (
@@ -211,6 +200,15 @@ func (v *evaluation) measure(ctx context.Context, of subject, line *ledger.Line,
 		return err
 	}
 	return v.append(of, all, places)
+}
+
+// undrawn warns of a sheet that could not be drawn; any other error is returned.
+func (v *evaluation) undrawn(of subject, err error) error {
+	if u := (undrawable{}); errors.As(err, &u) {
+		v.say("warning: iteration %d: the sheet of held-out samples could not be drawn: %v", of.iteration, u.error)
+		return nil
+	}
+	return err
 }
 
 // append writes a line for each sample, with the place of its picture on the sheet.

@@ -7,23 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/diagnosis"
-	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // One iteration: prompts -> samples -> scores -> advantages -> report -> line. The trainer's step makes the report;
 // then the line is written, held-out prompts are measured, monitors are checked, and a checkpoint is kept.
-
-// iteration is one turn of the experiment, and the key of its draws.
-type iteration struct {
-	number  int // from 0
-	turn    experiment.Turn
-	root    rng.Key
-	attempt int // rollbacks before it
-}
 
 // iterate makes one iteration. A monitor that stops the run is returned.
 func (l *loop) iterate() (*fired, error) {
@@ -156,9 +146,6 @@ func (l *loop) line(it iteration, report *trainer.Report, r *rollout) *ledger.Li
 	}
 	return line
 }
-
-// last reports whether an iteration, counted from 1, is the run's last one.
-func (l *loop) last(iteration int) bool { return l.clock.over || iteration == l.Run.Iterations }
 
 // mostSkips is the number of iterations in a row without an update, since numbers are not finite, that end a run.
 const mostSkips = 5

@@ -43,10 +43,14 @@ type best struct {
 	Value     float64 `json:"value"`
 }
 
-// fired is a monitor whose rule was broken.
-type fired struct {
-	experiment.Monitor
-	says string
+// due reports whether a monitor sends a message: of a warning once, until a value has kept its rule.
+func (m *monitors) due(f fired) bool {
+	if len(f.Run) == 0 && f.Webhook == "" && f.WebhookEnv == "" || f.Then == "warn" && m.Alerted[f.Rule()] {
+		return false
+	}
+	m.Alerted = orEmpty(m.Alerted)
+	m.Alerted[f.Rule()] = true
+	return true
 }
 
 // check compares an iteration's line with every rule, and writes the broken ones into it.

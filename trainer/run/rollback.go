@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
@@ -27,30 +26,6 @@ import (
 type rollbackLine struct {
 	Iteration int              `json:"iteration"` // that is gone back to
 	Rollback  *ledger.Rollback `json:"rollback"`
-}
-
-// attempt counts rollbacks, which do not take it back.
-type attempt struct {
-	Attempt   int            `json:"attempt,omitempty"`
-	LRScale   float64        `json:"lr_scale,omitempty"`  // 0: 1
-	Rollbacks map[string]int `json:"rollbacks,omitempty"` // by the monitors' rules
-}
-
-// scale is what learning rates are multiplied with.
-func (a attempt) scale() float64 {
-	if a.LRScale == 0 {
-		return 1
-	}
-	return a.LRScale
-}
-
-// root is the key of everything that is drawn in the attempt.
-func (a attempt) root(seed int) rng.Key {
-	key := rng.New(uint64(seed))
-	if a.Attempt > 0 {
-		key = key.Attempt(a.Attempt)
-	}
-	return key
 }
 
 // rollBack goes back. A monitor that has done so too often is returned: it stops the run.

@@ -4,87 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/darkroom-rl/darkroom/kernels"
-	"github.com/darkroom-rl/darkroom/kernels/exchange"
-	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
-	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/fleet"
-	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
-
-type say = func(format string, args ...any) // a line for people
-
-// Options are what a run needs of its caller.
-type Options struct {
-	Dir     string
-	Resume  bool
-	Restart bool // begin anew, and keep the run that is in the folder beside it
-	Backend kernels.Backend
-	// Further are more backends, each with a rank of its own beside Backend's; Wire is between all of
-	// them, and nil is host memory (trainer/ranks).
-	Further []kernels.Backend
-	Wire    exchange.Wire
-	// Fleet lets workers in once the folder is open; nil: all is computed here.
-	Fleet func() (Fleets, error)
-	Class string // of the backends' arithmetic, for workers and what Cache holds
-	Cache string // a folder that runs share, for what is computed of prompts; "": none
-	// Free is the number of unused bytes of the devices' memory, for [run] memory: before rewards are opened, and then.
-	// 0, and without it: unknown.
-	Free    func() int64
-	Version string                           // of the program, for the manifest
-	Say     func(format string, args ...any) // a line for people
-	Seconds float64                          // after which a run ends though more iterations were asked for; 0: never
-	Twice   bool                             // whether rewards are asked twice in the first iteration, for the diagnosis
-	// Rolling is called with the progress of an iteration's samples, in passes of the network, and the number of
-	// finished iterations; nil: nothing is called.
-	Rolling func(iteration, done, all int)
-	// Part is called with every part of an iteration, and Job with every job of a worker, beside other calls.
-	Part func(p Part)
-	Job  func(e fleet.Entry)
-	// Report is called with every finished iteration.
-	Report func(line *ledger.Line, timing *ledger.TimingLine)
-}
-
-// loop is a run at work: it makes iterations of the parts below, and has what is left of a run's state. checkpoint.go
-// says which fields a checkpoint holds.
-type loop struct {
-	*experiment.Experiment
-	Options
-	ctx            context.Context // of the run: waiting ends with it
-	train, heldOut []prompts.Prompt
-	folder         *folder.Folder
-
-	modality model.Modality
-	model    model.Model
-	fleet    *fleet.Fleet // nil: there are no workers
-	device   sync.Mutex   // held by what computes here while rewards are asked: a roll, its pictures, a network
-	memory   memory
-	wire     string // it carries gradients between ranks; "": there is one
-
-	inputs      inputs
-	rewards     rewardSet
-	selection   selection
-	evaluation  evaluation
-	monitors    monitors
-	checkpoints checkpoints
-	record      record
-	clock       clock
-
-	trainer   *trainer.Trainer
-	estimator advantage.Estimator
-	stage     experiment.Turn // the first turn since the stage under way began
-	attempt   attempt
-	skips     int       // iterations in a row without an update, since numbers were not finite
-	current   iteration // the last that began: the model asks for its rewards and prompts during rolls
-	progress  progress  // of the roll
-}
 
 // Run runs an experiment to its end, or until ctx is cancelled: then the iteration under way is
 // finished and saved.
@@ -195,18 +121,6 @@ func (l *loop) filterPrompts(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	return true, nil
-}
-
-// root is the key of everything that is drawn in this attempt.
-func (l *loop) root() rng.Key { return l.attempt.root(l.Run.Seed) }
-
-// subject is the weights that [evaluate] names, as they are now.
-func (l *loop) subject() subject {
-	weights := trainer.Current
-	if at := l.stage.Experiment; at.Evaluate.Weights == "ema" && at.Optim.EMA > 0 {
-		weights = model.Average(at)
-	}
-	return subject{weights, l.trainer.Iteration, l.attempt.Attempt}
 }
 
 // measureStart measures the weights that training begins with, or, after a change of [evaluate], began with.

@@ -34,17 +34,6 @@ func (s *selection) keys(it iteration) []trainer.Key {
 	return it.samplesOf(s.prompts(it, 0, it.turn.Rollout.PromptsPerIteration, nil))
 }
 
-// samplesOf are the samples of an iteration's prompts.
-func (it iteration) samplesOf(list []int) []trainer.Key {
-	var all []trainer.Key
-	for _, p := range list {
-		for k := range it.turn.Samples() {
-			all = append(all, trainer.Key{Iteration: it.number, Prompt: p, Sample: k})
-		}
-	}
-	return all
-}
-
 // prompts are n prompts for a roll of an iteration, which has seen some. Where iterations may roll
 // again, the endless list of prompts goes on where the last roll ended.
 func (s *selection) prompts(it iteration, roll, n int, seen []int) []int {

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
@@ -19,6 +20,17 @@ import (
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
+
+// samples are held-out samples with their scores.
+type samples struct {
+	measures map[string]ledger.Measure // of every reward, and of "total"
+	missing  map[string]error          // why a reward's first missing score is missing
+	prompts  []prompts.Prompt
+	totals   []float64
+	shown    shown // on the sheet
+	keys     []trainer.Key
+	scored   *scores
+}
 
 // How many pictures a sheet has, and how many clips and frames one that is played; and the longer side of one, which is
 // made smaller where it is larger: a sheet is for people to look at, and every evaluation leaves one.
@@ -93,15 +105,6 @@ func played(c *video.Clip, longest int) (*video.Clip, error) {
 
 // An undrawable sheet is no reason to end a run: what was measured stands without it.
 type undrawable struct{ error }
-
-// undrawn warns of a sheet that could not be drawn; any other error is returned.
-func (v *evaluation) undrawn(of subject, err error) error {
-	if u := (undrawable{}); errors.As(err, &u) {
-		v.say("warning: iteration %d: the sheet of held-out samples could not be drawn: %v", of.iteration, u.error)
-		return nil
-	}
-	return err
-}
 
 // sheet writes the pictures as a sheet with prompts and scores, and returns their places on it; of clips it is an
 // animated PNG. There is none of samples that are neither.
