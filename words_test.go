@@ -65,6 +65,63 @@ func TestWords(t *testing.T) {
 	}
 }
 
+// gone are names that were replaced by the field's (docs/words.md): no identifier of the tree has them again.
+var gone = map[string]string{
+	"Mover": "Optimizer", "NewMover": "NewOptimizer", "MoverData": "WanData", "MoverVAE": "WanVAE", "MoverModel": "WanModel", "DefaultMover": "DefaultWan",
+	"Way": "GradientPath", "Leg": "Segment", "Studio": "Executor", "Shelf": "FolderBlobs", "looker": "jsonLines",
+	"Abreast": "PrefillTokens",
+}
+
+// belongings are comments "X is Y's.", which say that X implements Y; rooms lists those that still have some.
+var (
+	belongings = regexp.MustCompile(`(?m)^\s*// \w+ is \w+\.\w+'s\.$`)
+	rooms      = []string{"trainer/run", "trainer/model", "diffusion/pipeline", "kernels/cuda"}
+)
+
+// TestGoneWords: see gone and belongings.
+func TestGoneWords(t *testing.T) {
+	read := 0
+	err := fs.WalkDir(os.DirFS("."), ".", func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || file == "runs" || file == ".git"):
+			return fs.SkipDir
+		case path.Ext(file) != ".go":
+			return nil
+		}
+		read++
+		text, err := os.ReadFile(file)
+		for _, name := range names(string(text)) {
+			if field := gone[name]; field != "" {
+				t.Errorf("%s: the name %s; the field's is %s", file, name, field)
+			}
+		}
+		if found := belongings.FindString(string(text)); found != "" && !slices.ContainsFunc(rooms, func(room string) bool { return strings.HasPrefix(file, room+"/") }) {
+			t.Errorf("%s: %q; plain is: X implements Y", file, strings.TrimSpace(found))
+		}
+		return err
+	})
+	if err != nil || read < 1000 {
+		t.Fatalf("%d files were read: %v", read, err)
+	}
+}
+
+// names are the identifiers of a Go file.
+func names(source string) (all []string) {
+	var s scanner.Scanner
+	set := token.NewFileSet()
+	s.Init(set.AddFile("", set.Base(), len(source)), []byte(source), nil, 0)
+	for {
+		switch _, kind, text := s.Scan(); kind {
+		case token.EOF:
+			return all
+		case token.IDENT:
+			all = append(all, text)
+		}
+	}
+}
+
 // stems are quicker to look for.
 var stems = []string{"told", "hear", "so many", "win it", "be won", "again", "whoever", "foret", "by heart", "passed over", "stand", "double"}
 
@@ -104,6 +161,9 @@ func TestWordsFails(t *testing.T) {
 		if (oddIn(text) == "") != fine {
 			t.Errorf("%q: %q", text, oddIn(text))
 		}
+	}
+	if l := names("package p // Mover\nvar x = \"Mover\" + Studio.Way"); !slices.Equal(l, []string{"p", "x", "Studio", "Way"}) {
+		t.Errorf("%q", l)
 	}
 	if l := literals("package p // \"a comment\"\nvar x = \"a text\" + `another`\n"); len(l) != 2 || l[1] != "`another`" {
 		t.Errorf("%q", l)

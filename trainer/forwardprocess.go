@@ -35,7 +35,7 @@ type ForwardProcess struct {
 	Update  int     // of the iteration: which Times of a sample's draws it takes
 }
 
-// OfUpdate is Drawing's.
+// OfUpdate implements Drawing.
 func (o ForwardProcess) OfUpdate(n int) Objective {
 	o.Update = n
 	return o
@@ -53,7 +53,7 @@ func TimesAtOnce(samples, times int, together bool) int {
 	return min(times, max(1, leastRows/max(1, samples)))
 }
 
-// Blame is Objective's.
+// Blame implements Objective.
 func (o ForwardProcess) Blame(p Policy, samples []Sample, advantages []float64) (Blame, error) {
 	if o.Paired {
 		samples, advantages = ends(samples, advantages)

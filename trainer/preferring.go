@@ -18,7 +18,7 @@ type Preferring struct {
 	Anchor Weights                         // which weights are the reference; 0: Reference
 }
 
-// Blame is Objective's.
+// Blame implements Objective.
 func (o Preferring) Blame(p Policy, samples []Sample, _ []float64) (Blame, error) {
 	var b Blame
 	others, err := o.others(p, samples)

@@ -21,10 +21,10 @@ import (
 // Advantages are not read. Invariant (tests): gradients agree with finite differences.
 type RewardGradient struct {
 	Developer
-	Ways func(samples []Sample) ([]Way, error)
+	Ways func(samples []Sample) ([]GradientPath, error)
 	// Reward judges pictures, the first of which is of way number from: values, and their
 	// gradients at the pictures' numbers.
-	Reward func(ways []Way, pictures []vision.Pixels) (values []float64, grads [][]float32, err error)
+	Reward func(ways []GradientPath, pictures []vision.Pixels) (values []float64, grads [][]float32, err error)
 	Margin *float64 // above it a reward is good enough; nil: never
 }
 
@@ -38,24 +38,24 @@ type Developer interface {
 	Pull(at []Point, grads [][]float64) (states [][]float64, err error)
 }
 
-// A Way leads from a state to a final one.
-type Way struct {
+// A GradientPath leads from a state to a final one.
+type GradientPath struct {
 	Sample  int // number of the sample that it comes of
 	Key     Key // whose prompt
 	State   []float64
-	Legs    []Leg
+	Legs    []Segment
 	Against bool // it goes towards noise, where the reward's sign is turned (SRPO's inversion)
 }
 
-// A Leg is one answer of the network: next = X·x + Out·v + Add.
-type Leg struct {
+// A Segment is one answer of the network: next = X·x + Out·v + Add.
+type Segment struct {
 	Time   float64 // what the network is told
 	X, Out float64
 	Add    []float64 // nil: nothing
 }
 
 // next is where a leg ends, at the precision that states have.
-func (l Leg) next(x, v []float64) []float64 {
+func (l Segment) next(x, v []float64) []float64 {
 	y := make([]float64, len(x))
 	for i := range y {
 		n := float64(l.X*x[i]) + float64(l.Out*v[i])
@@ -67,7 +67,7 @@ func (l Leg) next(x, v []float64) []float64 {
 	return y
 }
 
-// Blame is Objective's.
+// Blame implements Objective.
 func (o RewardGradient) Blame(p Policy, samples []Sample, _ []float64) (Blame, error) {
 	ways, err := o.Ways(samples)
 	if err != nil {
@@ -113,7 +113,7 @@ func (o RewardGradient) Blame(p Policy, samples []Sample, _ []float64) (Blame, e
 }
 
 // judge is the loss over final states, and its gradient there.
-func (o RewardGradient) judge(ways []Way, finals [][]float64) (Blame, [][]float64, error) {
+func (o RewardGradient) judge(ways []GradientPath, finals [][]float64) (Blame, [][]float64, error) {
 	var b Blame
 	n := float64(len(ways))
 	keys := make([]Key, len(ways))
@@ -148,7 +148,7 @@ func (o RewardGradient) judge(ways []Way, finals [][]float64) (Blame, [][]float6
 
 // back takes gradients at the states after leg k to those before it. The first leg's states are
 // given, and need none; the answers of the last leg are at hand.
-func (o RewardGradient) back(ways []Way, k int, points []Point, grads [][]float64, last Answers) ([][]float64, error) {
+func (o RewardGradient) back(ways []GradientPath, k int, points []Point, grads [][]float64, last Answers) ([][]float64, error) {
 	outputs := make([][]float64, len(ways))
 	for i, w := range ways {
 		outputs[i] = make([]float64, len(grads[i]))

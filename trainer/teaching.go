@@ -17,7 +17,7 @@ type Teaching struct {
 	Undecided bool // tokens weigh by p(1-p) of the policy
 }
 
-// Blame is Objective's.
+// Blame implements Objective.
 func (o Teaching) Blame(p Policy, samples []Sample, _ []float64) (Blame, error) {
 	var b Blame
 	points := make([]Point, len(samples))

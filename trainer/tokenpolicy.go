@@ -64,7 +64,7 @@ func explained(values, returns, mask [][]float64) float64 {
 	return 0
 }
 
-// Blame is Objective's.
+// Blame implements Objective.
 func (o TokenPolicy) Blame(p Policy, samples []Sample, advantages []float64) (Blame, error) {
 	var b Blame
 	points := make([]Point, len(samples))

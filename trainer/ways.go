@@ -32,12 +32,12 @@ type Direct struct {
 }
 
 // Ways is RewardGradient.Ways.
-func (d Direct) Ways(samples []Sample) ([]Way, error) {
+func (d Direct) Ways(samples []Sample) ([]GradientPath, error) {
 	unit := d.Unit
 	if unit == 0 {
 		unit = 1
 	}
-	var ways []Way
+	var ways []GradientPath
 	for n := range max(1, d.Times) {
 		for i, s := range samples {
 			high, noise := d.Draw(s.Key, n)
@@ -45,13 +45,13 @@ func (d Direct) Ways(samples []Sample) ([]Way, error) {
 			if low < 0 || high >= 1 || d.Step <= 0 {
 				return nil, fmt.Errorf("a step between the sigmas %v and %v: both must be at least 0 and below 1", low, high)
 			}
-			one := func(a, b float64) Way {
+			one := func(a, b float64) GradientPath {
 				taken := make([]float64, len(noise))
 				for e, z := range noise {
 					taken[e] = -b * z / (1 - b)
 				}
-				return Way{Sample: i, Key: s.Key, State: sde.Mixed(1-a, a, s.Item.Final, noise), Against: b > a,
-					Legs: []Leg{{Time: unit * a, X: 1 / (1 - b), Out: (b - a) / (1 - b), Add: taken}}}
+				return GradientPath{Sample: i, Key: s.Key, State: sde.Mixed(1-a, a, s.Item.Final, noise), Against: b > a,
+					Legs: []Segment{{Time: unit * a, X: 1 / (1 - b), Out: (b - a) / (1 - b), Add: taken}}}
 			}
 			ways = append(ways, one(high, low))
 			if d.Both {
@@ -70,8 +70,8 @@ type Predicted struct {
 }
 
 // Ways is RewardGradient.Ways.
-func (p Predicted) Ways(samples []Sample) ([]Way, error) {
-	var ways []Way
+func (p Predicted) Ways(samples []Sample) ([]GradientPath, error) {
+	var ways []GradientPath
 	for i, s := range samples {
 		d := s.Decisions
 		if len(d.Step) == 0 {
@@ -85,11 +85,11 @@ func (p Predicted) Ways(samples []Sample) ([]Way, error) {
 		if len(row.Clean.Out) == 0 || row.Clamp != nil {
 			return nil, fmt.Errorf("step %d of the sampler predicts no clean sample that a gradient could go through", d.Step[k])
 		}
-		leg := Leg{Time: d.Time[k], Out: row.Clean.Out[0]}
+		leg := Segment{Time: d.Time[k], Out: row.Clean.Out[0]}
 		if len(row.Clean.X) > 0 {
 			leg.X = row.Clean.X[0]
 		}
-		ways = append(ways, Way{Sample: i, Key: s.Key, State: d.State[k], Legs: []Leg{leg}})
+		ways = append(ways, GradientPath{Sample: i, Key: s.Key, State: d.State[k], Legs: []Segment{leg}})
 	}
 	return ways, nil
 }
@@ -101,11 +101,11 @@ type Last struct {
 }
 
 // Ways is RewardGradient.Ways.
-func (l Last) Ways(samples []Sample) ([]Way, error) {
-	var ways []Way
+func (l Last) Ways(samples []Sample) ([]GradientPath, error) {
+	var ways []GradientPath
 	for i, s := range samples {
 		d := s.Decisions
-		w, rows := Way{Sample: i, Key: s.Key}, rowsOf(l.Rows, l.RowsOf, s.Key)
+		w, rows := GradientPath{Sample: i, Key: s.Key}, rowsOf(l.Rows, l.RowsOf, s.Key)
 		for k, step := range d.Step {
 			if want := len(rows) - len(d.Step) + k; step != want {
 				return nil, fmt.Errorf("step %d of sample %d was recorded where step %d was expected: the last steps are gone through", step, i, want)
@@ -114,7 +114,7 @@ func (l Last) Ways(samples []Sample) ([]Way, error) {
 			if err != nil {
 				return nil, err
 			}
-			leg := Leg{Time: d.Time[k]}
+			leg := Segment{Time: d.Time[k]}
 			for _, m := range []struct {
 				from []float64
 				to   *float64

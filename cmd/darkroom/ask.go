@@ -65,9 +65,9 @@ given. --json prints the transcript.`,
 	f.StringVar(&o.template, "template", "", "`NAME` of a published chat template, or a file that has one, for a folder that has none (default: the run's, or the folder's)")
 	f.StringVar(&o.system, "system", "", "`TEXT` of the system message; '': none (default: the run's, or the protocol's instructions)")
 	f.IntVar(&o.turns, "turns", 0, "answers of the model at most (default: the run's, or 6)")
-	f.IntVar(&o.tokens, "tokens", 0, "of one answer at most (default: the run's, or 2048)")
-	f.Float64Var(&o.temperature, "temperature", 0, "of drawing; 0: the likeliest token")
-	f.Uint64Var(&o.seed, "seed", 0, "of drawing")
+	f.IntVar(&o.tokens, "tokens", 0, "most tokens of an answer (default: the run's, or 2048)")
+	f.Float64Var(&o.temperature, "temperature", 0, "sampling temperature; 0 is greedy")
+	f.Uint64Var(&o.seed, "seed", 0, "random seed of sampling")
 	f.StringVar(&o.dtype, "dtype", "", "bf16 or f32: what the network computes in (default: the run's, or bf16)")
 	deviceFlag(cmd, &o.device)
 	return cmd

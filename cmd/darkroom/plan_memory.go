@@ -132,7 +132,7 @@ func rewardWords(bytes int64) string {
 
 // encoderWords say what becomes of text encoders.
 var encoderWords = map[string]string{
-	"kept":  "kept beside the network",
+	"kept":  "kept in memory with the network",
 	"freed": "loaded when prompts are drawn that were not read before, and freed",
 	"lent":  "each matrix is read when prompts are drawn that were not read before, and none is kept",
 }

@@ -89,7 +89,7 @@ or what ffmpeg writes (.mp4, ...); several clips play side by side. --image begi
 	f.Float64Var(&o.second, "guidance-2", 0, "scale of the second network, of pipelines that have two; each follows its own, where diffusers guides neither at --guidance 1")
 	f.StringVar(&o.lora, "lora", "", "adapter: a folder of PEFT's, or a folder or file of diffusers'")
 	f.StringVar(&o.dtype, "dtype", o.dtype, "bf16 or f32: what networks compute in")
-	f.IntVar(&o.textLength, "text-length", 0, "tokens that a T5 encoder reads, up to 512; 0 where there is none, nor zeros in its place (default: the pipeline's)")
+	f.IntVar(&o.textLength, "text-length", 0, "tokens that a T5 encoder reads, up to 512; 0 disables the T5 text (default: the pipeline's)")
 	f.IntSliceVar(&o.textLayers, "text-layers", nil, "layers of FLUX.2's text encoder whose states are read (default: 9,18,27)")
 	f.StringVar(&o.cache, "cache", "", "folder `DIR` that keeps text embeddings")
 	f.StringVar(&o.tile, "tile", "", "decode large pictures in overlapping tiles of `PIXELS` a side, which takes little memory and changes pixels; 'model' for the autoencoder's own")

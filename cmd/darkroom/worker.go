@@ -178,8 +178,8 @@ func (c *crew) rolls(about fleet.About) (*trade, error) {
 		return nil, err
 	}
 	about.Class, about.Device = arithmetic(be), fmt.Sprint(be)
-	var s *fleet.Studio
-	s = &fleet.Studio{About: about, Open: func(ctx context.Context, setup fleet.Setup) (model.Model, *experiment.Experiment, error) {
+	var s *fleet.Executor
+	s = &fleet.Executor{About: about, Open: func(ctx context.Context, setup fleet.Setup) (model.Model, *experiment.Experiment, error) {
 		at := run.Worker{Model: c.model, Memory: c.memory, Free: (&ranks{all: []backend{be}}).free(), Say: c.say, Allowed: c.allowed()}
 		return run.OpenWorker(setup, at, model.Options{Backend: be, Context: ctx, Progress: s.Passed, Cache: textCache(), Arithmetic: about.Class, Ahead: s.Ahead})
 	}}

@@ -169,7 +169,7 @@ func (s *stepCase) update() error {
 	}
 	o := optim.Defaults()
 	o.Betas, o.Eps, o.WeightDecay = [2]float64{0.9, 0.999}, 1e-8, s.Float("weight_decay")
-	mover := optim.NewMover(s.Float("max_grad_norm"), optim.Group{Params: s.adapters.Params(), Rate: 1, Options: o})
+	mover := optim.NewOptimizer(s.Float("max_grad_norm"), optim.Group{Params: s.adapters.Params(), Rate: 1, Options: o})
 	defer mover.Free()
 	norm, err := mover.Step(s.Float("lr"))
 	if err != nil {

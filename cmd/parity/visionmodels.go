@@ -113,7 +113,7 @@ type told struct {
 }
 
 func vlmForward(c *Case) error {
-	return runFolder(c, c.Dir(), how{}, func(n *network) error { return n.told() })
+	return runFolder(c, c.Dir(), how{}, func(n *network) error { return n.textTower() })
 }
 
 // vlmAdapter is vlmForward of a frozen model with an adapter in PEFT's files.
@@ -135,7 +135,7 @@ func vlmAdapter(c *Case) error {
 	})
 }
 
-func (n *network) told() error {
+func (n *network) textTower() error {
 	r, err := newReader(n)
 	if err != nil {
 		return err

@@ -30,8 +30,8 @@ type Config struct {
 // Patch is the side of a token in latents.
 func (c Config) Patch() int { return c.Patches[0] }
 
-// told is the length of what modulations read of the time.
-func (c Config) told() int { return min(c.Width, 256) }
+// timeWidth is the length of what modulations read of the time.
+func (c Config) timeWidth() int { return min(c.Width, 256) }
 
 // ReadConfig reads a folder's config.json.
 func ReadConfig(dir string) (Config, error) {

@@ -35,7 +35,7 @@ func newLayer(p *nn.Params, c Config, told bool) *layer {
 		l.attention.NormQ, l.attention.NormK = attn.RMSNorm("norm_q", w/c.Heads, headEps), attn.RMSNorm("norm_k", w/c.Heads, headEps)
 	}
 	if told {
-		l.modulation = p.Linear("adaLN_modulation.0", c.told(), 4*w, true)
+		l.modulation = p.Linear("adaLN_modulation.0", c.timeWidth(), 4*w, true)
 	}
 	return l
 }

@@ -36,11 +36,11 @@ func New(p *nn.Params, c Config) *Model {
 	m := &Model{Config: c, norm: nn.PlainNorm(kernels.LayerNorm, 1e-6), in: p.Linear("all_x_embedder."+kind, patch, w, true),
 		wordNorm: p.RMSNorm("cap_embedder.0", c.Caption, c.Eps), words: p.Linear("cap_embedder.1", c.Caption, w, true),
 		noPixel: p.Vector("x_pad_token", 1, w), noWord: p.Vector("cap_pad_token", 1, w)}
-	m.timeMLP = &nn.MLP{Up: p.Linear("t_embedder.mlp.0", waves, inner, true), Down: p.Linear("t_embedder.mlp.2", inner, c.told(), true), Act: kernels.SiLU}
+	m.timeMLP = &nn.MLP{Up: p.Linear("t_embedder.mlp.0", waves, inner, true), Down: p.Linear("t_embedder.mlp.2", inner, c.timeWidth(), true), Act: kernels.SiLU}
 	m.picture, m.caption = newLayers(p, "noise_refiner", c.Refine, c, true), newLayers(p, "context_refiner", c.Refine, c, false)
 	m.joint = newLayers(p, "layers", c.Layers, c, true)
 	final := p.Sub("all_final_layer." + kind)
-	m.modulateOut, m.out = final.Linear("adaLN_modulation.1", c.told(), w, true), final.Linear("linear", w, patch, true)
+	m.modulateOut, m.out = final.Linear("adaLN_modulation.1", c.timeWidth(), w, true), final.Linear("linear", w, patch, true)
 	return m
 }
 

@@ -17,7 +17,7 @@ type Host struct {
 	why   error         // nothing is gathered any more
 }
 
-// Gather is Wire's.
+// Gather implements Wire.
 func (h *Host) Gather(from, into []kernels.Span) error {
 	if h.why != nil {
 		return fmt.Errorf("nothing is gathered any more: %w", h.why)
@@ -55,7 +55,7 @@ func (h *Host) cut(why error) error {
 // Wait has nothing to wait for: Gather returns when all is done.
 func (h *Host) Wait() error { return h.why }
 
-// Abort is Wire's.
+// Abort implements Wire.
 func (h *Host) Abort(why error) error {
 	if h.why == nil {
 		_ = h.cut(why)

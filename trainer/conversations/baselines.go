@@ -26,7 +26,7 @@ func (m *Model) pace(turn experiment.Turn, scale float64) {
 	}
 	v := turn.Loss.Value
 	m.Pace(v.LR*scale, v.GradClip)
-	m.Still = turn.Comparison().ValueHead && turn.Iteration < v.Warmup
+	m.ValueHeadOnly = turn.Comparison().ValueHead && turn.Iteration < v.Warmup
 }
 
 // baselines fills in what the estimator takes from rewards to come. Samples of a prompt whose

@@ -45,10 +45,10 @@ type batch struct {
 	decoder *vlm.Decoder
 	keys    []trainer.Key
 	samples []trainer.Sample
-	free    []int  // rows
-	next    int    // the key that is begun next
-	asked   *voice // of the prompt that was begun last
-	live    int    // episodes under way
+	free    []int           // rows
+	next    int             // the key that is begun next
+	asked   *episodeSampler // of the prompt that was begun last
+	live    int             // episodes under way
 	done    int
 	events  chan event
 	each    func(first int, samples []trainer.Sample) error
@@ -59,7 +59,7 @@ type batch struct {
 
 // event is what an episode says: it waits for a token, or has ended.
 type event struct {
-	voice  *voice
+	voice  *episodeSampler
 	read   vlm.Stretch // what comes before the token
 	ended  bool
 	sample trainer.Sample
@@ -229,7 +229,7 @@ func (b *batch) serve(waiting []event) {
 		}
 	}
 	b.read(steps, b.step)
-	most := b.p.Abreast
+	most := b.p.PrefillTokens
 	if most == 0 {
 		most = readAtOnce
 	}

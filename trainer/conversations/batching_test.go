@@ -27,7 +27,7 @@ func TestBatchingChangesNoBit(t *testing.T) {
 	p := policy(t, false, ".*")
 	all := append(keys(0), keys(1)[2:7]...)
 	play := func(parallel, abreast int, repetition float64) []trainer.Sample {
-		p.Parallel, p.Abreast, p.Sampling.Repetition = parallel, abreast, repetition
+		p.Parallel, p.PrefillTokens, p.Sampling.Repetition = parallel, abreast, repetition
 		var done []int
 		p.Progress = func(n, of int) {
 			if of != len(all) {

@@ -26,7 +26,7 @@ import (
 // mostHeard is how many episodes go through the network again.
 const mostHeard = 4
 
-// Check is model.Model's.
+// Check implements model.Model.
 func (m *Model) Check(_ trainer.Objective, samples []trainer.Sample) (*ledger.Check, error) {
 	var able []trainer.Sample
 	for _, s := range samples {

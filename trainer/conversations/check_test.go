@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 			conversations.EpisodeOf(s).LogProb[i] = conversations.EpisodeOf(s).ModelLogProb[i] + 0.25
 		}
 	}
-	m.Far = &conversations.Far{}
+	m.Far = &conversations.Engine{}
 	if c, err = m.Check(nil, samples); err != nil || c.Ratio != 1 || math.Abs(*c.Floor-0.25) > 1e-12 {
 		t.Errorf("an engine that lies 0.25 away: %+v, %v", c, err)
 	}

@@ -30,7 +30,7 @@ type counted struct {
 const mostQuestion = 200
 
 // counted are the counts of a file's rows. The error names the first row that cannot be learned from.
-func (t *teacher) counted(f *lessonFile, how experiment.Lessons) (all []counted, err error) {
+func (t *lessonReader) counted(f *lessonFile, how experiment.Lessons) (all []counted, err error) {
 	kept := t.countsFile(f, how)
 	if text, err := os.ReadFile(kept); err == nil && json.Unmarshal(text, &all) == nil {
 		return all, nil
@@ -55,7 +55,7 @@ func (t *teacher) counted(f *lessonFile, how experiment.Lessons) (all []counted,
 }
 
 // count counts a row.
-func (t *teacher) count(row, file string, how experiment.Lessons) (n counted, err error) {
+func (t *lessonReader) count(row, file string, how experiment.Lessons) (n counted, err error) {
 	n.Sum = sumOf(row)
 	if how.Answers > 0 {
 		all, err := t.judged(row, file, how.Answers)
@@ -79,7 +79,7 @@ func (t *teacher) count(row, file string, how experiment.Lessons) (n counted, er
 // countsFile is where a file's counts are kept; "" where the machine names no such place. Pictures that lie beside
 // a file may change while it does not, so its folder's name counts, and what told of them is told again when a
 // lesson is learned from.
-func (t *teacher) countsFile(f *lessonFile, how experiment.Lessons) string {
+func (t *lessonReader) countsFile(f *lessonFile, how experiment.Lessons) string {
 	root, err := os.UserCacheDir()
 	if err != nil {
 		return ""

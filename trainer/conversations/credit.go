@@ -7,7 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 )
 
-// Credit is model.Model's.
+// Credit implements model.Model.
 func (m *Model) Credit(samples []trainer.Sample, totals []float64, b advantage.Batch, by advantage.Estimator) ([]float64, error) {
 	a, err := m.compared(samples, b, by)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // What the ledger says of conversations.
 
-// Describe is model.Model's.
+// Describe implements model.Model.
 func (m *Model) Describe(line *ledger.Line, r *trainer.Report) {
 	line.Diversity = differ(r.Samples, trainer.Groups(r.Samples))
 	if line.Episodes = toolUse(r.Samples); line.Episodes != nil && !m.turn.Taught() {

@@ -7,7 +7,7 @@
 //
 // Start with policy.go: a key is one episode of vision/tools, played with draws that are
 // functions of the key. speaker.go is the model with the parts before its network, speech.go
-// the sequence of tokens and pictures that it reads; voice.go draws tokens, and evaluate.go says
+// the sequence of tokens and pictures that it reads; sampler.go draws tokens, and evaluate.go says
 // what log-probability each token of an episode has, with gradients.
 //
 // Log-probabilities have two names. Sampled is of the distribution that was drawn from:

@@ -32,8 +32,8 @@ import (
 //
 // Invariants (tests): each fault is named; what an episode is judged by has the bits of Eval.
 
-// A Far is an engine that plays a policy's episodes.
-type Far struct {
+// A Engine is an engine that plays a policy's episodes.
+type Engine struct {
 	*engine.Engine
 	Tolerance float64
 	Folder    string                 // of adapters, a folder a version
@@ -49,7 +49,7 @@ type Far struct {
 }
 
 // openFar opens the engine that an experiment names; nil where there is none.
-func openFar(e *experiment.Experiment) (*Far, error) {
+func openFar(e *experiment.Experiment) (*Engine, error) {
 	o := e.Episode.Engine
 	if o == nil {
 		return nil, nil
@@ -67,7 +67,7 @@ func openFar(e *experiment.Experiment) (*Far, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Far{Engine: opened, Tolerance: o.Tolerance, Folder: o.Folder}
+	f := &Engine{Engine: opened, Tolerance: o.Tolerance, Folder: o.Folder}
 	if f.Folder == "" {
 		f.own = true
 		if f.Folder, err = os.MkdirTemp("", "darkroom-engine-"); err != nil {
@@ -78,7 +78,7 @@ func openFar(e *experiment.Experiment) (*Far, error) {
 }
 
 // Close removes what was written, and takes the adapter away. An engine that is gone needs neither.
-func (f *Far) Close() error {
+func (f *Engine) Close() error {
 	if f == nil {
 		return nil
 	}
@@ -97,14 +97,14 @@ func (f *Far) Close() error {
 }
 
 // Moved says that weights may have changed since the last roll.
-func (f *Far) Moved() {
+func (f *Engine) Moved() {
 	if f != nil {
 		f.moved = true
 	}
 }
 
 // bring gives the engine the weights as they are, under a new name.
-func (f *Far) bring(ctx context.Context) error {
+func (f *Engine) bring(ctx context.Context) error {
 	if f.name != "" && !f.moved {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (f *Far) bring(ctx context.Context) error {
 
 // written writes the adapter into a folder whose name no other run has: several may share the parent and the engine,
 // and a run that was killed leaves its own. Whoever runs the engine may read it.
-func (f *Far) written() (dir, sum string, err error) {
+func (f *Engine) written() (dir, sum string, err error) {
 	parent, err := filepath.Abs(f.Folder)
 	if err != nil {
 		return "", "", err
@@ -155,7 +155,7 @@ func (f *Far) written() (dir, sum string, err error) {
 }
 
 // question is a sequence as the engine is asked about it.
-func (f *Far) question(v *voice, short []int32) (q engine.Question, err error) {
+func (f *Engine) question(v *episodeSampler, short []int32) (q engine.Question, err error) {
 	k := v.p.Speaker
 	if v.films != nil {
 		return q, errors.New("an engine is asked about pictures, and a question has a clip\nhint: leave [episode.engine] out: episodes are drawn here then")
@@ -169,7 +169,7 @@ func (f *Far) question(v *voice, short []int32) (q engine.Question, err error) {
 }
 
 // ask has a turn drawn by an adapter that must be the one that was loaded, above weights that stay what they were.
-func (f *Far) ask(ctx context.Context, q engine.Question) (engine.Answer, error) {
+func (f *Engine) ask(ctx context.Context, q engine.Question) (engine.Answer, error) {
 	a, err := f.Ask(ctx, q)
 	if err == nil && a.Version != f.base {
 		err = engine.Refuse(engine.Stale, "the engine at %s calls its weights %q now, and called them %q when it was checked: somebody else has changed them", f.At, a.Version, f.base)

@@ -47,7 +47,7 @@ func played(t *testing.T) (*conversations.Policy, *enginetest.Server, func(kind 
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Far = &conversations.Far{Engine: e, Tolerance: 0.2, Folder: t.TempDir(), Write: func(dir string) error {
+		p.Far = &conversations.Engine{Engine: e, Tolerance: 0.2, Folder: t.TempDir(), Write: func(dir string) error {
 			return peft.Write(dir, a, peft.Settings{Rank: 4, Alpha: 8})
 		}}
 	}
@@ -240,7 +240,7 @@ func TestEnginesShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Far = &conversations.Far{Engine: e, Tolerance: first.Tolerance, Folder: first.Folder, Write: first.Write}
+	p.Far = &conversations.Engine{Engine: e, Tolerance: first.Tolerance, Folder: first.Folder, Write: first.Write}
 	if _, err := p.Roll(trainer.Current, few()[:1]); err != nil || s.Loaded() != 2 {
 		t.Errorf("the engine holds %d adapters, %v", s.Loaded(), err)
 	}

@@ -27,7 +27,7 @@ import (
 
 // A probe is a question, and the scores of its words at one version of the weights.
 type probe struct {
-	v            *voice
+	v            *episodeSampler
 	at           []int     // places of words that the engine scored
 	ours, theirs []float64 // of all the question's tokens
 }
@@ -41,7 +41,7 @@ const felt = 1e-3
 // checkFar holds the engine to our own network.
 func (p *Policy) checkFar(ctx context.Context, k trainer.Key) error {
 	f := p.Far
-	v := (*voice)(nil)
+	v := (*episodeSampler)(nil)
 	if f.probe != nil {
 		v = f.probe.v
 	} else {
@@ -96,7 +96,7 @@ func (p *Policy) checkFar(ctx context.Context, k trainer.Key) error {
 }
 
 // compare finds what an engine's scores are nearest to.
-func (f *Far) compare(now *probe, blind []float64, pictures bool) error {
+func (f *Engine) compare(now *probe, blind []float64, pictures bool) error {
 	f.Gap = now.apart(now.theirs, now.ours)
 	nearer := func(other []float64) bool {
 		return now.apart(now.ours, other) > felt && now.apart(now.theirs, other) < f.Gap/2

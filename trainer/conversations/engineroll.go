@@ -45,7 +45,7 @@ func (p *Policy) askFar(ctx context.Context, keys []trainer.Key, samples []train
 	free := make(chan struct{}, 2*max(1, p.Far.AtOnce)) // the engine is asked at_once, while others are with their tools
 	var all sync.WaitGroup
 	defer all.Wait()
-	var asked *voice
+	var asked *episodeSampler
 	for i, k := range keys {
 		if i == 0 || keys[i-1].Prompt != k.Prompt {
 			var err error
@@ -82,7 +82,7 @@ func blamed(errs []error) error {
 
 // sampleFar has a turn drawn by the engine. One that fails it makes the episode missing; stale weights end the run,
 // since every episode would be as stale.
-func (v *voice) sampleFar(ctx context.Context, short []int32) (tools.Sampled, error) {
+func (v *episodeSampler) sampleFar(ctx context.Context, short []int32) (tools.Sampled, error) {
 	lost := tools.Sampled{Cut: true, ModelLogProb: []float64{}}
 	q, err := v.p.Far.question(v, short)
 	if err != nil {

@@ -34,7 +34,7 @@ type occasion struct {
 }
 
 // occasion names an episode. Its number is of this process: evaluations play the same keys again.
-func (p *Policy) occasion(k trainer.Key, v *voice) (occasion, error) {
+func (p *Policy) occasion(k trainer.Key, v *episodeSampler) (occasion, error) {
 	if len(p.Served) == 0 {
 		return occasion{}, nil
 	}

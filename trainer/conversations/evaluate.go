@@ -106,8 +106,8 @@ func (p *Policy) hear(point trainer.Point, train bool) (*heard, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &heard{tape: k.Tape(train), temperature: p.Sampling.Temperature, still: p.Still}
-	if p.Taught || e.End == told {
+	h := &heard{tape: k.Tape(train), temperature: p.Sampling.Temperature, still: p.ValueHeadOnly}
+	if p.Supervised || e.End == told {
 		h.temperature = 1
 	}
 	hidden, err := k.Model.Hidden(h.tape, s)

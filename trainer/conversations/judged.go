@@ -28,7 +28,7 @@ type answer struct {
 }
 
 // judged are a row's answers. Of rows with another number of them it is an error.
-func (t *teacher) judged(row, file string, n int) (all []answer, err error) {
+func (t *lessonReader) judged(row, file string, n int) (all []answer, err error) {
 	read, err := sft.ReadPreference(row)
 	if err != nil {
 		return nil, err

@@ -22,8 +22,8 @@ import (
 // "whole" (vision/sft). Rows with more tokens than episode.tokens are left out, and named. Every row is
 // counted once: the counts are kept beside what else may be computed again (counts.go).
 
-// teacher makes episodes of lessons.
-type teacher struct {
+// lessonReader makes episodes of lessons.
+type lessonReader struct {
 	sft.Reader
 	dir       string // the model's folder
 	processor *vlm.Processor
@@ -35,8 +35,8 @@ type teacher struct {
 }
 
 // newTeacher reads what of a model's folder stands before its network.
-func newTeacher(e *experiment.Experiment) (t *teacher, err error) {
-	t = &teacher{most: e.Episode.Tokens, open: map[string]*lessonFile{}}
+func newTeacher(e *experiment.Experiment) (t *lessonReader, err error) {
+	t = &lessonReader{most: e.Episode.Tokens, open: map[string]*lessonFile{}}
 	if t.told, err = e.Episode.Instructions(e.Model.Path); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func newTeacher(e *experiment.Experiment) (t *teacher, err error) {
 }
 
 // Close closes the files that lessons stand in.
-func (t *teacher) Close() error {
+func (t *lessonReader) Close() error {
 	var errs []error
 	for _, f := range t.open {
 		errs = append(errs, f.close())
@@ -73,7 +73,7 @@ func (t *teacher) Close() error {
 }
 
 // file opens a file of lessons, once.
-func (t *teacher) file(name string) (*lessonFile, error) {
+func (t *lessonReader) file(name string) (*lessonFile, error) {
 	if f := t.open[name]; f != nil {
 		return f, nil
 	}
@@ -85,7 +85,7 @@ func (t *teacher) file(name string) (*lessonFile, error) {
 }
 
 // lesson is a prompt's tokens, and what it shows.
-func (t *teacher) lesson(p prompts.Prompt, mask string) (l sft.Lesson, at sights, err error) {
+func (t *lessonReader) lesson(p prompts.Prompt, mask string) (l sft.Lesson, at sights, err error) {
 	row, file, err := t.row(p)
 	if err != nil {
 		return l, at, err
@@ -94,7 +94,7 @@ func (t *teacher) lesson(p prompts.Prompt, mask string) (l sft.Lesson, at sights
 }
 
 // row is a prompt's row, and the file that it stands in.
-func (t *teacher) row(p prompts.Prompt) (row, file string, err error) {
+func (t *lessonReader) row(p prompts.Prompt) (row, file string, err error) {
 	row, file, ok := p.Lesson()
 	if !ok {
 		return "", "", errors.New("this prompt is no conversation to learn from")
@@ -114,7 +114,7 @@ func (t *teacher) row(p prompts.Prompt) (row, file string, err error) {
 }
 
 // taught is a row's tokens, and what it shows.
-func (t *teacher) taught(row, file, mask string) (l sft.Lesson, at sights, err error) {
+func (t *lessonReader) taught(row, file, mask string) (l sft.Lesson, at sights, err error) {
 	c, err := sft.ReadConversation(row)
 	if err != nil {
 		return l, at, err
@@ -143,7 +143,7 @@ type sights struct {
 	films    *films // nil: it shows no clip
 }
 
-func (t *teacher) sights(file string, c sft.Conversation) (at sights, err error) {
+func (t *lessonReader) sights(file string, c sft.Conversation) (at sights, err error) {
 	dir := filepath.Dir(file)
 	if at.pictures, err = prompts.OpenPictures(dir, c.Pictures); err != nil {
 		return at, err
@@ -161,7 +161,7 @@ func (t *teacher) sights(file string, c sft.Conversation) (at sights, err error)
 	return at, err
 }
 
-func (t *teacher) whole(c sft.Conversation, at sights) (sft.Lesson, error) {
+func (t *lessonReader) whole(c sft.Conversation, at sights) (sft.Lesson, error) {
 	c.Messages = instructed(t.told, c.Messages, len(c.Tools) > 0 && t.Template.WritesTools(), at.pictures)
 	messages, err := at.films.told(c.Messages)
 	if err != nil {
@@ -170,7 +170,7 @@ func (t *teacher) whole(c sft.Conversation, at sights) (sft.Lesson, error) {
 	return t.Whole(messages, vlm.Rendering{Tools: c.Tools}, at.grids, at.films.grids())
 }
 
-func (t *teacher) turns(row, style string, grids []vlm.Grid) (sft.Lesson, error) {
+func (t *lessonReader) turns(row, style string, grids []vlm.Grid) (sft.Lesson, error) {
 	format := sft.OpenAI
 	if strings.Contains(row, `"conversations"`) {
 		format = sft.ShareGPT
@@ -208,7 +208,7 @@ func lessonsOf(e *experiment.Experiment) (list []prompts.Prompt, long map[string
 }
 
 // fitting are a file's lessons that fit; those that do not go into long.
-func (t *teacher) fitting(l experiment.Lessons, long map[string][]tooLong) (list []prompts.Prompt, err error) {
+func (t *lessonReader) fitting(l experiment.Lessons, long map[string][]tooLong) (list []prompts.Prompt, err error) {
 	f, err := t.file(l.File)
 	if err != nil {
 		return nil, err

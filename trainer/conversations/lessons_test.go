@@ -50,7 +50,7 @@ objective = "sft"
 	return e
 }
 
-func teacherOf(t *testing.T, e *experiment.Experiment) *teacher {
+func teacherOf(t *testing.T, e *experiment.Experiment) *lessonReader {
 	t.Helper()
 	teaches, err := newTeacher(e)
 	if err != nil {
@@ -125,7 +125,7 @@ func asText(t *testing.T, k *Speaker, question string) string {
 
 func read(t *testing.T, k *Speaker, text string, pictures []tools.Picture) []int32 {
 	t.Helper()
-	v := &voice{p: &Policy{Speaker: k}}
+	v := &episodeSampler{p: &Policy{Speaker: k}}
 	seen, err := v.Code(text, slices.Clone(pictures))
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestLessonsOfTables(t *testing.T) {
 	if err := os.WriteFile(plain, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	open := func(name string) (*teacher, []prompts.Prompt) {
+	open := func(name string) (*lessonReader, []prompts.Prompt) {
 		e := learning(t, name)
 		list, _, err := lessonsOf(e)
 		if err != nil || len(list) != len(rows) {

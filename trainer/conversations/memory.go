@@ -36,8 +36,8 @@ type counting struct {
 	dry  model.Dry
 	need model.Memory
 
-	prompt *voice // the longest
-	turns  int    // of the longest episode
+	prompt *episodeSampler // the longest
+	turns  int             // of the longest episode
 	seen   []*vision.Image
 	reads  vlm.Stretch // what comes back between two turns
 }

@@ -32,7 +32,7 @@ type Model struct {
 	rewards model.Rewards
 	turn    experiment.Turn // of the iteration under way
 	shift   loss.Shift      // of objectives over judged answers
-	teacher *teacher        // nil: nothing is learned from conversations of a file
+	teacher *lessonReader   // nil: nothing is learned from conversations of a file
 	likely  ledger.Spread   // totals of its likeliest answers
 }
 
@@ -165,9 +165,9 @@ func asker(e *experiment.Experiment, o model.Options, form vlm.Template) func(n 
 	}
 }
 
-// Begin is model.Model's.
+// Begin implements model.Model.
 func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
-	m.turn, m.Draws.Root, m.Taught = turn, root, turn.Kind().Taught
+	m.turn, m.Draws.Root, m.Supervised = turn, root, turn.Kind().Taught
 	m.Far.Moved()
 	m.pace(turn, scale)
 	m.distort(turn)
@@ -185,7 +185,7 @@ func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) t
 		p.Limits.Turns = turn.Evaluate.Turns
 	}
 	p.Draws = trainer.Draws{Root: root, Fixed: true, Before: len(m.train) - len(prompts.LessonsOf(m.train, ""))}
-	p.Context, p.Progress, p.Noise, p.Control, p.Guided, p.Given, p.Tree, p.Taught, p.Far = ctx, nil, nil, nil, nil, nil, nil, false, nil
+	p.Context, p.Progress, p.Noise, p.Control, p.Guided, p.Given, p.Tree, p.Supervised, p.Far = ctx, nil, nil, nil, nil, nil, nil, false, nil
 	return &p
 }
 
@@ -216,7 +216,7 @@ func (m *Model) Shape(samples []trainer.Sample, totals []float64) {
 	}
 }
 
-// Passes is model.Model's.
+// Passes implements model.Model.
 func (m *Model) Passes() *ledger.Passes { return nil }
 
 // Dir is the folder that was opened.
@@ -241,7 +241,7 @@ func (m *Model) Close() error {
 // Settle is model.Model's: a head of values has a pace of its own.
 func (m *Model) Settle(o optim.Options, moves experiment.Moves) { m.learner.Settle(o, moves) }
 
-// Tensors is model.Model's.
+// Tensors implements model.Model.
 func (m *Model) Tensors() ([]safetensors.Tensor, error) {
 	all := m.learner.Tensors("")
 	if head := m.Critic(); head != nil {
@@ -253,7 +253,7 @@ func (m *Model) Tensors() ([]safetensors.Tensor, error) {
 	return all, nil
 }
 
-// Load is model.Model's.
+// Load implements model.Model.
 func (m *Model) Load(f *safetensors.File) error {
 	err := m.learner.Load(f, "")
 	if head := m.Critic(); head != nil && err == nil {
@@ -273,7 +273,7 @@ func (m *Model) Moved() []*autograd.Param {
 	return m.learner.Moved()
 }
 
-// WriteAdapter is model.Model's.
+// WriteAdapter implements model.Model.
 func (m *Model) WriteAdapter(w trainer.Weights, dir string) error {
 	return m.learner.With(w, func() error { return m.adapter.Write(dir) })
 }

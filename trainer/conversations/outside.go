@@ -135,7 +135,7 @@ type consulted struct {
 	by    string               // whose it is
 }
 
-// Answer is tools.Answerer's.
+// Answer implements tools.Answerer.
 func (c *consulted) Answer(name string, arguments pytext.Ordered) (tools.Answer, error) {
 	if c.err != nil {
 		return tools.Answer{}, c.err

@@ -70,24 +70,24 @@ func about(text string, clips []*video.Clip, pictures []*vision.Image) Question 
 // batch; gradients have the same bytes however many points there are in a pass; an episode is a
 // function of its key, whatever is played beside it.
 type Policy struct {
-	Speaker  *Speaker
-	Ask      func(prompt int) (Question, error)
-	Protocol *tools.Protocol
-	Limits   tools.Limits
-	Turn     int // most tokens of a turn; 0: 512
-	Sampling sampling.Options
-	Silence  bool             // episodes that a limit ended are not trained on (Mini-o3)
-	Exec     *program.Options // what runs the code that the model writes; nil: nothing
-	Served   outside          // tools behind servers
-	Films    experiment.Clips // how clips are read
-	Far      *Far             // draws the tokens of current weights in the decoder's place; nil: nothing does
-	Draws    trainer.Draws
-	Share    int  // pixels of tools' pictures that an episode holds at full size; 0: mostOfEpisode
-	Parallel int  // episodes under way at once; 0: 8, or 32 on a graphics card
-	Abreast  int  // tokens of their observations that are read together; 0: 8192
-	Taught   bool // what episodes say was not drawn: it is judged at temperature 1
-	Still    bool // the head of values learns alone (critic.go)
-	Keep     int  // tokens of episodes whose values are kept for Back; of others it computes them again; below 0: of none
+	Speaker       *Speaker
+	Ask           func(prompt int) (Question, error)
+	Protocol      *tools.Protocol
+	Limits        tools.Limits
+	Turn          int // most tokens of a turn; 0: 512
+	Sampling      sampling.Options
+	Silence       bool             // episodes that a limit ended are not trained on (Mini-o3)
+	Exec          *program.Options // what runs the code that the model writes; nil: nothing
+	Served        outside          // tools behind servers
+	Films         experiment.Clips // how clips are read
+	Far           *Engine          // draws the tokens of current weights in the decoder's place; nil: nothing does
+	Draws         trainer.Draws
+	Share         int  // pixels of tools' pictures that an episode holds at full size; 0: mostOfEpisode
+	Parallel      int  // episodes under way at once; 0: 8, or 32 on a graphics card
+	PrefillTokens int  // tokens of their observations that are read together; 0: 8192
+	Supervised    bool // what episodes say was not drawn: it is judged at temperature 1
+	ValueHeadOnly bool // the head of values learns alone (critic.go)
+	Keep          int  // tokens of episodes whose values are kept for Back; of others it computes them again; below 0: of none
 
 	// Noise is the step of the noise that a key's pictures are shown with; below 0, or where it is
 	// nil: none. What was drawn is judged on clean pictures, by Eval, and, with Clean, in the
@@ -170,7 +170,7 @@ func (p *Policy) RollEach(w trainer.Weights, keys []trainer.Key, each func(first
 
 // asked is the state in which every episode of a prompt begins: row 0 holds all of the prompt
 // but its last token, so that each episode reads that for itself and has what follows.
-func (p *Policy) asked(d *vlm.Decoder, k trainer.Key) (*voice, error) {
+func (p *Policy) asked(d *vlm.Decoder, k trainer.Key) (*episodeSampler, error) {
 	v, err := p.question(k)
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (p *Policy) asked(d *vlm.Decoder, k trainer.Key) (*voice, error) {
 }
 
 // question is a voice that has read a prompt's tokens and pictures, and has no row in a decoder.
-func (p *Policy) question(k trainer.Key) (*voice, error) {
+func (p *Policy) question(k trainer.Key) (*episodeSampler, error) {
 	q, err := p.Ask(k.Prompt)
 	if err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func (p *Policy) question(k trainer.Key) (*voice, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &voice{p: p, noise: p.noise(k), clean: q.Pictures, text: cmp.Or(q.text, q.said()), meta: string(q.Meta), by: q.By}
+	v := &episodeSampler{p: p, noise: p.noise(k), clean: q.Pictures, text: cmp.Or(q.text, q.said()), meta: string(q.Meta), by: q.By}
 	v.album = tools.NewAlbum(p.shown(k, v.noise, q.Pictures)...)
 	if v.films, err = p.Speaker.shot(q.Clips, p.Films, p.frames(k)); err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (p *Policy) question(k trainer.Key) (*voice, error) {
 }
 
 // play is one episode.
-func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sample, error) {
+func (p *Policy) play(ctx context.Context, k trainer.Key, v *episodeSampler) (trainer.Sample, error) {
 	s := trainer.Sample{Key: k, Control: v.films != nil && p.control(k)}
 	state := &tools.State{Album: v.album, Figures: len(v.album.Pictures), Special: v.p.Speaker.Tokens.SpecialTokens()}
 	code := p.program(ctx, k, v)
@@ -277,7 +277,7 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 }
 
 // program is what runs an episode's code; nil where nothing does. It has the pictures at full size.
-func (p *Policy) program(ctx context.Context, k trainer.Key, v *voice) *program.Session {
+func (p *Policy) program(ctx context.Context, k trainer.Key, v *episodeSampler) *program.Session {
 	if p.Exec == nil {
 		return nil
 	}

@@ -81,7 +81,7 @@ func (p *Policy) advised(at []trainer.Point) (trainer.Answers, error) {
 	if p.tutor == nil {
 		return trainer.Answers{}, errors.New("a teacher was asked, and model.teacher names none")
 	}
-	other := &Policy{Speaker: p.tutor, Sampling: p.Sampling, Taught: p.Taught, Keep: -1}
+	other := &Policy{Speaker: p.tutor, Sampling: p.Sampling, Supervised: p.Supervised, Keep: -1}
 	answers, err := other.Eval(trainer.Current, at)
 	other.forget()
 	answers.Back = nil

@@ -90,7 +90,7 @@ func (b both) Move(scale, rate float64) {
 	c := b.p.critic
 	norm, _ := c.learner.Norm() // which cannot fail: the head lies on one device
 	c.learner.Move(optim.ClipScale(norm, c.clip), c.rate)
-	if !b.p.Still {
+	if !b.p.ValueHeadOnly {
 		b.Learner.Move(scale, rate)
 	}
 }

@@ -36,9 +36,9 @@ type Entry struct {
 	Kept    bool    `json:"kept,omitempty"` // it was done for a trainer that has ended
 	At      float64 `json:"at"`             // seconds since 1970, when it was written down
 	// Dismissed is why nothing more of the worker counts; then the line is about no job.
-	Dismissed string `json:"dismissed,omitempty"`
-	Course    Course `json:"-"`
-	Iteration int    `json:"-"` // that its samples are of, from 0
+	Dismissed string   `json:"dismissed,omitempty"`
+	Course    Timeline `json:"-"`
+	Iteration int      `json:"-"` // that its samples are of, from 0
 }
 
 // Here is the name by which the trainer works itself.
@@ -140,7 +140,7 @@ type job struct {
 	accused []claim // what workers brought for it that cannot be its result
 	check   bool    // it is to be compared
 	entry   Entry
-	course  Course
+	course  Timeline
 }
 
 // told says something to people when somebody waits.

@@ -30,7 +30,7 @@ func NewInside() *Inside {
 
 func (h *Inside) loses(what string) bool { return h.Loses != nil && h.Loses(what) }
 
-// Offer is Hub's.
+// Offer implements Hub.
 func (h *Inside) Offer(_ context.Context, name Hash, j Job, urgent bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,7 +48,7 @@ func (h *Inside) Offer(_ context.Context, name Hash, j Job, urgent bool) error {
 	return nil
 }
 
-// Take is Hub's.
+// Take implements Hub.
 func (h *Inside) Take(context.Context) (*Job, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,7 +68,7 @@ func (h *Inside) pop() *Job {
 	return nil
 }
 
-// Withdraw is Hub's.
+// Withdraw implements Hub.
 func (h *Inside) Withdraw(_ context.Context, name Hash) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,7 +85,7 @@ func (h *Inside) Withdraw(_ context.Context, name Hash) error {
 	return nil
 }
 
-// Dismiss is Hub's.
+// Dismiss implements Hub.
 func (h *Inside) Dismiss(_ context.Context, worker string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,10 +102,10 @@ func (h *Inside) Wipe() {
 	h.queue = [2][]Hash{}
 }
 
-// Events is Hub's.
+// Events implements Hub.
 func (h *Inside) Events() <-chan Event { return h.box.Out() }
 
-// Kept is Hub's.
+// Kept implements Hub.
 func (h *Inside) Kept(_ context.Context, name Hash) (*Event, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -181,7 +181,7 @@ type insideLink struct {
 	at     map[Hash]chan struct{}
 }
 
-// Next is Link's.
+// Next implements Link.
 func (l *insideLink) Next(ctx context.Context) (Job, error) {
 	for {
 		l.mu.Lock()
@@ -210,14 +210,14 @@ func (l *insideLink) Next(ctx context.Context) (Job, error) {
 	}
 }
 
-// Withdrawn is Link's.
+// Withdrawn implements Link.
 func (l *insideLink) Withdrawn(name Hash) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.at[name]
 }
 
-// Say is Link's.
+// Say implements Link.
 func (l *insideLink) Say(_ context.Context, e Event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -213,7 +213,7 @@ func (m *Model) Passes() *ledger.Passes {
 	return own.Plus(&ledger.Passes{Rollout: m.elsewhere})
 }
 
-// Fixed is model.Model's.
+// Fixed implements model.Model.
 func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {
 	own := m.Model.Fixed(ctx, turn, root)
 	how, ok := howOf(m.e, turn, root, true)
@@ -301,7 +301,7 @@ func (m *Model) Forget(w trainer.Weights) error {
 	return m.Model.Forget(w)
 }
 
-// Close is model.Model's.
+// Close implements model.Model.
 func (m *Model) Close() error {
 	m.dropAhead(m.e.Run.Iterations, m.ahead.root)
 	return errors.Join(m.forget(), m.Model.Close())

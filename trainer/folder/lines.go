@@ -64,7 +64,7 @@ func (l *Lines) cut(m Mark) error {
 		return fmt.Errorf("it has %d bytes, and had %d when the checkpoint was written: it was cut off since\n"+
 			"hint: put it back from a copy; or --restart begins anew and keeps this folder beside", info.Size(), m.End)
 	}
-	look := &looker{}
+	look := &jsonLines{}
 	if _, err := io.Copy(io.MultiWriter(l.sum, look), io.NewSectionReader(l.file, 0, m.End)); err != nil {
 		return err
 	}

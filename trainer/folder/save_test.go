@@ -255,7 +255,7 @@ func TestChanged(t *testing.T) {
 		says string // "": nothing has changed
 	}{
 		{0, '{', ""},
-		{len(text)/3 - 3, '7', "not all say what they did"},
+		{len(text)/3 - 3, '7', "the content of some has changed"},
 		{len(text) / 3, '[', "line 2 is no longer JSON"},
 	} {
 		next := append([]byte(nil), text...)

@@ -16,7 +16,7 @@ import (
 type Learner struct {
 	adapters []*nn.Adapters // of each network; none where parameters of the model itself are trained
 	params   []*autograd.Param
-	mover    *optim.Mover
+	mover    *optim.Optimizer
 	others   map[trainer.Weights]*optim.Shadow
 }
 
@@ -56,7 +56,7 @@ func NewLearner(o optim.Options, needs []trainer.Weights, parts ...Part) (*Learn
 	if len(w.params) == 0 {
 		return nil, errors.New("nothing is trained: no adapter, and no parameter of the model")
 	}
-	w.mover = optim.NewMover(0, groups...)
+	w.mover = optim.NewOptimizer(0, groups...)
 	for _, n := range needs {
 		if n == trainer.Reference && w.adapters != nil {
 			continue // the model without its adapter

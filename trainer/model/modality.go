@@ -71,7 +71,7 @@ type Rewards interface {
 	// Totals are the totals of samples, as those of an iteration are made.
 	Totals(samples []trainer.Sample) ([]float64, error)
 	// Slopes are the trained rewards' sum over pictures, one a way, and its gradient at their numbers.
-	Slopes(ways []trainer.Way, pictures []vision.Pixels) (values []float64, grads [][]float32, err error)
+	Slopes(ways []trainer.GradientPath, pictures []vision.Pixels) (values []float64, grads [][]float32, err error)
 }
 
 // Network is the parameters of one; Number is 0, or 1 of a second that takes turns with the first.

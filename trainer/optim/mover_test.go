@@ -20,7 +20,7 @@ func TestGroups(t *testing.T) {
 	reach := func(p *autograd.Param) { p.AnyGrad().UploadF32([]float32{0.5, -3}) }
 	a, b, alone := param(), param(), param()
 	o := Defaults()
-	mv, single := NewMover(0, Group{Params: []*autograd.Param{a}, Rate: 1, Options: o}, Group{Name: "second", Params: []*autograd.Param{b}, Rate: 1, Options: o}), NewMover(0, Group{Params: []*autograd.Param{alone}, Rate: 1, Options: o})
+	mv, single := NewOptimizer(0, Group{Params: []*autograd.Param{a}, Rate: 1, Options: o}, Group{Name: "second", Params: []*autograd.Param{b}, Rate: 1, Options: o}), NewOptimizer(0, Group{Params: []*autograd.Param{alone}, Rate: 1, Options: o})
 	defer mv.Free()
 	defer single.Free()
 	for range 3 {
@@ -62,12 +62,12 @@ func storedOf(all []safetensors.Tensor) stored {
 // going on from a checkpoint, too, or from one that has a single count for all.
 func TestUpdatesCounted(t *testing.T) {
 	pool := tensor.NewPool(ref.Backend{})
-	opened := func() (*Mover, []*autograd.Param) {
+	opened := func() (*Optimizer, []*autograd.Param) {
 		a := autograd.NewParam("a", pool.FromF32(kernels.F32, []float32{1, 2}, 2), true)
 		b := autograd.NewParam("b", pool.FromF32(kernels.F32, []float32{1, 2}, 2), true)
-		return NewMover(0, Group{Params: []*autograd.Param{a, b}, Rate: 1, Options: Defaults()}), []*autograd.Param{a, b}
+		return NewOptimizer(0, Group{Params: []*autograd.Param{a, b}, Rate: 1, Options: Defaults()}), []*autograd.Param{a, b}
 	}
-	move := func(mv *Mover, ps ...*autograd.Param) {
+	move := func(mv *Optimizer, ps ...*autograd.Param) {
 		for _, p := range ps {
 			p.AnyGrad().UploadF32([]float32{0.5, -3})
 		}

@@ -17,7 +17,7 @@ import "math"
 // scratch; tables, norms, biases and the last layer stay with AdamW.
 //
 // Invariant (tests): singular values of orthogonal(u) lie in [0.6, 1.3] for matrices that are
-// not nearly singular, whatever the scale of u; the engine's step (Mover) stays within rounding
+// not nearly singular, whatever the scale of u; the engine's step (Optimizer) stays within rounding
 // of a float64 twin.
 
 // muonCoefficients are a, b, c; muonRounds how often they are applied.

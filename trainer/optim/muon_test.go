@@ -39,9 +39,9 @@ func TestOrthogonal(t *testing.T) {
 	}
 }
 
-// TestMoverIsItsTwins moves a matrix by Muon and a vector by AdamW for some updates, in the
+// TestOptimizerIsItsTwins moves a matrix by Muon and a vector by AdamW for some updates, in the
 // engine and in float64, with the gradient's norm clipped.
-func TestMoverIsItsTwins(t *testing.T) {
+func TestOptimizerIsItsTwins(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	pool := tensor.NewPool(ref.Backend{})
 	for _, shape := range [][]int{{6, 20}, {20, 6}} {
@@ -59,7 +59,7 @@ func TestMoverIsItsTwins(t *testing.T) {
 			}
 			ps[i] = autograd.NewParam([]string{"w", "b"}[i], pool.FromF32(kernels.F32, x, s...), true)
 		}
-		mv := NewMover(2, Group{Params: ps[:1], Muon: true, Rate: 3, Options: m}, Group{Params: ps[1:], Rate: 1, Options: o})
+		mv := NewOptimizer(2, Group{Params: ps[:1], Muon: true, Rate: 3, Options: m}, Group{Params: ps[1:], Rate: 1, Options: o})
 		muon, adam := Muon{WeightDecay: 0.1, Momentum: 0.95}, NewAdamW(o, 7)
 		for step := range 20 {
 			grads := [][]float64{randomMatrix(r, 120, 0.5), randomMatrix(r, 7, 0.5)}
@@ -114,14 +114,14 @@ func made(x safetensors.Tensor) safetensors.Tensor {
 	return x
 }
 
-// roundTrip loads the state into another mover and compares all bytes.
-func roundTrip(t *testing.T, mv *Mover, ps []*autograd.Param, m, o Options) {
+// roundTrip loads the state into another optimizer and compares all bytes.
+func roundTrip(t *testing.T, mv *Optimizer, ps []*autograd.Param, m, o Options) {
 	t.Helper()
 	saved := tensors{}
 	for _, x := range mv.Tensors("state.") {
 		saved[x.Name] = made(x)
 	}
-	other := NewMover(2, Group{Params: ps[:1], Muon: true, Rate: 3, Options: m}, Group{Params: ps[1:], Rate: 1, Options: o})
+	other := NewOptimizer(2, Group{Params: ps[:1], Muon: true, Rate: 3, Options: m}, Group{Params: ps[1:], Rate: 1, Options: o})
 	if err := other.Load(saved, "state."); err != nil {
 		t.Fatal(err)
 	}
@@ -132,11 +132,11 @@ func roundTrip(t *testing.T, mv *Mover, ps []*autograd.Param, m, o Options) {
 	}
 }
 
-// TestMoverRefuses a gradient that is not finite, and moves nothing.
-func TestMoverRefuses(t *testing.T) {
+// TestOptimizerRefuses a gradient that is not finite, and moves nothing.
+func TestOptimizerRefuses(t *testing.T) {
 	pool := tensor.NewPool(ref.Backend{})
 	p := autograd.NewParam("w", pool.FromF32(kernels.F32, []float32{1, 2}, 2), true)
-	mv := NewMover(1, Group{Params: []*autograd.Param{p}, Rate: 1, Options: Defaults()})
+	mv := NewOptimizer(1, Group{Params: []*autograd.Param{p}, Rate: 1, Options: Defaults()})
 	seedGradient(pool, p, []float32{1, float32(math.NaN())})
 	if _, err := mv.Step(0.1); err == nil || p.Value.F32()[0] != 1 {
 		t.Errorf("error %v, value %v", err, p.Value.F32())

@@ -31,7 +31,7 @@ const mostChecked = 32
 // A transition is a decision of a sample.
 type transition struct{ sample, decision, step int }
 
-// Check is model.Model's.
+// Check implements model.Model.
 func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Check, error) {
 	objective, ok := o.(trainer.PolicyGradient)
 	if !ok {

@@ -63,7 +63,7 @@ func grow(f *Forest, samples []trainer.Sample) []grown {
 	return all
 }
 
-// Credit is model.Model's.
+// Credit implements model.Model.
 func (m *Model) Credit(samples []trainer.Sample, _ []float64, b advantage.Batch, by advantage.Estimator) ([]float64, error) {
 	if m.Forest != nil {
 		return credit(m.turn, m.Forest, samples, b.Rewards, b.Weights)

@@ -11,7 +11,7 @@ import (
 
 // What the ledger says of pictures.
 
-// Describe is model.Model's.
+// Describe implements model.Model.
 func (m *Model) Describe(line *ledger.Line, r *trainer.Report) {
 	line.Diversity = diversity(r.Samples, trainer.Groups(r.Samples))
 	line.Pictures = statistics(r.Samples)

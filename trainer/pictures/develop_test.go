@@ -10,7 +10,7 @@ import (
 )
 
 // towards is a reward over pixels: the mean of each times a fixed wave.
-func towards(ways []trainer.Way, pictures []vision.Pixels) (values []float64, grads [][]float32, err error) {
+func towards(ways []trainer.GradientPath, pictures []vision.Pixels) (values []float64, grads [][]float32, err error) {
 	for i, m := range pictures {
 		v, g := 0.0, make([]float32, len(m.RGB))
 		for e, x := range m.RGB {
@@ -40,7 +40,7 @@ func TestDevelopedGradient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := trainer.RewardGradient{Developer: p, Reward: towards, Ways: map[string]func([]trainer.Sample) ([]trainer.Way, error){
+		o := trainer.RewardGradient{Developer: p, Reward: towards, Ways: map[string]func([]trainer.Sample) ([]trainer.GradientPath, error){
 			"direct": trainer.Direct{Step: 0.2, Both: true, Unit: 1000, Draw: func(k trainer.Key, n int) (float64, []float64) {
 				noise := make([]float64, p.At.Len())
 				for e := range noise {

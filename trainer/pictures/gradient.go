@@ -19,9 +19,9 @@ func (m *Model) rewardGradient(turn experiment.Turn, policy trainer.Policy) trai
 }
 
 // ways are all there are, by name.
-func (m *Model) ways(turn experiment.Turn) map[string]func([]trainer.Sample) ([]trainer.Way, error) {
+func (m *Model) ways(turn experiment.Turn) map[string]func([]trainer.Sample) ([]trainer.GradientPath, error) {
 	rows, of, _ := m.judgedBy(turn)
-	return map[string]func([]trainer.Sample) ([]trainer.Way, error){
+	return map[string]func([]trainer.Sample) ([]trainer.GradientPath, error){
 		"direct": m.directAlign(turn),
 		"refl": trainer.Predicted{Rows: rows, RowsOf: of, Choose: func(k trainer.Key, n int) int {
 			return m.Draws.Of("step that predicts", k).Draw().Intn(n)
@@ -33,7 +33,7 @@ func (m *Model) ways(turn experiment.Turn) map[string]func([]trainer.Sample) ([]
 // directAlign is SRPO's. It draws the noisier sigma of a step, at random within an even slice of the range.
 // The noise is the one that the sample began at, as upstream has it: the noised sample then lies near the
 // way that led to it.
-func (m *Model) directAlign(turn experiment.Turn) func([]trainer.Sample) ([]trainer.Way, error) {
+func (m *Model) directAlign(turn experiment.Turn) func([]trainer.Sample) ([]trainer.GradientPath, error) {
 	g, times := turn.Loss.Gradient, max(1, turn.Loss.Times)
 	draw := func(k trainer.Key, n int) (float64, []float64) {
 		at := (float64(n) + m.Draws.Of("sigmas", k).Step(n).Draw().Float64()) / float64(times)

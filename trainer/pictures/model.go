@@ -159,7 +159,7 @@ func GuidanceOf(s experiment.Sampler) pipeline.Guidance {
 	return pipeline.Guidance{Scale: s.Guidance, Norm: s.GuideBy == "cfg-norm", Most: s.Most, Second: s.Second}
 }
 
-// Begin is model.Model's.
+// Begin implements model.Model.
 func (m *Model) Begin(turn experiment.Turn, root rng.Key, _ float64) (err error) {
 	m.turn = turn
 	m.Trained = turn.Trained
@@ -172,7 +172,7 @@ func (m *Model) Begin(turn experiment.Turn, root rng.Key, _ float64) (err error)
 	return m.follow(m.Policy, turn, rng.New(uint64(turn.Run.Seed)), false)
 }
 
-// Fixed is model.Model's.
+// Fixed implements model.Model.
 func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {
 	p := *m.Policy
 	p.unfit = m.follow(&p, turn, root, true)
@@ -181,7 +181,7 @@ func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) t
 	return &p
 }
 
-// Portion is model.Model's.
+// Portion implements model.Model.
 func (m *Model) Portion() int { return m.perPass(&m.Form) }
 
 // tryTurns makes sure that every stage's pictures, and held-out ones, have possible sizes.
@@ -204,7 +204,7 @@ func (m *Model) tryTurns(e *experiment.Experiment) error {
 	return nil
 }
 
-// Passes is model.Model's.
+// Passes implements model.Model.
 func (m *Model) Passes() *ledger.Passes {
 	p := m.Policy.Passes
 	return &p
@@ -228,7 +228,7 @@ func (m *Model) Settle(o optim.Options, moves experiment.Moves) { m.learner.Sett
 func (m *Model) Tensors() ([]safetensors.Tensor, error)         { return m.learner.Tensors(""), nil }
 func (m *Model) Load(f *safetensors.File) error                 { return m.learner.Load(f, "") }
 
-// WriteAdapter is model.Model's.
+// WriteAdapter implements model.Model.
 func (m *Model) WriteAdapter(w trainer.Weights, dir string) error {
 	return m.learner.With(w, func() (err error) {
 		for _, a := range m.adapters {

@@ -21,12 +21,12 @@ import (
 // Invariants (tests): what a roll of the turn leaves is taken; a change of anything but a state's or a mean's own bits
 // is refused.
 
-// Values is model.Travelling's.
+// Values implements model.Travelling.
 func (m *Model) Values(w trainer.Weights) ([]safetensors.Tensor, error) {
 	return m.learner.Values(w, "")
 }
 
-// Take is model.Travelling's.
+// Take implements model.Travelling.
 func (m *Model) Take(f *safetensors.File) error { return m.learner.Take(f, "") }
 
 // mostLatent bounds latents: those of a network that can be learned from lie within some hundreds.
@@ -70,7 +70,7 @@ func (p *Policy) recorded(k trainer.Key) (steps []int, scales []float64) {
 	return steps, scales
 }
 
-// Fits is model.Travelling's.
+// Fits implements model.Travelling.
 func (m *Model) Fits(r model.Rolled, samples []trainer.Sample) error {
 	p, err := m.rolledBy(r)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 type Editor struct {
 	Makes   string      `toml:"makes" enum:"pipeline,clip,vlm,motion,edit" doc:"what kind of model this is the recipe of"`
 	Name    string      `toml:"name,required" doc:"what the model is called"`
-	Seed    uint64      `toml:"seed" doc:"of everything that is drawn"`
+	Seed    uint64      `toml:"seed" doc:"random seed"`
 	Data    EditorData  `toml:"data" doc:"what it sees"`
 	Eye     string      `toml:"autoencoder" doc:"a folder whose autoencoder is taken: vae and decoder train nothing then"`
 	VAE     VAE         `toml:"vae" doc:"the autoencoder between pictures and latents"`

@@ -11,7 +11,7 @@ import (
 const clipLen = moving.Frames * moving.Size * moving.Size * 3
 
 // scene is what clip i shows: none whose caption is held out.
-func (r *moverRun) scene(i int) moving.Scene {
+func (r *wanRun) scene(i int) moving.Scene {
 	for try := 0; ; try++ {
 		if s := moving.Random(r.key.With("scene").Sample(i).Attempt(try).Draw()); !moving.HeldOut(s.Prompt()) {
 			return s
@@ -20,12 +20,12 @@ func (r *moverRun) scene(i int) moving.Scene {
 }
 
 // clip is clip i, as numbers between -1 and 1.
-func (r *moverRun) clip(i int) []float32 {
+func (r *wanRun) clip(i int) []float32 {
 	return clipFloats(r.film(r.scene(i), moving.Jitter(r.key.With("jitter").Sample(i).Draw())))
 }
 
 // film is the clip of a scene: one whose first frame does not say where the thing goes, where that frame is given.
-func (r *moverRun) film(s moving.Scene, at moving.Place) *video.Clip {
+func (r *wanRun) film(s moving.Scene, at moving.Place) *video.Clip {
 	if r.Model.Picture {
 		return s.Begin(at)
 	}
@@ -41,7 +41,7 @@ func clipFloats(c *video.Clip) []float32 {
 }
 
 // caption is what clip i is said to show at some epoch: sometimes wrong, sometimes nothing.
-func (r *moverRun) caption(i, epoch int) string {
+func (r *wanRun) caption(i, epoch int) string {
 	if r.key.With("caption").Iteration(epoch).Sample(i).Draw().Float64() < r.Data.Drop {
 		return ""
 	}

@@ -113,7 +113,7 @@ func (v *Moves) add(ctx context.Context, s moving.Scene, px []uint8) error {
 }
 
 // reportAutoencoder says what rewards see in drawn clips that went through the autoencoder.
-func (r *moverRun) reportAutoencoder() error {
+func (r *wanRun) reportAutoencoder() error {
 	seen, err := r.reconstructed()
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (r *moverRun) reportAutoencoder() error {
 }
 
 // reconstructed measures drawn clips of held-out captions that went through the autoencoder.
-func (r *moverRun) reconstructed() (*Moves, error) {
+func (r *wanRun) reconstructed() (*Moves, error) {
 	v, params, err := r.openVAE(false)
 	if err != nil {
 		return nil, err

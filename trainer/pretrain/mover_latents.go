@@ -11,7 +11,7 @@ import (
 // Latents of clips: what the autoencoder makes of them, measured once and kept for the flow.
 
 // encoded are the means of clips' latents, scaled as the autoencoder says.
-func (r *moverRun) encoded(v clipVAE, from, to int) []float32 {
+func (r *wanRun) encoded(v clipVAE, from, to int) []float32 {
 	var all []float32
 	for i := from; i < to; i++ {
 		all = append(all, r.latentsOf(v, r.clip(i))...)
@@ -20,7 +20,7 @@ func (r *moverRun) encoded(v clipVAE, from, to int) []float32 {
 }
 
 // latentsOf are the means of a clip's latents, scaled.
-func (r *moverRun) latentsOf(v clipVAE, clip []float32) []float32 {
+func (r *wanRun) latentsOf(v clipVAE, clip []float32) []float32 {
 	tp := (&stage{pool: r.pool}).tape()
 	defer tp.Reset()
 	mu, _ := v.Encode(tp, tp.Upload("clip", clip, moving.Frames, moving.Size, moving.Size, 3))
@@ -29,7 +29,7 @@ func (r *moverRun) latentsOf(v clipVAE, clip []float32) []float32 {
 
 // settled measures each channel of the latents, so that diffusion sees it with mean 0, and all of them with a mean
 // square of 1. A channel whose latents have the deviation d is seen with one of d^(1-whiten), beside the others.
-func (r *moverRun) settled(v clipVAE) part {
+func (r *wanRun) settled(v clipVAE) part {
 	c := r.VAE.Latent
 	sum, squares := make([]float64, c), make([]float64, c)
 	all := r.encoded(v, 0, min(r.Data.Clips, 256))
@@ -62,7 +62,7 @@ func divisors(deviations []float64, whiten float64) []float32 {
 }
 
 // cacheLatents encodes every clip by the autoencoder as it was saved.
-func (r *moverRun) cacheLatents() error {
+func (r *wanRun) cacheLatents() error {
 	v, params, err := r.openVAE(false)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (r *moverRun) cacheLatents() error {
 }
 
 // joined is latents of clip i with what is read beside each number of them.
-func (r *moverRun) joined(latents []float32, i int) (x []float32) {
+func (r *wanRun) joined(latents []float32, i int) (x []float32) {
 	if r.beside == nil {
 		return latents
 	}
@@ -101,7 +101,7 @@ func (r *moverRun) joined(latents []float32, i int) (x []float32) {
 }
 
 // shape is that of latents, as a pipeline has it.
-func (r *Mover) shape() pipeline.Shape {
+func (r *WanRecipe) shape() pipeline.Shape {
 	s := r.latentShape()
 	return pipeline.Shape{Width: moving.Size, Height: moving.Size, Frames: moving.Frames, Times: s[0], Rows: s[1], Cols: s[2], Latents: s}
 }

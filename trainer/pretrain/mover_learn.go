@@ -14,7 +14,7 @@ import (
 // latents by flow matching (Lipman et al., 2022; Liu et al., 2022): x_t = (1 - t) x_0 + t noise, target noise - x_0.
 
 // autoencoder trains the VAE, as that of pictures is. Clips go through one by one.
-func (r *moverRun) autoencoder() error {
+func (r *wanRun) autoencoder() error {
 	v, params, err := r.openVAE(true, ".*")
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (r *moverRun) autoencoder() error {
 }
 
 // learn trains the text encoder and the transformer together, from nothing (drawn) or from what was saved.
-func (r *moverRun) learn(name string, f Flow, key rng.Key, drawn bool) error {
+func (r *wanRun) learn(name string, f Flow, key rng.Key, drawn bool) error {
 	g, err := r.painter(drawn)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (r *moverRun) learn(name string, f Flow, key rng.Key, drawn bool) error {
 }
 
 // flowPass leaves the gradient of one update in the parameters and returns the loss.
-func (r *moverRun) flowPass(g *clipPainter, s *stage, seen *order, key rng.Key, step int) (loss float64) {
+func (r *wanRun) flowPass(g *clipPainter, s *stage, seen *order, key rng.Key, step int) (loss float64) {
 	n, shape := len(r.latents)/r.Data.Clips, r.latentShape()
 	for lo := 0; lo < s.Batch; lo += r.Flow.Micro {
 		hi := min(lo+r.Flow.Micro, s.Batch)
@@ -94,7 +94,7 @@ func (r *moverRun) flowPass(g *clipPainter, s *stage, seen *order, key rng.Key, 
 }
 
 // report judges the folder as it stands, and leaves a sheet of clips.
-func (r *moverRun) report(step int, guidances ...float64) error {
+func (r *wanRun) report(step int, guidances ...float64) error {
 	for _, w := range guidances {
 		v, err := JudgeMoves(r.context(), r.pool, r.dir, r.Judge.Prompts, r.Judge.Steps, w)
 		if err != nil {

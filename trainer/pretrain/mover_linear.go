@@ -27,7 +27,7 @@ import (
 const overwhelming = 2048
 
 // linear computes the autoencoder and measures its latents.
-func (r *moverRun) linear() error {
+func (r *wanRun) linear() error {
 	if err := r.write(r.components()); err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (r *moverRun) linear() error {
 }
 
 // write writes an autoencoder of computed weights.
-func (r *moverRun) write(c patches) error {
+func (r *wanRun) write(c patches) error {
 	_, params, err := r.openVAE(true, ".*")
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ type patches struct {
 }
 
 // components measures the patches of clips.
-func (r *moverRun) components() patches {
+func (r *wanRun) components() patches {
 	p := r.VAE.Patch
 	size, n := 3*p*p, 0.0
 	sum, products := make([]float64, size), make([]float64, size*size)

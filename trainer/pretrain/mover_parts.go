@@ -20,13 +20,13 @@ import (
 type clipVAE = *clips.Model
 
 // latentShape is [frames, rows, columns, channels] of a clip's latents.
-func (r *Mover) latentShape() []int {
+func (r *WanRecipe) latentShape() []int {
 	side := moving.Size / r.VAE.factor()
 	return []int{1 + (moving.Frames-1)/r.VAE.frames(), side, side, r.VAE.Latent}
 }
 
 // frames is how many frames one of latents stands for, but the first.
-func (v MoverVAE) frames() int {
+func (v WanVAE) frames() int {
 	n := 1
 	for _, h := range v.Halves {
 		if h {
@@ -37,9 +37,9 @@ func (v MoverVAE) frames() int {
 }
 
 // factor is how many pixels a side of a latent covers.
-func (v MoverVAE) factor() int { return v.Patch << (len(v.Times) - 1) }
+func (v WanVAE) factor() int { return v.Patch << (len(v.Times) - 1) }
 
-func (r *Mover) vaePart() part {
+func (r *WanRecipe) vaePart() part {
 	ones, zeros := make([]float32, r.VAE.Latent), make([]float32, r.VAE.Latent)
 	for i := range ones {
 		ones[i] = 1
@@ -51,7 +51,7 @@ func (r *Mover) vaePart() part {
 		"scale_factor_spatial": r.VAE.factor(), "scale_factor_temporal": (moving.Frames - 1) / (r.latentShape()[0] - 1)}}
 }
 
-func (r *Mover) textPart(vocabulary int) part {
+func (r *WanRecipe) textPart(vocabulary int) part {
 	const head = 16
 	return part{"text_encoder", "model", map[string]any{
 		"architectures": []string{"UMT5EncoderModel"}, "model_type": "umt5", "d_model": r.Model.TextWidth, "d_ff": 2 * r.Model.TextWidth, "d_kv": head,
@@ -60,7 +60,7 @@ func (r *Mover) textPart(vocabulary int) part {
 		"layer_norm_epsilon": 1e-6, "pad_token_id": 0, "eos_token_id": 1}}
 }
 
-func (r *Mover) transformerPart() part {
+func (r *WanRecipe) transformerPart() part {
 	const head = 32
 	in := r.VAE.Latent
 	if r.Model.Picture {
@@ -76,7 +76,7 @@ func (r *Mover) transformerPart() part {
 const acrossHeads = "rms_norm_across_heads"
 
 // writeFrame writes what a pipeline has beside weights.
-func (r *Mover) writeFrame(dir string) error {
+func (r *WanRecipe) writeFrame(dir string) error {
 	words := slices.Concat([]string{"a", "moves", "on"}, moving.Colors, moving.Shapes, moving.Headings, moving.Paces, moving.Backgrounds)
 	if err := writeWords(filepath.Join(dir, "tokenizer"), r.Model.Tokens, words); err != nil {
 		return err
@@ -135,10 +135,10 @@ func writeWords(dir string, length int, words []string) error {
 		"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "clean_up_tokenization_spaces": false})
 }
 
-func (r *moverRun) maker() maker { return maker{dir: r.dir, pool: r.pool, key: r.key} }
+func (r *wanRun) maker() maker { return maker{dir: r.dir, pool: r.pool, key: r.key} }
 
 // openVAE opens the autoencoder.
-func (r *moverRun) openVAE(drawn bool, train ...string) (clipVAE, *nn.Params, error) {
+func (r *wanRun) openVAE(drawn bool, train ...string) (clipVAE, *nn.Params, error) {
 	p := r.vaePart()
 	if drawn {
 		if err := p.frame(r.dir); err != nil {
@@ -170,7 +170,7 @@ type clipPainter struct {
 }
 
 // painter draws the text encoder and the transformer, or opens what was saved.
-func (r *moverRun) painter(drawn bool) (*clipPainter, error) {
+func (r *wanRun) painter(drawn bool) (*clipPainter, error) {
 	t, err := tokenizer.Open(filepath.Join(r.dir, "tokenizer"))
 	if err != nil {
 		return nil, err

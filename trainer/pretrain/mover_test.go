@@ -108,7 +108,7 @@ func TestAnimator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &moverRun{Mover: *r.(*Mover), Hooks: h, dir: dir, pool: tensor.NewPool(be), key: rng.New(r.(*Mover).Seed)}
+	w := &wanRun{WanRecipe: *r.(*WanRecipe), Hooks: h, dir: dir, pool: tensor.NewPool(be), key: rng.New(r.(*WanRecipe).Seed)}
 	if err := w.cacheLatents(); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestLinear(t *testing.T) {
 		t.Fatal(err)
 	}
 	be, dir := backend(t), t.TempDir()
-	w := &moverRun{Mover: *r.(*Mover), Hooks: Hooks{Backend: be, Say: func(string) {}}, dir: dir, pool: tensor.NewPool(be), key: rng.New(1)}
+	w := &wanRun{WanRecipe: *r.(*WanRecipe), Hooks: Hooks{Backend: be, Say: func(string) {}}, dir: dir, pool: tensor.NewPool(be), key: rng.New(1)}
 	if err := w.linear(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// Recipe is how a model is made: a *Pipeline, *Towers, *Talker, *Mover or *Editor.
+// Recipe is how a model is made: a *Pipeline, *Towers, *Talker, *WanRecipe or *Editor.
 type Recipe interface {
 	// Text is the whole recipe, every default written out: what is kept beside the model.
 	Text() ([]byte, error)
@@ -20,7 +20,7 @@ type Recipe interface {
 type Pipeline struct {
 	Makes   string  `toml:"makes" enum:"pipeline,clip,vlm,motion,edit" doc:"what kind of model this is the recipe of"`
 	Name    string  `toml:"name,required" doc:"what the model is called"`
-	Seed    uint64  `toml:"seed" doc:"of everything that is drawn"`
+	Seed    uint64  `toml:"seed" doc:"random seed"`
 	Data    Data    `toml:"data" doc:"what it sees"`
 	VAE     VAE     `toml:"vae" doc:"the autoencoder between pictures and latents"`
 	Decoder Stage   `toml:"decoder" doc:"the decoder once more, on slightly noisy latents, the encoder as it is"`
@@ -155,7 +155,7 @@ func Parse(name string, text []byte, sets []string) (Recipe, error) {
 		t.check(doc)
 		r = &t
 	case "motion":
-		m := DefaultMover()
+		m := DefaultWan()
 		doc.Decode("", &m)
 		m.check(doc)
 		r = &m

@@ -18,7 +18,7 @@ type stage struct {
 	Stage
 	name  string
 	pool  *tensor.Pool
-	mover *optim.Mover
+	mover *optim.Optimizer
 	say   func(step, steps int, format string, args ...any)
 }
 
@@ -32,7 +32,7 @@ func (s Stage) begin(name string, pool *tensor.Pool, say func(line string), grou
 		}
 		groups[i].Options = o
 	}
-	return stage{s, name, pool, optim.NewMover(s.GradClip, groups...), func(step, steps int, format string, args ...any) {
+	return stage{s, name, pool, optim.NewOptimizer(s.GradClip, groups...), func(step, steps int, format string, args ...any) {
 		say(fmt.Sprintf("%s %d/%d  ", name, step, steps) + fmt.Sprintf(format, args...))
 	}}
 }

@@ -21,7 +21,7 @@ type progress struct {
 	dir    string
 	stage  string
 	params []*nn.Params
-	mover  *optim.Mover
+	mover  *optim.Optimizer
 	shadow *optim.Shadow
 }
 

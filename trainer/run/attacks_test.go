@@ -100,7 +100,7 @@ func (c *crew) mutate(change func(payload []byte) []byte) {
 		be := cpu.NewWith(cpu.Options{Threads: 1})
 		defer be.Close()
 		about := fleet.About{Class: "test"}
-		s := &fleet.Studio{About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
+		s := &fleet.Executor{About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
 			return OpenWorker(s, Worker{Memory: "1GiB", Say: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
 		}}
 		defer s.Close()

@@ -71,7 +71,7 @@ func (c *crew) join(name string, spoil func(j fleet.Job, payload []byte) []byte)
 		be := cpu.NewWith(cpu.Options{Path: path, Threads: 1})
 		defer be.Close()
 		about := fleet.About{Class: "test"}
-		s := &fleet.Studio{Blobs: link, About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
+		s := &fleet.Executor{Blobs: link, About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
 			return OpenWorker(s, Worker{Memory: "1GiB", Say: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
 		}}
 		defer s.Close()

@@ -120,7 +120,7 @@ func TestFleetRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s := &fleet.Studio{Blobs: hub, About: c.about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
+		s := &fleet.Executor{Blobs: hub, About: c.about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
 			return OpenWorker(s, Worker{Model: c.path}, model.Options{Context: ctx})
 		}}
 		_, err := s.Do(t.Context(), fleet.Job{Setup: c.setup, Keys: []fleet.Keys{{Samples: 1}}})

@@ -200,7 +200,7 @@ func (s *scores) lines(i int) map[string]ledger.ScoreLine {
 
 // gradients are the trained rewards' sums over pictures and their gradients at the pixels, for objectives that follow
 // them (loss.objective = "reward-gradient").
-func (s *rewardSet) gradients(e *experiment.Experiment, list []prompts.Prompt, ways []trainer.Way, pictures []vision.Pixels) (values []float64, grads [][]float32, err error) {
+func (s *rewardSet) gradients(e *experiment.Experiment, list []prompts.Prompt, ways []trainer.GradientPath, pictures []vision.Pixels) (values []float64, grads [][]float32, err error) {
 	c := e.Combination()
 	weights := make([][]float64, len(ways)) // of parts, by way
 	for i, w := range ways {

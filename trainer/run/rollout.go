@@ -314,7 +314,7 @@ func (l *loop) Totals(samples []trainer.Sample) ([]float64, error) {
 }
 
 // Slopes is model.Rewards': the trained rewards' sums over pictures and their gradients.
-func (l *loop) Slopes(ways []trainer.Way, pictures []vision.Pixels) (values []float64, grads [][]float32, err error) {
+func (l *loop) Slopes(ways []trainer.GradientPath, pictures []vision.Pixels) (values []float64, grads [][]float32, err error) {
 	return l.rewards.gradients(l.current.turn.Experiment, l.train, ways, pictures)
 }
 

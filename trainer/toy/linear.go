@@ -69,7 +69,7 @@ func (l *Linear) backward(x []float64, s float64, dv []float64) {
 	}
 }
 
-// Eval is trainer.Policy's.
+// Eval implements trainer.Policy.
 func (l *Linear) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
 	var a trainer.Answers
 	for _, p := range at {
@@ -93,7 +93,7 @@ func (l *Linear) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 	return a, nil
 }
 
-// Params is trainer.Policy's.
+// Params implements trainer.Policy.
 func (l *Linear) Params() trainer.Params { return l }
 
 // Norm is trainer.Params'.

@@ -47,7 +47,7 @@ func (p *Policy) Pull(at []trainer.Point, grads [][]float64) ([][]float64, error
 }
 
 // bowl is a reward over pictures: -mean |x - sin(place)|², and its gradient.
-func bowl(ways []trainer.Way, pictures []vision.Pixels) (values []float64, grads [][]float32, err error) {
+func bowl(ways []trainer.GradientPath, pictures []vision.Pixels) (values []float64, grads [][]float32, err error) {
 	for i, m := range pictures {
 		v, g := 0.0, make([]float32, len(m.RGB))
 		for e, x := range m.RGB {
@@ -67,7 +67,7 @@ func bowl(ways []trainer.Way, pictures []vision.Pixels) (values []float64, grads
 }
 
 // waysOf are all that can be gone, over what a policy rolled.
-func waysOf(p *Policy) map[string]func([]trainer.Sample) ([]trainer.Way, error) {
+func waysOf(p *Policy) map[string]func([]trainer.Sample) ([]trainer.GradientPath, error) {
 	direct := func(both bool) trainer.Direct {
 		return trainer.Direct{Times: 2, Step: 0.2, Both: both, Unit: 3, Draw: func(k trainer.Key, n int) (float64, []float64) {
 			noise := make([]float64, 4)
@@ -77,7 +77,7 @@ func waysOf(p *Policy) map[string]func([]trainer.Sample) ([]trainer.Way, error) 
 			return 0.5 + 0.1*float64(n), noise
 		}}
 	}
-	return map[string]func([]trainer.Sample) ([]trainer.Way, error){
+	return map[string]func([]trainer.Sample) ([]trainer.GradientPath, error){
 		"direct": direct(false).Ways, "both ways": direct(true).Ways, "draft": trainer.Last{Rows: p.Rows}.Ways,
 		"refl": trainer.Predicted{Rows: p.Rows, Choose: func(k trainer.Key, n int) int { return k.Sample % n }}.Ways,
 	}
@@ -199,7 +199,7 @@ func TestRewardGradientRefusals(t *testing.T) {
 	}
 	for _, c := range []struct {
 		says string
-		ways func([]trainer.Sample) ([]trainer.Way, error)
+		ways func([]trainer.Sample) ([]trainer.GradientPath, error)
 		of   []trainer.Sample
 	}{
 		{"step 1 was expected", trainer.Last{Rows: p.Rows}.Ways, gap},
@@ -209,7 +209,7 @@ func TestRewardGradientRefusals(t *testing.T) {
 		{"the sampler has 2", trainer.Predicted{Rows: p.Rows[:2], Choose: func(_ trainer.Key, n int) int { return n - 1 }}.Ways, samples},
 		{"below 1", trainer.Direct{Step: 0.1, Draw: at(1)}.Ways, samples},
 		{"at least 0", trainer.Direct{Step: 0.1, Draw: at(0.05)}.Ways, samples},
-		{"no way leads", func([]trainer.Sample) ([]trainer.Way, error) { return nil, nil }, samples},
+		{"no way leads", func([]trainer.Sample) ([]trainer.GradientPath, error) { return nil, nil }, samples},
 	} {
 		o := trainer.RewardGradient{Developer: p, Ways: c.ways, Reward: bowl}
 		if _, err := o.Blame(p, c.of, nil); err == nil || !strings.Contains(err.Error(), c.says) {

@@ -18,7 +18,7 @@ type Policy struct {
 	Noise   func(k trainer.Key, step int) []float64
 }
 
-// Roll is trainer.Policy's.
+// Roll implements trainer.Policy.
 func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
 	samples := make([]trainer.Sample, len(keys))
 	for i, key := range keys {

@@ -192,7 +192,7 @@ func (d *Decoder) dropLogits() {
 // (one a row), with the bits of Model.LogProbs.
 func (d *Decoder) LogProbs(tokens []int32, temperature float32) ([]float32, error) {
 	if d.logits == nil || len(tokens) != d.logits.Rows() {
-		return nil, fmt.Errorf("log-probabilities of %d tokens: the last reading has others", len(tokens))
+		return nil, fmt.Errorf("log-probabilities of %d tokens: the last step had another number of rows", len(tokens))
 	}
 	for i, id := range tokens {
 		if int(id) >= d.m.Text.Vocabulary {

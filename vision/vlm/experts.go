@@ -46,7 +46,7 @@ func newExperts(p *nn.Params, t TextConfig, number int) *experts {
 	return e
 }
 
-// Apply is feedForward's.
+// Apply implements feedForward.
 func (e *experts) Apply(tp *autograd.Tape, x *autograd.Value, o autograd.With) *autograd.Value {
 	logits := e.router.Apply(tp, x, autograd.With{Wide: true})
 	r := e.route(logits.F32())

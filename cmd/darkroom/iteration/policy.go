@@ -20,7 +20,7 @@ type policy struct {
 	text    *pipeline.Text
 	lora    nn.LoRA
 	adapter *nn.Adapters
-	mover   *optim.Mover
+	mover   *optim.Optimizer
 	clip    loss.Clip
 }
 
@@ -62,7 +62,7 @@ func (b *bench) policy() (*policy, *Iterations, error) {
 		r.LoRA += count(w.Shape)
 	}
 	o := optim.Defaults()
-	q.mover = optim.NewMover(1, optim.Group{Params: q.adapter.Params(), Rate: 1, Options: o})
+	q.mover = optim.NewOptimizer(1, optim.Group{Params: q.adapter.Params(), Rate: 1, Options: o})
 	s := &q.sampler
 	if s.At, err = p.Shape(8*b.Latent, 8*b.Latent); err != nil {
 		return nil, nil, err

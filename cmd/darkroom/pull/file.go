@@ -131,7 +131,7 @@ func (d *download) more(ctx context.Context, out *os.File) (moved bool, err erro
 	for {
 		n, err := a.Body.Read(buffer)
 		if int64(n) > d.file.Size-d.at {
-			return false, final{fmt.Errorf("more than the %d bytes of the hub's list came", d.file.Size)}
+			return false, final{fmt.Errorf("the server sent more than the %d bytes of the hub's list", d.file.Size)}
 		}
 		if n > 0 {
 			if _, err := out.Write(buffer[:n]); err != nil {

@@ -124,7 +124,7 @@ func (f File) check() error {
 	case f.Size < 0:
 		return fmt.Errorf("%.80q has a size of %d", f.Path, f.Size)
 	case !hexHash.MatchString(f.SHA256 + f.Git):
-		return fmt.Errorf("%.80q has the hash %.80q, which is none", f.Path, f.SHA256+f.Git)
+		return fmt.Errorf("%.80q: invalid hash %.80q", f.Path, f.SHA256+f.Git)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func TestLists(t *testing.T) {
 	}{
 		{"outside", list(`[{"type":"file","path":"../x.json","oid":"` + commit + `","size":1}]`), "outside the folder"},
 		{"absolute", list(`[{"type":"file","path":"/etc/x.json","oid":"` + commit + `","size":1}]`), "outside the folder"},
-		{"hash", list(`[{"type":"file","path":"x.json","oid":"zz","size":1}]`), "which is none"},
+		{"hash", list(`[{"type":"file","path":"x.json","oid":"zz","size":1}]`), "invalid hash"},
 		{"size", list(`[{"type":"file","path":"x.json","oid":"` + commit + `","size":-1}]`), "size of -1"},
 		{"own name", list(`[{"type":"file","path":"` + recordName + `","oid":"` + commit + `","size":1}]`), "uses itself"},
 		{"no JSON", list(`<html>`), "no JSON of that kind"},

@@ -28,7 +28,7 @@ type Source interface {
 	Tensor(name string) (safetensors.Tensor, error)
 }
 
-// Of is Change's.
+// Of implements Change.
 func (v Values) Of(stored safetensors.Tensor) (safetensors.Tensor, error) {
 	t, err := v.Tensor(stored.Name)
 	if err != nil {

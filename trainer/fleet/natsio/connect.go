@@ -17,7 +17,7 @@ import (
 func connect(urls, seed, name string, tlsConfig *tls.Config, more ...nats.Option) (*nats.Conn, error) {
 	pair, err := nkeys.FromSeed([]byte(seed))
 	if err != nil {
-		return nil, fmt.Errorf("the key is none: %w", err)
+		return nil, fmt.Errorf("invalid key: %w", err)
 	}
 	public, err := pair.PublicKey()
 	if err != nil {
@@ -50,7 +50,7 @@ func introduced(urls, join, seed, name string, tlsConfig *tls.Config, more ...na
 func vouch(join, name, public string) ([]byte, error) {
 	by, err := nkeys.FromSeed([]byte(join))
 	if err != nil {
-		return nil, fmt.Errorf("the key is none: %w", err)
+		return nil, fmt.Errorf("invalid key: %w", err)
 	}
 	return by.Sign(introduction(name, public))
 }

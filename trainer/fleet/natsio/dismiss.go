@@ -11,7 +11,7 @@ import (
 
 // Who is dismissed is dismissed in all of its roles, which have a name each and one key.
 
-// Dismiss is fleet.Hub's.
+// Dismiss implements fleet.Hub.
 func (h *Hub) Dismiss(_ context.Context, worker string) error {
 	key := h.roster.keyOf(worker)
 	others, err := h.roster.revoke(worker)

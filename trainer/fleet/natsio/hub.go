@@ -260,7 +260,7 @@ func jobOf(s sealed) *fleet.Job {
 	return &j
 }
 
-// Withdraw is fleet.Hub's.
+// Withdraw implements fleet.Hub.
 func (h *Hub) Withdraw(ctx context.Context, name fleet.Hash) error {
 	h.mu.Lock()
 	copies, known := h.copies[name]
@@ -293,10 +293,10 @@ func (h *Hub) Over() error {
 	return err
 }
 
-// Events is fleet.Hub's.
+// Events implements fleet.Hub.
 func (h *Hub) Events() <-chan fleet.Event { return h.boxOf(fleet.Rolls).Out() }
 
-// Kept is fleet.Hub's.
+// Kept implements fleet.Hub.
 func (h *Hub) Kept(ctx context.Context, name fleet.Hash) (first *fleet.Event, err error) {
 	err = h.againWithin(ctx, 8*time.Second, "looking for a result", func(ctx context.Context) error {
 		s, err := h.js.Stream(ctx, h.of(done))

@@ -75,7 +75,7 @@ func (id identity) whole() error {
 	}
 	for what, seed := range map[string]string{"trainer": id.Trainer, "worker": id.Worker} {
 		if _, err := publicOf(seed); err != nil {
-			return fmt.Errorf("the key %q is none: %w", what, err)
+			return fmt.Errorf("invalid key %q: %w", what, err)
 		}
 	}
 	return nil

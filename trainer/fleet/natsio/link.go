@@ -264,7 +264,7 @@ func (l *Link) withdrawn(s sealed) {
 // pause is how long a worker waits at a queue, and before it asks a server again that gives no answer.
 const pause = 500 * time.Millisecond
 
-// Next is fleet.Link's.
+// Next implements fleet.Link.
 func (l *Link) Next(ctx context.Context) (fleet.Job, error) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
@@ -317,7 +317,7 @@ func (l *Link) look(ctx context.Context) *nats.Msg {
 	return nil
 }
 
-// Withdrawn is fleet.Link's.
+// Withdrawn implements fleet.Link.
 func (l *Link) Withdrawn(name fleet.Hash) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,16 +16,16 @@ import (
 //
 // Invariant (test): what is read is what was put, or ErrNoBlob.
 
-// A Shelf is Blobs in a folder.
-type Shelf struct{ Dir string }
+// A FolderBlobs is Blobs in a folder.
+type FolderBlobs struct{ Dir string }
 
 // OpenShelf makes the folder where it is not there, and sees whether it can be written to.
-func OpenShelf(dir string) (*Shelf, error) {
+func OpenShelf(dir string) (*FolderBlobs, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)
 	}
-	s := &Shelf{dir}
+	s := &FolderBlobs{dir}
 	if err == nil {
 		_, err = s.Put(context.Background(), nil)
 	}
@@ -35,10 +35,10 @@ func OpenShelf(dir string) (*Shelf, error) {
 	return s, nil
 }
 
-func (s *Shelf) path(name Hash) string { return filepath.Join(s.Dir, name.String()) }
+func (s *FolderBlobs) path(name Hash) string { return filepath.Join(s.Dir, name.String()) }
 
 // Put is Blobs'.
-func (s *Shelf) Put(_ context.Context, data []byte) (Blob, error) {
+func (s *FolderBlobs) Put(_ context.Context, data []byte) (Blob, error) {
 	b := BlobOf(data)
 	next, err := os.CreateTemp(s.Dir, "coming-")
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Shelf) Put(_ context.Context, data []byte) (Blob, error) {
 }
 
 // Get is Blobs'.
-func (s *Shelf) Get(_ context.Context, b Blob) ([]byte, error) {
+func (s *FolderBlobs) Get(_ context.Context, b Blob) ([]byte, error) {
 	f, err := os.Open(s.path(b.Hash))
 	var data []byte
 	if err == nil {
@@ -69,7 +69,7 @@ func (s *Shelf) Get(_ context.Context, b Blob) ([]byte, error) {
 }
 
 // Drop is Blobs'.
-func (s *Shelf) Drop(_ context.Context, name Hash) error {
+func (s *FolderBlobs) Drop(_ context.Context, name Hash) error {
 	if err := os.Remove(s.path(name)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// A Studio does jobs on a worker's machine: it opens what a job's setup says, takes its weights, and rolls.
-type Studio struct {
+// A Executor does jobs on a worker's machine: it opens what a job's setup says, takes its weights, and rolls.
+type Executor struct {
 	Blobs Blobs
 	About About
 	// Open opens the run's model; ctx stops its rolls.
@@ -33,7 +33,7 @@ type Studio struct {
 }
 
 // Moved is Worker.Moved. Of held-out samples no pass is told: they count as if they went on.
-func (s *Studio) Moved() time.Time {
+func (s *Executor) Moved() time.Time {
 	if s.unseen.Load() {
 		return time.Now()
 	}
@@ -41,14 +41,14 @@ func (s *Studio) Moved() time.Time {
 }
 
 // Passed is told of every pass of the network (model.Options.Progress).
-func (s *Studio) Passed(int, int) { s.moves() }
-func (s *Studio) moves()          { s.moved.Store(time.Now().UnixNano()) }
+func (s *Executor) Passed(int, int) { s.moves() }
+func (s *Executor) moves()          { s.moved.Store(time.Now().UnixNano()) }
 
 // Ahead are the prompts of the job under way and of those that follow, for the model that Open opens.
-func (s *Studio) Ahead() []int { return s.ahead }
+func (s *Executor) Ahead() []int { return s.ahead }
 
 // Do is Worker.Do.
-func (s *Studio) Do(ctx context.Context, j Job) (payload []byte, err error) {
+func (s *Executor) Do(ctx context.Context, j Job) (payload []byte, err error) {
 	defer unfit(&err)
 	defer kernels.Recover(&err)
 	s.moves()
@@ -73,7 +73,7 @@ func unfit(err *error) {
 }
 
 // open opens another run's model, or this one's for the first time.
-func (s *Studio) open(ctx context.Context, setup Blob) error {
+func (s *Executor) open(ctx context.Context, setup Blob) error {
 	if s.model != nil && s.setup == setup {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (s *Studio) open(ctx context.Context, setup Blob) error {
 }
 
 // take has the weights of a job.
-func (s *Studio) take(ctx context.Context, weights Blob) error {
+func (s *Executor) take(ctx context.Context, weights Blob) error {
 	if s.weights == weights {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (s *Studio) take(ctx context.Context, weights Blob) error {
 }
 
 // roll rolls a job's samples.
-func (s *Studio) roll(ctx context.Context, j Job) ([]byte, error) {
+func (s *Executor) roll(ctx context.Context, j Job) ([]byte, error) {
 	turn, err := j.How.turn(s.e)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (s *Studio) roll(ctx context.Context, j Job) ([]byte, error) {
 }
 
 // Close lets go of the model.
-func (s *Studio) Close() error {
+func (s *Executor) Close() error {
 	if s.model == nil {
 		return nil
 	}

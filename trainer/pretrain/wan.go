@@ -9,28 +9,28 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
-// Mover is how a text-to-clip model is made: a WanPipeline, trained on the scenes of vision/scenes/moving.
-type Mover struct {
-	Makes string     `toml:"makes" enum:"pipeline,clip,vlm,motion,edit" doc:"what kind of model this is the recipe of"`
-	Name  string     `toml:"name,required" doc:"what the model is called"`
-	Seed  uint64     `toml:"seed" doc:"of everything that is drawn"`
-	Data  MoverData  `toml:"data" doc:"what it sees"`
-	VAE   MoverVAE   `toml:"vae" doc:"the autoencoder between clips and latents"`
-	Model MoverModel `toml:"model" doc:"text encoder and transformer"`
-	Flow  Flow       `toml:"flow" doc:"how they are trained"`
-	Then  []Pace     `toml:"then" doc:"how they are trained on, one phase after another"`
-	Judge Judging    `toml:"judge" doc:"how the model is judged on the way"`
+// WanRecipe is how a text-to-clip model is made: a WanPipeline, trained on the scenes of vision/scenes/moving.
+type WanRecipe struct {
+	Makes string   `toml:"makes" enum:"pipeline,clip,vlm,motion,edit" doc:"what kind of model this is the recipe of"`
+	Name  string   `toml:"name,required" doc:"what the model is called"`
+	Seed  uint64   `toml:"seed" doc:"random seed"`
+	Data  WanData  `toml:"data" doc:"what it sees"`
+	VAE   WanVAE   `toml:"vae" doc:"the autoencoder between clips and latents"`
+	Model WanModel `toml:"model" doc:"text encoder and transformer"`
+	Flow  Flow     `toml:"flow" doc:"how they are trained"`
+	Then  []Pace   `toml:"then" doc:"how they are trained on, one phase after another"`
+	Judge Judging  `toml:"judge" doc:"how the model is judged on the way"`
 }
 
-// MoverData says which clips are seen.
-type MoverData struct {
+// WanData says which clips are seen.
+type WanData struct {
 	Clips int     `toml:"clips" range:"[16,inf)" doc:"how many"`
 	Noise float64 `toml:"caption_noise" range:"[0,1]" doc:"share of captions with another heading or pace, as the web's are"`
 	Drop  float64 `toml:"caption_drop" range:"[0,1]" doc:"share of captions left out, for guidance"`
 }
 
-// MoverVAE is the autoencoder and its training.
-type MoverVAE struct {
+// WanVAE is the autoencoder and its training.
+type WanVAE struct {
 	Stage
 	Patch  int     `toml:"patch" range:"[1,8]" doc:"pixels a side that become channels first, as in Wan 2.2"`
 	Base   int     `toml:"base" range:"[4,256]" doc:"channels of the first level"`
@@ -42,8 +42,8 @@ type MoverVAE struct {
 	Linear bool    `toml:"linear" doc:"whether it is computed, not trained: the principal components of patches, frame by frame"`
 }
 
-// MoverModel is the shape of the text encoder and the transformer.
-type MoverModel struct {
+// WanModel is the shape of the text encoder and the transformer.
+type WanModel struct {
 	Tokens     int      `toml:"tokens" range:"[9,512]" doc:"length of a caption"`
 	TextWidth  int      `toml:"text_width" range:"[16,1024]" doc:"of the text encoder, whose heads are 16 wide"`
 	TextLayers int      `toml:"text_layers" range:"[1,24]" doc:"of the text encoder"`
@@ -55,16 +55,16 @@ type MoverModel struct {
 	Picture    bool     `toml:"picture" doc:"whether clips begin with a picture that the transformer reads, as of Wan's image-to-video models"`
 }
 
-// DefaultMover is the recipe of an empty file.
-func DefaultMover() Mover {
+// DefaultWan is the recipe of an empty file.
+func DefaultWan() WanRecipe {
 	stage := Stage{Steps: 800, Batch: 8, LR: 3e-3, Warmup: 30, Betas: [2]float64{0.9, 0.99}, GradClip: 1}
 	flow := Stage{Steps: 2000, Batch: 32, LR: 1e-3, Warmup: 100, Betas: [2]float64{0.9, 0.98}, Decay: 0.01, GradClip: 1}
-	return Mover{
+	return WanRecipe{
 		Makes: "motion",
 		Seed:  1,
-		Data:  MoverData{Clips: 2048, Noise: 0.4, Drop: 0.08},
-		VAE:   MoverVAE{Stage: stage, Patch: 1, Base: 8, Times: []int{1, 2, 4}, Halves: []bool{true, true}, Latent: 8, KL: 1e-3, Whiten: 1},
-		Model: MoverModel{Tokens: 12, TextWidth: 64, TextLayers: 2, Layers: 4, Heads: 3, Patch: 2, Frames: 1,
+		Data:  WanData{Clips: 2048, Noise: 0.4, Drop: 0.08},
+		VAE:   WanVAE{Stage: stage, Patch: 1, Base: 8, Times: []int{1, 2, 4}, Halves: []bool{true, true}, Latent: 8, KL: 1e-3, Whiten: 1},
+		Model: WanModel{Tokens: 12, TextWidth: 64, TextLayers: 2, Layers: 4, Heads: 3, Patch: 2, Frames: 1,
 			Zero: []string{`blocks\..*\.scale_shift_table`, `scale_shift_table`, `condition_embedder\.time_proj\..*`, `proj_out\..*`}},
 		Flow:  Flow{Stage: flow, Micro: 32, Muon: 3, Tail: 0.3, Shift: 3, Uniform: 0.1, EMA: 0.995, Save: 250},
 		Judge: Judging{Every: 500, Prompts: 32, Steps: 8, Guidance: 3},
@@ -81,7 +81,7 @@ type Pace struct {
 func (p *Pace) SetDefaults() { *p = Pace{LR: 1e-3} }
 
 // check reports what does not go together.
-func (r *Mover) check(doc *config.Document) {
+func (r *WanRecipe) check(doc *config.Document) {
 	if n := len(r.VAE.Times); (n == 0 || len(r.VAE.Halves) != n-1) && doc.Clean("vae.times") && doc.Clean("vae.halves") {
 		doc.Report("vae.halves", fmt.Sprintf("%d levels have %d answers whether they halve time", n, len(r.VAE.Halves)), "every level but the last has one")
 		return
@@ -99,10 +99,10 @@ func (r *Mover) check(doc *config.Document) {
 }
 
 // Text is the whole recipe.
-func (r *Mover) Text() ([]byte, error) { return textOf(r) }
+func (r *WanRecipe) Text() ([]byte, error) { return textOf(r) }
 
-func (r *Mover) run(dir string, h Hooks) error {
-	w := &moverRun{Mover: *r, Hooks: h, dir: dir, pool: tensor.NewPool(h.Backend), key: rng.New(r.Seed)}
+func (r *WanRecipe) run(dir string, h Hooks) error {
+	w := &wanRun{WanRecipe: *r, Hooks: h, dir: dir, pool: tensor.NewPool(h.Backend), key: rng.New(r.Seed)}
 	if err := w.writeFrame(dir); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (r *Mover) run(dir string, h Hooks) error {
 }
 
 // flows trains on latents, phase after phase.
-func (r *moverRun) flows() error {
+func (r *wanRun) flows() error {
 	last := "flow"
 	if n := len(r.Then); n > 0 {
 		last = phaseName(n - 1)
@@ -145,9 +145,9 @@ func (r *moverRun) flows() error {
 	return nil
 }
 
-// moverRun is a recipe at work in a folder.
-type moverRun struct {
-	Mover
+// wanRun is a recipe at work in a folder.
+type wanRun struct {
+	WanRecipe
 	Hooks
 	dir     string
 	pool    *tensor.Pool

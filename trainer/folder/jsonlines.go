@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// A looker reads lines of JSON as they pass, and keeps the number of the first that is none.
-type looker struct {
+// A jsonLines reads lines of JSON as they pass, and keeps the number of the first that is none.
+type jsonLines struct {
 	line []byte // read so far of the line under way
 	n    int    // whole lines
 	bad  int    // the first that is no JSON, counted from 1; 0: all are
 	rest int    // bytes behind the last whole line
 }
 
-func (l *looker) Write(text []byte) (int, error) {
+func (l *jsonLines) Write(text []byte) (int, error) {
 	n := len(text)
 	for {
 		line, after, ok := bytes.Cut(text, []byte("\n"))
@@ -31,9 +31,9 @@ func (l *looker) Write(text []byte) (int, error) {
 }
 
 // says where a file was changed, as far as that can be told.
-func (l *looker) says() string {
+func (l *jsonLines) says() string {
 	if l.bad > 0 {
 		return fmt.Sprintf("line %d is no longer JSON", l.bad)
 	}
-	return "every line can be read, but not all say what they did"
+	return "every line is JSON, but the content of some has changed"
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// What a checkpoint keeps of a Mover.
+// What a checkpoint keeps of an Optimizer.
 
 // Free gives the state's memory back.
-func (mv *Mover) Free() {
+func (mv *Optimizer) Free() {
 	for _, g := range mv.groups {
 		for _, s := range g.state {
 			s.m.Free()
@@ -26,7 +26,7 @@ func (mv *Mover) Free() {
 func stateName(kind string, group, i int) string { return fmt.Sprintf("%s.%d.%d", kind, group, i) }
 
 // Tensors is the state for writing: a pair a parameter, each made when it is written, and the updates of each.
-func (mv *Mover) Tensors(prefix string) []safetensors.Tensor {
+func (mv *Optimizer) Tensors(prefix string) []safetensors.Tensor {
 	var all []safetensors.Tensor
 	for i, g := range mv.groups {
 		updates := make([]float32, len(g.state))
@@ -46,7 +46,7 @@ func (mv *Mover) Tensors(prefix string) []safetensors.Tensor {
 
 // Load reads what Tensors wrote. States of before the parameters counted their own updates have one number for all: one
 // whose average is still 0 after several was held, and has none.
-func (mv *Mover) Load(src interface {
+func (mv *Optimizer) Load(src interface {
 	Tensor(name string) (safetensors.Tensor, error)
 }, prefix string) error {
 	read := func(name string, into *tensor.Tensor) ([]float32, error) {

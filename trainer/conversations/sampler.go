@@ -14,9 +14,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// voice speaks one episode: it is the sampler and the coder of tools.Episode. What it has not
+// episodeSampler speaks one episode: it is the sampler and the coder of tools.Episode. What it has not
 // read yet it asks a batch to read, and hears the token that was drawn behind it.
-type voice struct {
+type episodeSampler struct {
 	p      *Policy
 	key    rng.Key
 	prompt tools.Seen
@@ -47,7 +47,7 @@ type voice struct {
 }
 
 // begun is a voice for a key where this one, the prompt's, stands.
-func (v voice) begun(k trainer.Key) *voice {
+func (v episodeSampler) begun(k trainer.Key) *episodeSampler {
 	v.album, v.grids = &tools.Album{Pictures: slices.Clone(v.album.Pictures), Clip: v.album.Clip}, slices.Clone(v.grids)
 	v.shelf = newShelf(v.p.share(), v.p.Speaker.Processor.Size)
 	v.album.Keep = v.shelf.hold
@@ -59,7 +59,7 @@ func (v voice) begun(k trainer.Key) *voice {
 const mostOfTurn = 512
 
 // Sample draws a turn, token by token, until its end.
-func (v *voice) Sample(ctx context.Context, short []int32, _ []tools.Picture) (tools.Sampled, error) {
+func (v *episodeSampler) Sample(ctx context.Context, short []int32, _ []tools.Picture) (tools.Sampled, error) {
 	if v.events == nil {
 		return v.sampleFar(ctx, short)
 	}
@@ -94,7 +94,7 @@ func (v *voice) Sample(ctx context.Context, short []int32, _ []tools.Picture) (t
 }
 
 // room is how many tokens a turn may have.
-func (v *voice) room() int {
+func (v *episodeSampler) room() int {
 	room := v.p.Turn
 	if room == 0 {
 		room = mostOfTurn
@@ -107,7 +107,7 @@ func (v *voice) room() int {
 
 // drawOnHost draws what follows the tokens of its row in float64, and says how likely that was in the distribution that
 // was sampled from: runs of earlier versions go on with it.
-func (v *voice) drawOnHost(raw []float32, row []int32) token {
+func (v *episodeSampler) drawOnHost(raw []float32, row []int32) token {
 	logits := make([]float64, len(raw))
 	for i, x := range raw {
 		logits[i] = float64(x)
@@ -130,7 +130,7 @@ func (v *voice) drawOnHost(raw []float32, row []int32) token {
 }
 
 // uniform is the number that its next token is drawn with.
-func (v *voice) uniform() float64 { return v.key.Step(v.said).Draw().Float64() }
+func (v *episodeSampler) uniform() float64 { return v.key.Step(v.said).Draw().Float64() }
 
 // entropyOf is -Σ p log p, in nats.
 func entropyOf(probabilities []float64) (h float64) {
@@ -158,7 +158,7 @@ func pick(probabilities []float64, u float64) int {
 
 // Code reads a text with its pictures, and looks at them. A protocol that ends the model's turn
 // itself does so only where the model has not.
-func (v *voice) Code(text string, shown []tools.Picture) (tools.Seen, error) {
+func (v *episodeSampler) Code(text string, shown []tools.Picture) (tools.Seen, error) {
 	k := v.p.Speaker
 	if v.said > 0 && v.last == k.End {
 		text = strings.TrimPrefix(text, "<|im_end|>")

@@ -2,8 +2,8 @@ package fleet
 
 import "time"
 
-// A Course says when each thing happened to a job, by the trainer's clock. Traces show it.
-type Course struct {
+// A Timeline says when each thing happened to a job, by the trainer's clock. Traces show it.
+type Timeline struct {
 	Offered   time.Time // zero: its result was kept
 	Published time.Time // when whatever carries jobs had it
 	Leases    []Lease   // in the order in which the trainer heard of them
@@ -18,14 +18,14 @@ type Lease struct {
 }
 
 // published notes that a job was offered, from a time on until now; only the first offer counts.
-func (c *Course) published(began time.Time) {
+func (c *Timeline) published(began time.Time) {
 	if c.Published.IsZero() {
 		c.Offered, c.Published = began, time.Now()
 	}
 }
 
 // leased notes that a worker has begun.
-func (c *Course) leased(by string) {
+func (c *Timeline) leased(by string) {
 	for _, l := range c.Leases {
 		if l.Worker == by && l.Ended.IsZero() {
 			return // the worker said so twice
@@ -35,7 +35,7 @@ func (c *Course) leased(by string) {
 }
 
 // failed notes that a worker's try came to nothing.
-func (c *Course) failed(by, why string) {
+func (c *Timeline) failed(by, why string) {
 	for i := range c.Leases {
 		if l := &c.Leases[i]; l.Worker == by && l.Ended.IsZero() {
 			l.Ended, l.Failed = time.Now(), why
@@ -44,7 +44,7 @@ func (c *Course) failed(by, why string) {
 }
 
 // done notes whose result counts. The tries of others came to nothing.
-func (c *Course) done(by string) {
+func (c *Timeline) done(by string) {
 	c.Done = time.Now()
 	for i := range c.Leases {
 		if l := &c.Leases[i]; l.Ended.IsZero() {

@@ -45,12 +45,12 @@ type carriedPicture struct {
 // brought says of a picture that it cannot be made again.
 func brought(from *tools.Op) bool { return from != nil && from.Kind == "program" }
 
-// Values is model.Travelling's.
+// Values implements model.Travelling.
 func (m *Model) Values(w trainer.Weights) ([]safetensors.Tensor, error) {
 	return m.learner.Values(w, "")
 }
 
-// Take is model.Travelling's.
+// Take implements model.Travelling.
 func (m *Model) Take(f *safetensors.File) error { return m.learner.Take(f, "") }
 
 // What numbers of an episode can be. Ratios are e to a difference of log-probabilities, and sums of their squares are
@@ -157,7 +157,7 @@ func (m *Model) Most(r model.Rolled, keys []trainer.Key) int64 {
 	return all + int64(len(keys))*one
 }
 
-// Say is model.Speaking's.
+// Say implements model.Speaking.
 func (m *Model) Say(s trainer.Sample) (model.Said, error) {
 	e := EpisodeOf(s)
 	if e == nil {
@@ -183,12 +183,12 @@ func (m *Model) Say(s trainer.Sample) (model.Said, error) {
 		return said, err
 	}
 	if !reflect.DeepEqual(c, back) {
-		return said, errors.New("what was said in it is no text")
+		return said, errors.New("the episode changes when it is written as JSON")
 	}
 	return said, nil
 }
 
-// Hear is model.Speaking's.
+// Hear implements model.Speaking.
 func (m *Model) Hear(samples []trainer.Sample, said []model.Said) (err error) {
 	var q Question
 	var clips *films

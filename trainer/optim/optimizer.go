@@ -9,9 +9,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// Mover moves the engine's parameters: AdamW for all but those that a group gives to Muon.
+// Optimizer moves the engine's parameters: AdamW for all but those that a group gives to Muon.
 // Its float64 twins are AdamW, and Muon in the tests.
-type Mover struct {
+type Optimizer struct {
 	// Clip is the largest norm of the whole gradient; 0 does not clip.
 	Clip   float64
 	groups []moved
@@ -43,9 +43,9 @@ type slot struct {
 	held    bool // it stays where it is
 }
 
-// NewMover starts with zero state, in the pool of the parameters' values.
-func NewMover(clip float64, groups ...Group) *Mover {
-	mv := &Mover{Clip: clip}
+// NewOptimizer starts with zero state, in the pool of the parameters' values.
+func NewOptimizer(clip float64, groups ...Group) *Optimizer {
+	mv := &Optimizer{Clip: clip}
 	for _, g := range groups {
 		m := moved{Group: g, adam: NewAdamW(g.Options, 0)}
 		for _, p := range g.Params {
@@ -66,7 +66,7 @@ func NewMover(clip float64, groups ...Group) *Mover {
 // Step moves all parameters by the gradients that passes left in them, forgets those, and
 // returns the gradient's norm before it was clipped. A gradient that is not finite moves
 // nothing, and is an error.
-func (mv *Mover) Step(lr float64) (norm float64, err error) {
+func (mv *Optimizer) Step(lr float64) (norm float64, err error) {
 	norm = mv.Norm()
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
 		return norm, fmt.Errorf("the gradient's norm is %v: nothing was moved", norm)
@@ -77,7 +77,7 @@ func (mv *Mover) Step(lr float64) (norm float64, err error) {
 
 // Set changes how parameters are moved from now on. Averages of gradients, and how many updates
 // are in them, are kept.
-func (mv *Mover) Set(o Options) {
+func (mv *Optimizer) Set(o Options) {
 	for i := range mv.groups {
 		g := &mv.groups[i]
 		g.Options = o
@@ -87,7 +87,7 @@ func (mv *Mover) Set(o Options) {
 
 // Hold says by their names which parameters stay where they are from now on, whatever passes leave of their gradients:
 // no decay moves them, and their averages stay.
-func (mv *Mover) Hold(stays func(name string) bool) {
+func (mv *Optimizer) Hold(stays func(name string) bool) {
 	for _, g := range mv.groups {
 		for i := range g.state {
 			g.state[i].held = stays(Named(g.Name, g.state[i].of.Name))
@@ -105,7 +105,7 @@ func Named(group, name string) string {
 
 // Norm is that of the whole gradient, of parameters that are held apart. Every sum is computed before the first is
 // read, since reading waits for the device.
-func (mv *Mover) Norm() float64 {
+func (mv *Optimizer) Norm() float64 {
 	var grads []*tensor.Tensor
 	for _, g := range mv.groups {
 		for _, s := range g.state {
@@ -120,14 +120,14 @@ func (mv *Mover) Norm() float64 {
 }
 
 // Move moves all parameters by their gradients times scale, and forgets those.
-func (mv *Mover) Move(scale, lr float64) {
+func (mv *Optimizer) Move(scale, lr float64) {
 	for _, g := range mv.groups {
 		g.step(float32(scale), lr*g.Rate)
 	}
 }
 
 // Skip forgets the gradients, and moves nothing.
-func (mv *Mover) Skip() {
+func (mv *Optimizer) Skip() {
 	for _, g := range mv.groups {
 		for _, s := range g.state {
 			s.of.ZeroGrad()
