@@ -74,7 +74,7 @@ var gone = map[string]string{
 
 // belongings are comments "X is Y's.", which say that X implements Y; rooms lists those that still have some.
 var (
-	belongings = regexp.MustCompile(`(?m)^\s*// \w+ is \w+\.\w+'s\.$`)
+	belongings = regexp.MustCompile(`(?m)^\s*// \w+ is [a-z]+\.[A-Z]\w+'s\.$`)
 	rooms      = []string{"trainer/run", "trainer/model", "diffusion/pipeline", "kernels/cuda"}
 )
 
