@@ -40,17 +40,18 @@ func TestCommandsTestdata(t *testing.T) {
 	}
 }
 
-var below = regexp.MustCompile(`^(cmd/.+)/testdata(/|$)`)
+var (
+	upwards = regexp.MustCompile(`(\.\./)+[\w./-]+`)
+	below   = regexp.MustCompile(`^(cmd/.+)/testdata(/|$)`)
+)
 
 // commandsTestdata is the testdata folder of a command, other than the file's own package, that a string names.
 func commandsTestdata(file, literal string) string {
-	name, ok := strings.CutPrefix(strings.Trim(literal, "\"`"), "../")
-	if !ok {
-		return ""
-	}
-	name = path.Join(path.Dir(file), "..", name)
-	if found := below.FindStringSubmatch(name); found != nil && found[1] != path.Dir(file) {
-		return fmt.Sprintf("%s/testdata", found[1])
+	for _, name := range upwards.FindAllString(literal, -1) {
+		found := below.FindStringSubmatch(path.Join(path.Dir(file), name))
+		if found != nil && found[1] != path.Dir(file) {
+			return fmt.Sprintf("%s/testdata", found[1])
+		}
 	}
 	return ""
 }
@@ -58,6 +59,7 @@ func commandsTestdata(file, literal string) string {
 func TestCommandsTestdataFails(t *testing.T) {
 	for _, c := range [][3]string{
 		{"vision/clip/a_test.go", `"../../cmd/parity/testdata/golden"`, "cmd/parity/testdata"},
+		{"trainer/run/a_test.go", "`model.path='../../cmd/parity/testdata/golden/models/pipe_sd3'`", "cmd/parity/testdata"},
 		{"cmd/darkroom/a_test.go", `"../parity/testdata/golden"`, "cmd/parity/testdata"},
 		{"cmd/darkroom/pull/a_test.go", `"../../darkroom/pull/testdata"`, ""},
 		{"vision/clip/a_test.go", `"../../internal/golden"`, ""},
