@@ -98,6 +98,7 @@ func TestHardware(t *testing.T) {
 			if b.HopperMultiplies() && mode != "lt" { // there the library computes them, from gathered operands
 				testHopperProductBits(r)
 				testHopperActivations(r)
+				testHopperGates(r)
 			}
 			kerneltest.RunNear(t, b, nearOnTensorCores)
 		})

@@ -29,7 +29,8 @@
 // flushed: results are the bits of package ref, and so of the CPU backend. The exceptions are
 // products, convolutions and attention in bf16 math, which run on tensor cores: terms exact, sums in
 // fp32 in an order of the unit's own. Attention by wgmma takes powers of two from the special unit
-// (ex2.approx).
+// (ex2.approx). So do GELU by tanh, QuickGELU and SiLU beside products by wgmma - in their epilogue, and in Unary, GLU
+// and their gradients where results are bf16 - with reciprocals of the unit: within 2^-20 of the argument's size.
 //
 // DARKROOM_CUDA (mode.go) is made of words:
 //

@@ -17,13 +17,26 @@ type unaryArgs struct {
 // Unary computes every element.
 func (b *Backend) Unary(a *kernels.Unary) {
 	b.floats("Unary", a.X, a.Y)
-	b.elements("Unary", "unary", a.X.Len, &unaryArgs{x: vecOf(a.X), y: vecOf(a.Y), n: int64(a.X.Len), op: int32(a.Op)})
+	b.elements("Unary", b.activation("unary", a.Op, a.Y), a.X.Len, &unaryArgs{x: vecOf(a.X), y: vecOf(a.Y), n: int64(a.X.Len), op: int32(a.Op)})
+}
+
+// activation is the kernel of an activation, or of its gradient. Where products by wgmma have activations near ref's
+// (src/hopper_activation.h), results of bf16 have them as well, so that an activation has the bits of the epilogue's.
+func (b *Backend) activation(kernel string, op kernels.UnaryOp, results ...kernels.Span) string {
+	gate := op == kernels.GELUTanh || op == kernels.QuickGELU || op == kernels.SiLU
+	for _, s := range results {
+		gate = gate && (s.Empty() || s.DType == kernels.BF16)
+	}
+	if gate && b.hopper.products.use {
+		return "hopper_" + kernel
+	}
+	return kernel
 }
 
 // UnaryBackward computes every element.
 func (b *Backend) UnaryBackward(a *kernels.UnaryBackward) {
 	b.floats("UnaryBackward", a.X, a.DY, a.DX)
-	b.elements("UnaryBackward", "unary_backward", a.X.Len, &unaryArgs{x: vecOf(a.X), dy: vecOf(a.DY), y: vecOf(a.DX), n: int64(a.X.Len), op: int32(a.Op)})
+	b.elements("UnaryBackward", b.activation("unary_backward", a.Op, a.DX), a.X.Len, &unaryArgs{x: vecOf(a.X), dy: vecOf(a.DY), y: vecOf(a.DX), n: int64(a.X.Len), op: int32(a.Op)})
 }
 
 type binaryArgs struct {

@@ -5,7 +5,6 @@ package cuda_test
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -191,7 +190,7 @@ func TestHopperRecord(t *testing.T) {
 		return text
 	}
 	with := record(r)
-	if !strings.Contains(string(with), `"attention": "wgmma"`) || !strings.Contains(string(with), `"own": "wgmma"`) || !strings.Contains(string(with), `"adapters": "wgmma"`) {
+	if !strings.Contains(string(with), `"attention": "wgmma"`) || !strings.Contains(string(with), `"own": "wgmma,ex2.approx"`) || !strings.Contains(string(with), `"adapters": "wgmma"`) {
 		t.Fatalf("%s", with)
 	}
 	if err := r.Choose(with); err != nil || !r.HopperRuns() || !r.HopperMultiplies() {
@@ -210,10 +209,11 @@ func TestHopperRecord(t *testing.T) {
 	if err := r.Choose(without); err != nil || r.HopperRuns() || r.HopperMultiplies() || !bytes.Equal(record(r), without) {
 		t.Errorf("%v: what was begun by mma.sync goes on by wgmma", err)
 	}
-	for _, family := range []string{"attention", "own", "adapters"} {
-		one := fmt.Sprintf(`{"by": "own", %q: "wgmma"}`, family)
-		if err := r.Choose([]byte(one)); err == nil || !strings.Contains(err.Error(), "begun with it") {
-			t.Errorf("%s: %v", one, err)
+	for _, c := range [][2]string{{`"attention": "wgmma"`, "begun with it"}, {`"own": "wgmma,ex2.approx"`, "begun with it"},
+		{`"own": "wgmma"`, "with exact activations"},
+		{`"adapters": "wgmma"`, "begun with it"}, {`"attention": "wgmma,ex2.approx"`, "which is unknown"}} {
+		if err := r.Choose([]byte(`{"by": "own", ` + c[0] + `}`)); err == nil || !strings.Contains(err.Error(), c[1]) {
+			t.Errorf("%s: %v", c[0], err)
 		}
 	}
 }

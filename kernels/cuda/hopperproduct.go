@@ -24,23 +24,29 @@ const leastWhole = 65
 // blocks have room on a multiprocessor. A product takes start, and for each tile that the busiest multiprocessor
 // computes one end, and one slice for every 64 of k: microseconds on an H100, fitted to testdata/hopper_products.csv.
 // They are not what these parts take apart from each other, and so may be negative.
+//
+// A thin tile is for decoding, where the weights' bytes are all: twice as many blocks read them, and 64 KiB of them
+// are on their way to each. It takes one row of tiles, and B along k. Its times are not measured: a slice is what its
+// 4 KiB of weights take at 3 TB/s, all multiprocessors reading, and the rest is what tiles of 64 x 64 take.
 type hopperTile struct {
 	name                    string
 	rows, cols, stages, fit int64
 	slice, end, start       float64
+	thin                    bool
 }
 
 var hopperTiles = []hopperTile{
-	{"_256", 128, 256, 4, 1, 0.612, 3.09, 1.59},
-	{"_192", 128, 192, 4, 1, 0.470, 2.40, 1.65},
-	{"_128", 128, 128, 6, 1, 0.335, 1.78, 1.73},
-	{"_64", 128, 64, 8, 1, 0.305, 0.40, -0.09},
-	{"_few", 64, 64, 5, 2, 0.204, -0.59, 2.78},
+	{"_256", 128, 256, 4, 1, 0.612, 3.09, 1.59, false},
+	{"_192", 128, 192, 4, 1, 0.470, 2.40, 1.65, false},
+	{"_128", 128, 128, 6, 1, 0.335, 1.78, 1.73, false},
+	{"_64", 128, 64, 8, 1, 0.305, 0.40, -0.09, false},
+	{"_few", 64, 64, 5, 2, 0.204, -0.59, 2.78, false},
+	{"_thin", 64, 32, 16, 1, 0.175, -0.59, 2.78, true},
 }
 
 // shared is a block's shared memory: stages from a multiple of 1024 on, 4 KiB a warp for the epilogue, barriers.
 func (t *hopperTile) shared() int {
-	return int(1024 + t.stages*((t.rows+(t.cols+63)/64*64)*128+16) + t.rows/16*4096)
+	return int(1024 + t.stages*((t.rows+t.cols)*128+16) + t.rows/16*4096)
 }
 
 func (t *hopperTile) threads() int { return int(128 + 2*t.rows) }
@@ -75,15 +81,18 @@ func (t *hopperTile) one(k int64) float64 {
 	return slices*t.slice + t.end
 }
 
-// hopperTileFor is the tile with which a product takes the least time.
+// hopperTileFor is the tile with which a product takes the least time, or the one that a check asks for, where it
+// computes the product.
 func (b *Backend) hopperTileFor(p *productArgs) (best *hopperTile) {
 	least, processors := 0.0, int64(max(b.device.Processors, 1))
 	for i := range hopperTiles {
 		t := &hopperTiles[i]
-		if b.hopper.onlyTile != "" && t.name != b.hopper.onlyTile {
-			continue
-		}
-		if us := t.takes(p, processors); best == nil || us < least {
+		switch us := t.takes(p, processors); {
+		case t.thin && p.b.form != operandRows:
+		case t.name == b.hopper.onlyTile:
+			return t
+		case t.thin && p.m > t.rows:
+		case best == nil || us < least:
 			best, least = t, us
 		}
 	}

@@ -19,7 +19,7 @@ func TestHopperProducts(t *testing.T) {
 	if !r.HopperMultiplies() {
 		t.Fatal(r)
 	}
-	for name, f := range map[string]func(r *rig){"near": testHopperProductsNear, "bits": testHopperProductBits, "pairs": testHopperPairs, "epilogue": testHopperEpilogue, "activations": testHopperActivations, "elsewhere": testHopperProductsElsewhere} {
+	for name, f := range map[string]func(r *rig){"near": testHopperProductsNear, "bits": testHopperProductBits, "pairs": testHopperPairs, "epilogue": testHopperEpilogue, "activations": testHopperActivations, "gates": testHopperGates, "elsewhere": testHopperProductsElsewhere} {
 		t.Run(name, func(t *testing.T) { f(&rig{r.Backend, t, r.r}) })
 	}
 }
@@ -154,7 +154,7 @@ func testHopperEpilogue(r *rig) {
 					g := &kernels.Gemm{Math: kernels.MathBF16, A: a, B: b, C: c, Alpha: -0.5}
 					switch with {
 					case "all":
-						g.Bias, g.Pre, g.Act = bias.Span, kernels.NewMat(pre, m, n), kernels.GELUTanh
+						g.Bias, g.Pre, g.Act = bias.Span, kernels.NewMat(pre, m, n), kernels.GELUErf
 						g.Gate, g.GateRows, g.Residual = gate, 30, residual
 						g.Accumulate = d == kernels.F32
 					case "bias":
@@ -175,21 +175,116 @@ func testHopperEpilogue(r *rig) {
 	}
 }
 
-// testHopperActivations: a product's activations are those of Unary, to the bit, extreme numbers and zeros included.
+// testHopperActivations: a product's activations are near Unary's, those by the special unit, and have its bits, all
+// others; and a row's bits depend neither on the rows beside it, nor on the tile, nor on how results lie.
 func testHopperActivations(r *rig) {
+	defer r.SetHopper("", 65, r.Device().Processors)
 	const m, n, k = 70, 136, 72
 	a, b := r.mat(kernels.BF16, m, k, k, 0), r.mat(kernels.BF16, n, k, k, 0)
 	for i, alpha := range []float32{1, 1e-3, 30, 1e-12, 1e18, 1e-38, 1e37} {
-		for _, act := range []kernels.UnaryOp{kernels.GELUTanh, kernels.QuickGELU, kernels.SiLU, kernels.GELUErf, kernels.Sigmoid} {
-			c, pre, want := r.zeros(kernels.F32, m*n), r.zeros(kernels.F32, m*n), r.zeros(kernels.F32, m*n)
+		for j, act := range []kernels.UnaryOp{kernels.GELUTanh, kernels.QuickGELU, kernels.SiLU, kernels.GELUErf, kernels.Sigmoid} {
+			pre, want := r.zeros(kernels.F32, m*n), r.zeros(kernels.F32, m*n)
 			bias := r.zeros(kernels.F32, n)
 			if i%2 == 1 {
 				r.Fill(bias, 80)
 			}
-			r.Gemm(&kernels.Gemm{Math: kernels.MathBF16, A: a, B: b, C: kernels.NewMat(c, m, n), Pre: kernels.NewMat(pre, m, n), Alpha: alpha, Act: act, Bias: bias})
+			product := func(a kernels.Mat, stride int) []byte {
+				r.SetHopper(cuda.HopperTiles()[(i+j+a.Rows+stride)%len(cuda.HopperTiles())], 65, 2)
+				c := kernels.Mat{Span: r.zeros(kernels.F32, a.Rows*stride), Rows: a.Rows, Cols: n, Stride: stride}
+				r.Gemm(&kernels.Gemm{Math: kernels.MathBF16, A: a, B: b, C: c, Pre: kernels.NewMat(pre.Slice(0, a.Rows*n), a.Rows, n), Alpha: alpha, Act: act, Bias: bias})
+				return r.bytes(c.Span)
+			}
+			for _, row := range []int{33, 68} {
+				apart := product(a.RowRange(row, row+1), n)
+				if whole := product(a, n); !bytes.Equal(apart, whole[row*n*4:(row+1)*n*4]) {
+					r.t.Errorf("%v of products times %g: row %d alone has other bits", act, alpha, row)
+				}
+			}
+			got, odd := product(a, n), product(a, n+1)
+			for row := range m {
+				if !bytes.Equal(got[row*n*4:(row+1)*n*4], odd[row*(n+1)*4:][:n*4]) {
+					r.t.Errorf("%v of products times %g: row %d has other bits where results lie elsewhere", act, alpha, row)
+					break
+				}
+			}
 			r.Unary(&kernels.Unary{Op: act, X: pre, Y: want})
-			if !bytes.Equal(r.bytes(c), r.bytes(want)) {
-				r.t.Errorf("%v of products times %g: other bits than Unary's", act, alpha)
+			if at := farActivation(act, r.bytes(pre), got, r.bytes(want)); at != "" {
+				r.t.Errorf("%v of products times %g: %s", act, alpha, at)
+			}
+			// Results of bf16 are the same, whether an activation follows in the epilogue or by itself.
+			fused, apart := r.zeros(kernels.BF16, m*n), r.zeros(kernels.BF16, m*n)
+			r.Gemm(&kernels.Gemm{Math: kernels.MathBF16, A: a, B: b, C: kernels.NewMat(fused, m, n), Alpha: alpha, Act: act, Bias: bias})
+			r.Unary(&kernels.Unary{Op: act, X: pre, Y: apart})
+			for e, y := range halves(r.bytes(fused)) {
+				if z := halves(r.bytes(apart))[e]; y != z && !(math.IsNaN(y) && math.IsNaN(z)) {
+					r.t.Errorf("%v of products times %g: %g in the epilogue, %g by itself", act, alpha, y, z)
+					break
+				}
+			}
+		}
+	}
+}
+
+// farActivation names an activation that is none of its argument's, "" where none is.
+func farActivation(act kernels.UnaryOp, of, got, want []byte) string {
+	number := func(raw []byte, i int) float64 {
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
+	}
+	near := act == kernels.GELUTanh || act == kernels.QuickGELU || act == kernels.SiLU
+	for i := range len(got) / 4 {
+		x, y, z := number(of, i), number(got, i), number(want, i)
+		alike := math.Float64bits(y) == math.Float64bits(z) || math.IsNaN(y) && math.IsNaN(z)
+		if !alike && !(near && math.Abs(y-z) <= math.Abs(x)*0x1p-20 && !math.IsInf(x, 0)) {
+			return fmt.Sprintf("of %g is %g, Unary's %g", x, y, z)
+		}
+	}
+	return ""
+}
+
+// halves are the numbers of bf16.
+func halves(raw []byte) []float64 {
+	all := make([]float64, len(raw)/2)
+	for i := range all {
+		all[i] = float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(raw[2*i:])) << 16))
+	}
+	return all
+}
+
+// testHopperGates: activations with a gate, GLU and their gradients are near the exact kernels', which results of fp32
+// have, and have the same bits whether or not operands lie as pieces of eight.
+func testHopperGates(r *rig) {
+	const m, n = 9, 40
+	for _, act := range []kernels.UnaryOp{kernels.GELUTanh, kernels.QuickGELU, kernels.SiLU} {
+		x, gate, dy := r.mat(kernels.BF16, m, n, n, 0), r.mat(kernels.F32, m, n, n, 0), r.mat(kernels.BF16, m, n, n, 0)
+		r.Axpby(&kernels.Axpby{X: gate.Span, Y: gate.Span, A: 3})
+		for what, f := range map[string]func(x, gate, dy kernels.Mat, to kernels.Mat){
+			"Unary": func(_, gate, _, to kernels.Mat) { r.Unary(&kernels.Unary{Op: act, X: gate.Span, Y: to.Span}) },
+			"UnaryBackward": func(_, gate, dy, to kernels.Mat) {
+				r.UnaryBackward(&kernels.UnaryBackward{Op: act, X: gate.Span, DY: dy.Span, DX: to.Span})
+			},
+			"GLU": func(x, gate, _, to kernels.Mat) { r.GLU(&kernels.GLU{Act: act, X: x, Gate: gate, Y: to}) },
+			"GLUBackward's DX": func(x, gate, dy, to kernels.Mat) {
+				r.GLUBackward(&kernels.GLUBackward{GLU: kernels.GLU{Act: act, X: x, Gate: gate}, DY: dy, DX: to})
+			},
+			"GLUBackward's DGate": func(x, gate, dy, to kernels.Mat) {
+				r.GLUBackward(&kernels.GLUBackward{GLU: kernels.GLU{Act: act, X: x, Gate: gate}, DY: dy, DGate: to})
+			},
+		} {
+			run := func(d kernels.DType, off int) []byte {
+				to := kernels.NewMat(r.zeros(d, m*n+8).Slice(off, off+m*n), m, n)
+				f(x, gate, dy, to)
+				return r.bytes(to.Span)
+			}
+			exact, near := run(kernels.F32, 0), run(kernels.BF16, 0)
+			if !bytes.Equal(run(kernels.BF16, 1), near) {
+				r.t.Errorf("%s of %v: other bits where results lie elsewhere", what, act)
+			}
+			for i, y := range halves(near) {
+				want := float64(math.Float32frombits(binary.LittleEndian.Uint32(exact[4*i:])))
+				if math.Abs(y-want) > math.Abs(want)*0x1p-8+0x1p-17 {
+					r.t.Errorf("%s of %v: element %d is %g, by the exact kernel %g", what, act, i, y, want)
+					break
+				}
 			}
 		}
 	}

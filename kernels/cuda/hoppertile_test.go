@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
 //go:embed testdata/hopper_products.csv
@@ -74,6 +76,30 @@ func TestHopperTileOfShortSums(t *testing.T) {
 			if less, more := tile.one(k), tile.one(k+64); less >= more {
 				t.Errorf("%s: a tile takes %g microseconds of k %d, and %g of one slice more", tile.name, less, k, more)
 			}
+		}
+	}
+}
+
+// TestHopperTileThin: a thin tile computes what twice as many blocks read, of one row of tiles, where both lie along k.
+func TestHopperTileThin(t *testing.T) {
+	b := &Backend{device: driver.Device{Processors: 132}}
+	for _, c := range []struct {
+		m, n, k int64
+		form    int32
+		want    string
+	}{
+		{32, 3584, 3584, operandRows, "_thin"}, {1, 512, 3584, operandRows, "_thin"}, {64, 3584, 18944, operandRows, "_thin"},
+		{32, 18944, 3584, operandRows, "_192"}, {32, 3584, 3584, operandColumns, "_few"}, {65, 512, 3584, operandRows, "_few"},
+	} {
+		p := &productArgs{m: c.m, n: c.n, k: c.k, b: operand{form: c.form}}
+		if got := b.hopperTileFor(p).name; got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+	b.hopper.onlyTile = "_thin"
+	for form, want := range map[int32]bool{operandRows: true, operandColumns: false} {
+		if got := b.hopperTileFor(&productArgs{m: 150, n: 280, k: 136, b: operand{form: form}}); (got.name == "_thin") != want {
+			t.Errorf("form %d: a check asks for thin tiles and gets %s", form, got.name)
 		}
 	}
 }

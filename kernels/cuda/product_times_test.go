@@ -5,6 +5,7 @@ package cuda_test
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"testing"
 
@@ -50,42 +51,45 @@ func TestHopperTimes(t *testing.T) {
 			rest(s)
 		}
 	}
-	for _, with := range []string{"residual", "gelu"} {
-		for _, m := range []int{462, 974, 4096} {
-			for _, nk := range [][2]int{{1536, 1536}, {6144, 1536}, {12288, 3072}} {
-				s := timedShape{kernels.NT, m, nk[0], nk[1], with}
-				line := fmt.Sprintf("%s,%d,%d,%d,%s", s.layout, s.m, s.n, s.k, with)
-				for _, name := range cuda.HopperTiles() {
-					w.own.SetHopper(name, 65, w.own.Device().Processors)
-					line += fmt.Sprintf(",%.2f", w.time(w.own, s))
-				}
-				if w.lt != nil {
-					line += fmt.Sprintf(",%.2f", w.time(w.lt, s))
-				}
-				fmt.Fprintln(out, line)
-			}
-		}
-	}
-	for i, s := range timedShapes() {
-		if i%every != 0 {
-			continue
-		}
+	each := func(s timedShape) {
 		line := fmt.Sprintf("%s,%d,%d,%d", s.layout, s.m, s.n, s.k)
+		if s.with != "" {
+			line += "," + s.with
+		}
 		for _, name := range cuda.HopperTiles() {
 			w.own.SetHopper(name, 65, w.own.Device().Processors)
-			line += fmt.Sprintf(",%.2f", w.time(w.own, s))
+			if line += ","; name != "_thin" || s.layout == kernels.NT { // which it computes alone
+				line += fmt.Sprintf("%.2f", w.time(w.own, s))
+			}
 		}
 		if w.lt != nil {
 			line += fmt.Sprintf(",%.2f", w.time(w.lt, s))
 		}
 		fmt.Fprintln(out, line)
 	}
+	for _, nk := range [][2]int{{3584, 3584}, {512, 3584}, {4608, 3584}, {18944, 3584}, {37888, 3584}, {3584, 18944}, {152064, 3584}} {
+		for _, m := range []int{1, 8, 32, 64, 128} {
+			each(timedShape{kernels.NT, m, nk[0], nk[1], "decode"})
+		}
+	}
+	for _, with := range []string{"residual", "gelu"} {
+		for _, m := range []int{462, 974, 4096} {
+			for _, nk := range [][2]int{{1536, 1536}, {6144, 1536}, {12288, 3072}} {
+				each(timedShape{kernels.NT, m, nk[0], nk[1], with})
+			}
+		}
+	}
+	for i, s := range timedShapes() {
+		if i%every == 0 {
+			each(s)
+		}
+	}
 }
 
 type timedShape struct {
 	layout  kernels.Layout
 	m, n, k int
-	with    string // an epilogue
+	with    string // an epilogue; "decode" is none, and few calls
 }
 
 // timedShapes has its own header as comment: layout,m,n,k, a column a tile, the library.
@@ -156,6 +160,9 @@ func (w *stopwatch) time(b *cuda.Backend, s timedShape) float64 {
 	if min(s.n, s.k) <= 64 || s.layout == kernels.TN {
 		n = min(n, 25)
 	}
+	if s.with == "decode" {
+		n = min(n, 12)
+	}
 	each, places := s.n*s.k, 0
 	places = min(max(1, w.b.Len/each), max(1, (128<<20)/(2*each)))
 	run := func(s timedShape, i int) {
@@ -178,6 +185,7 @@ func (w *stopwatch) time(b *cuda.Backend, s timedShape) float64 {
 			g.Residual = kernels.NewMat(kernels.Span{Buf: w.r.Buf, Len: s.m * s.n, DType: kernels.F32}, s.m, s.n)
 			g.Bias = w.a.Slice(0, s.n)
 		case "gelu":
+			g.Alpha = float32(1 / math.Sqrt(float64(s.k))) // arguments as networks have them
 			g.Pre, g.Act, g.Bias = kernels.NewMat(w.r.Slice(0, s.m*s.n), s.m, s.n), kernels.GELUTanh, w.a.Slice(0, s.n)
 		}
 		b.Gemm(g)

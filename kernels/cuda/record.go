@@ -19,8 +19,8 @@ type recorded struct {
 	Name   string          `json:"version,omitempty"`
 	Device string          `json:"device,omitempty"` // the model: algorithms are its own
 	Shapes []recordedShape `json:"shapes,omitempty"`
-	// Attention, and Own, which is products of our own kernels, are "wgmma" where those for Hopper compute them, and
-	// absent for mma.sync.
+	// Attention, and Own, which is products of our own kernels, are attentionByHopper and productsByHopper where those
+	// for Hopper compute them, and absent for mma.sync.
 	Attention string `json:"attention,omitempty"`
 	Own       string `json:"own,omitempty"`
 	// Adapters is "wgmma" where the products of adapters are terms in the sums of others, and absent where they are
@@ -62,10 +62,10 @@ func (b *Backend) Choices() (record []byte, news []string, err error) {
 		})
 		news, p.news = p.news, nil
 	}
-	r.Attention, news = b.hopper.attention.record("attention goes", news)
-	r.Own, news = b.hopper.products.record("products of our own go", news)
+	r.Attention, news = b.hopper.attention.record("attention goes", attentionByHopper, news)
+	r.Own, news = b.hopper.products.record("products of our own go", productsByHopper, news)
 	if b.products == nil {
-		r.Adapters, news = b.hopper.pairs.record("products of adapters go", news)
+		r.Adapters, news = b.hopper.pairs.record("products of adapters go", adaptersByHopper, news)
 	}
 	record, err = json.MarshalIndent(r, "", "  ")
 	return append(record, '\n'), news, err
@@ -87,13 +87,13 @@ func (b *Backend) Choose(record []byte) error {
 }
 
 func (b *Backend) take(r *recorded) error {
-	if err := b.chooseFamily("attention so far was", r.Attention, &b.hopper.attention); err != nil {
+	if err := b.chooseFamily("attention so far was", attentionByHopper, r.Attention, &b.hopper.attention); err != nil {
 		return err
 	}
-	if err := b.chooseFamily("products of our own so far were", r.Own, &b.hopper.products); err != nil {
+	if err := b.chooseFamily("products of our own so far were", productsByHopper, r.Own, &b.hopper.products); err != nil {
 		return err
 	}
-	if err := b.chooseFamily("products of adapters so far were", r.Adapters, &b.hopper.pairs); err != nil {
+	if err := b.chooseFamily("products of adapters so far were", adaptersByHopper, r.Adapters, &b.hopper.pairs); err != nil {
 		return err
 	}
 	if r.By == "cublaslt" && b.without == ownInstead {
@@ -130,12 +130,19 @@ func (b *Backend) take(r *recorded) error {
 	return nil
 }
 
-const byHopper = "wgmma"
+// What the kernels for Hopper are called in a record. Their products were called productsBefore while activations in
+// the epilogue had the bits of package ref.
+const (
+	attentionByHopper = "wgmma"
+	productsByHopper  = "wgmma,ex2.approx"
+	productsBefore    = "wgmma"
+	adaptersByHopper  = "wgmma"
+)
 
 // record is how a family is kept with a run, and what is to be said of it once.
-func (f *family) record(what string, news []string) (by string, all []string) {
+func (f *family) record(what, name string, news []string) (by string, all []string) {
 	if f.use {
-		return byHopper, news
+		return name, news
 	}
 	if f.why != "" && !f.told {
 		f.told = true
@@ -144,17 +151,20 @@ func (f *family) record(what string, news []string) (by string, all []string) {
 	return "", news
 }
 
-// chooseFamily takes what computed a run's attention, or products.
-func (b *Backend) chooseFamily(what, by string, f *family) error {
+// chooseFamily takes what computed a run's attention, or products; name is what the kernels for Hopper are called.
+func (b *Backend) chooseFamily(what, name, by string, f *family) error {
 	switch {
 	case b.exact: // which goes on with no record's bits, and says so
 	case by == "" && f.use:
 		f.use, f.why = false, "the work that goes on was begun with it"
-	case by == byHopper && f.use, by == "":
-	case by == byHopper && f.why == "":
+	case by == name && f.use, by == "":
+	case by == name && f.why == "":
 		return fmt.Errorf("the %s computed by the kernels for compute capability 9.0, and this device is of %d.%d: there would be other bits", what, b.device.Major, b.device.Minor)
-	case by == byHopper:
+	case by == name:
 		return fmt.Errorf("the %s computed by wgmma, and now would be by mma.sync, with other bits: %s", what, f.why)
+	case name == productsByHopper && by == productsBefore:
+		return fmt.Errorf("the %s computed by wgmma with exact activations, and now activations would be by ex2.approx, "+
+			"with other bits\nhint: the version of darkroom that began the run goes on with it", what)
 	default:
 		return fmt.Errorf("the record of products says that the %s computed by %q, which is unknown", what, by)
 	}

@@ -215,12 +215,12 @@ func (b *Backend) GatedBackward(a *kernels.GatedBackward) {
 
 // GLU computes every row.
 func (b *Backend) GLU(a *kernels.GLU) {
-	b.elements("GLU", "glu", a.X.Rows*a.X.Cols, &mixArgs{x: matOf(a.X), g: matOf(a.Gate), y: matOf(a.Y), op: int32(a.Act)})
+	b.elements("GLU", b.activation("glu", a.Act, a.Y.Span), a.X.Rows*a.X.Cols, &mixArgs{x: matOf(a.X), g: matOf(a.Gate), y: matOf(a.Y), op: int32(a.Act)})
 }
 
 // GLUBackward computes every row.
 func (b *Backend) GLUBackward(a *kernels.GLUBackward) {
-	b.elements("GLUBackward", "glu_backward", a.DY.Rows*a.DY.Cols, &mixArgs{x: matOf(a.X), g: matOf(a.Gate), dy: matOf(a.DY), dx: matOf(a.DX), dg: matOf(a.DGate), op: int32(a.Act)})
+	b.elements("GLUBackward", b.activation("glu_backward", a.Act, a.DX.Span, a.DGate.Span), a.DY.Rows*a.DY.Cols, &mixArgs{x: matOf(a.X), g: matOf(a.Gate), dy: matOf(a.DY), dx: matOf(a.DX), dg: matOf(a.DGate), op: int32(a.Act)})
 }
 
 type ropeArgs struct {

@@ -1,8 +1,7 @@
 // elementwise.cu: functions of single elements, and copies of boxes. One thread an element, or eight
 // that lie together, grid-stride; the terms are those of ref/elementwise.go and ref/copy.go.
-#include "pieces.h"
+#include "activation.h"
 
-struct UnaryArgs { Vec x, dy, y; i64 n; int op, pad; };
 template <int W> DEV void unary_of(const UnaryArgs& a) {
   each<W>(a.n, [&](i64 i) {
     float x[W];

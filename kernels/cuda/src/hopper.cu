@@ -3,3 +3,4 @@
 #include "hopper_attention.cu"
 #include "hopper_backward.cu"
 #include "hopper_product.cu"
+#include "hopper_activation.cu"

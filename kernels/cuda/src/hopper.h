@@ -73,6 +73,7 @@ DEV void before(float x) {
 
 #define SUMS4(j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
 #define SUMS32(j) SUMS4(j), SUMS4(j + 1), SUMS4(j + 2), SUMS4(j + 3), SUMS4(j + 4), SUMS4(j + 5), SUMS4(j + 6), SUMS4(j + 7)
+#define NAMES0_15 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define NAMES0 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
 #define NAMES32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 #define NAMES64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
@@ -81,7 +82,11 @@ DEV void before(float x) {
 // multiply_rows: d += a (64 rows, k along memory) times b (N columns: of rows with k along memory, or, TURNED, of
 // rows of k with columns along memory), 16 of k; fresh: d = .
 template <int N, bool TURNED = false> DEV void multiply_rows(float (&d)[N / 8][4], uint64_t a, uint64_t b, bool fresh) {
-  if constexpr (N == 64)
+  if constexpr (N == 32)
+    asm volatile("{ .reg .pred p; setp.eq.b32 p, %18, 0; wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {" NAMES0_15
+                 "}, %16, %17, p, 1, 1, 0, %19; }"
+                 : SUMS4(0), SUMS4(1), SUMS4(2), SUMS4(3) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
+  else if constexpr (N == 64)
     asm volatile("{ .reg .pred p; setp.eq.b32 p, %34, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" NAMES0
                  "}, %32, %33, p, 1, 1, 0, %35; }"
                  : SUMS32(0) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
@@ -101,7 +106,7 @@ template <int N, bool TURNED = false> DEV void multiply_rows(float (&d)[N / 8][4
     asm volatile("{ .reg .pred p; setp.eq.b32 p, %130, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" NAMES0 NAMES32 NAMES64 NAMES96
                  "}, %128, %129, p, 1, 1, 0, %131; }"
                  : SUMS32(0), SUMS32(8), SUMS32(16), SUMS32(24) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
-  static_assert(N == 64 || N == 96 || N == 128 || N == 192 || N == 256, "as many columns as a tile has");
+  static_assert(N == 32 || N == 64 || N == 96 || N == 128 || N == 192 || N == 256, "as many columns as a tile has");
 }
 // multiply_held: d += a (64 rows, held by the threads as fragments) times b (16 rows of k, N along memory).
 template <int N> DEV void multiply_held(float (&d)[N / 8][4], const uint32_t (&a)[4], uint64_t b) {

@@ -1,5 +1,6 @@
 // hopper_product.cu: products of bf16 by wgmma: C = epilogue(alpha · A·B), where A lies along k, and B along k
-// (NT) or across (NN). Terms are exact and sums fp32; the epilogue is finish's (product.h), with its bits.
+// (NT) or across (NN). Terms are exact and sums fp32; the epilogue is finish's (product.h), with its bits but for
+// activations with a gate, which are near (hopper_activation.h).
 //
 // The algorithm is the warp-specialised one of CUTLASS (sm90, cooperative) and of pranjalssh/fast.cu (matmul_7): one
 // thread brings slices of 64 of k to a ring of stages, a warpgroup for every 64 rows of a tile multiplies them, and
@@ -14,6 +15,7 @@
 // A pair (kernels.Pair: the low-rank product of an adapter) has its slices before the others, in the same sum: the sum of
 // its terms is multiplied by its own factor over alpha, once, and the product's terms are added to it. So a pair whose right
 // side is 0 changes no bit.
+#include "hopper_activation.h"
 #include "hopper_tiles.h"
 #include "product.h"
 
@@ -41,92 +43,48 @@ template <class T> DEV Corner corner(const HopperProductArgs& a, int tile) {
   return {(first + rest % high) * T::ROWS, rest / high * T::N};
 }
 
-// Four neighbours of a row, as they lie and as numbers. Where they do not lie as one, those that the row has, from n on.
+// Four neighbours of a row, as they lie and as numbers.
 struct alignas(16) Quad { float x[4]; };
 struct alignas(16) RawQuad { uint32_t x[4]; };
 struct alignas(8) Narrow { uint32_t x[2]; };
-DEV RawQuad raw_at(const HopperProductArgs& a, const void* p, int type, i64 i, int n) {
-  RawQuad v;
-  if (!a.fours)
-    UNROLL for (int e = 0; e < 4; e++) v.x[e] = n + e < a.p.n ? bits(load(p, type, i + e)) : 0;
-  else if (type == F32)
-    v = ((const RawQuad*)p)[i >> 2];
-  else {
-    Narrow u = ((const Narrow*)p)[i >> 2];
-    v.x[0] = u.x[0], v.x[1] = u.x[1];
+// read_quads reads the four from n on, in those of every second row from the first on that there are: all of them are on
+// their way before any is looked at, which types within the loop would prevent.
+template <int ROWS> DEV void read_quads(RawQuad (&v)[ROWS], const Mat& x, i64 first, i64 rows, int n) {
+  i64 at = (first * x.stride + n) >> 2, step = x.stride >> 1;
+  if (x.type == F32) {
+    UNROLL for (int i = 0; i < ROWS; i++)
+      if (2 * i < rows) v[i] = ((const RawQuad*)x.p)[at + i * step];
+  } else {
+    UNROLL for (int i = 0; i < ROWS; i++)
+      if (2 * i < rows) {
+        Narrow u = ((const Narrow*)x.p)[at + i * step];
+        v[i].x[0] = u.x[0], v[i].x[1] = u.x[1];
+      }
+  }
+}
+DEV Quad numbers(const RawQuad& r, int type) {
+  Quad v;
+  UNROLL for (int e = 0; e < 4; e++) {
+    uint32_t half = e & 1 ? r.x[e >> 1] & 0xffff0000u : r.x[e >> 1] << 16;
+    v.x[e] = flush(from_bits(type == F32 ? r.x[e] : half));
   }
   return v;
 }
-DEV RawQuad raw_at(const HopperProductArgs& a, const Mat& x, i64 m, int n) { return raw_at(a, x.p, x.type, m * x.stride + n, n); }
-DEV Quad numbers(const HopperProductArgs& a, const RawQuad& r, int type) {
-  Quad v;
-  if (a.fours && type != F32)
-    UNROLL for (int e = 0; e < 4; e++) v.x[e] = flush(from_bits(e & 1 ? r.x[e >> 1] & 0xffff0000u : r.x[e >> 1] << 16));
-  else
-    UNROLL for (int e = 0; e < 4; e++) v.x[e] = flush(from_bits(r.x[e]));
-  return v;
+DEV Quad quad_at(const Mat& x, i64 m, int n) {
+  RawQuad v[1];
+  read_quads(v, x, m, 1, n);
+  return numbers(v[0], x.type);
 }
 // put_quad stores what arithmetic gave: it has no denormals.
-DEV void put_quad(const HopperProductArgs& a, const Mat& to, i64 m, int n, const Quad& v) {
+DEV void put_quad(const Mat& to, i64 m, int n, const Quad& v) {
   i64 i = m * to.stride + n;
-  if (!a.fours) {
-    UNROLL for (int e = 0; e < 4; e++)
-      if (n + e < a.p.n) store(to.p, to.type, i + e, v.x[e]);
-  } else if (to.type == F32)
+  if (to.type == F32)
     ((Quad*)to.p)[i >> 2] = v;
   else
     ((Narrow*)to.p)[i >> 2] = {{pack2(v.x[0], v.x[1]), pack2(v.x[2], v.x[3])}};
 }
 DEV void add_to(Quad& v, const Quad& y) {
   UNROLL for (int e = 0; e < 4; e++) v.x[e] = add(v.x[e], y.x[e]);
-}
-
-// gated_four is gated (functions.h) of four elements at once, with its bits: without branches, so that their instructions lie
-// beside each other. The quotient is the sequence that compilers put where no exponent is extreme; others are divided one by one.
-DEV float exp_straight(float x) {
-  const float q[6] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
-  float s = x < EXP_MIN ? EXP_MIN : x > EXP_MAX ? EXP_MAX : x, n = round_even(mul(nan(s) ? 0 : s, LOG2E));
-  float r = fma_(n, -LN2_LO, fma_(n, -LN2_HI, s));
-  float y = add(fma_(horner(q, r), mul(r, r), r), 1), h = round_even(mul(n, 0.5f));
-  y = mul(mul(y, power2(h)), power2(sub(n, h)));
-  y = x < EXP_MIN ? 0 : y;
-  return nan(x) ? x : x > EXP_MAX ? inf() : y;
-}
-DEV void gated_four(Quad& x, const Quad& z) {
-  Quad by, near;
-  bool usual = true;
-  UNROLL for (int e = 0; e < 4; e++) by.x[e] = add(1, exp_straight(-z.x[e]));
-  UNROLL for (int e = 0; e < 4; e++) {
-    float size = from_bits(bits(x.x[e]) & 0x7fffffffu), r = reciprocal_near(by.x[e]);
-    usual = usual && size > 0x1p-30f && size < 0x1p60f && by.x[e] < 0x1p60f;
-    r = fma_(fma_(-by.x[e], r, 1), r, r);
-    float q = mul(x.x[e], r);
-    q = fma_(r, fma_(-by.x[e], q, x.x[e]), q);
-    near.x[e] = fma_(r, fma_(-by.x[e], q, x.x[e]), q);
-  }
-  if (!usual)
-    ROLLED for (int e = 0; e < 4; e++) {
-      float u = e == 0 ? x.x[0] : e == 1 ? x.x[1] : e == 2 ? x.x[2] : x.x[3], v = e == 0 ? by.x[0] : e == 1 ? by.x[1] : e == 2 ? by.x[2] : by.x[3];
-      u = quotient(u, v);
-      UNROLL for (int k = 0; k < 4; k++)
-        if (k == e) near.x[k] = u;
-    }
-  x = near;
-}
-CALLED Quad activated(int op, Quad x) {
-  Quad z;
-  UNROLL for (int e = 0; e < 4; e++) {
-    x.x[e] = flush(x.x[e]);
-    z.x[e] = op == GELU_TANH ? gelu_argument(x.x[e]) : op == QUICK_GELU ? mul(x.x[e], QUICK_K) : x.x[e];
-  }
-  gated_four(x, z);
-  return x;
-}
-DEV void activate_four(int op, Quad& v) {
-  if (op == GELU_TANH || op == QUICK_GELU || op == SILU)
-    v = activated(op, v);
-  else
-    UNROLL for (int e = 0; e < 4; e++) v.x[e] = activate(op, v.x[e]);
 }
 
 // finish_plain is the epilogue where a result of bf16 is alpha times the sum and no more: 64 columns at a time go through
@@ -136,8 +94,9 @@ template <int N> DEV void finish_plain(const ProductArgs& a, const float (&d)[N 
   // Pieces of 16 bytes are moved about by the row, so that neither side meets in a bank.
   auto place = [&](int c, int r, int piece) { return room + (c & 1) * 512 + r * 32 + ((piece ^ r & 7) << 2); };
   __syncwarp();
-  UNROLL for (int c = 0; c < N / 64; c++) {
-    UNROLL for (int j = 0; j < 8; j++)
+  const int WIDE = N < 64 ? N : 64;
+  UNROLL for (int c = 0; c < N / WIDE; c++) {
+    UNROLL for (int j = 0; j < WIDE / 8; j++)
       UNROLL for (int half = 0; half < 2; half++) {
         const float* v = &d[c * 8 + j][2 * half];
         place(c, fragment_row(half * 2), j)[fragment_col(0, 0) / 2] = pack2(mul(a.alpha, v[0]), mul(a.alpha, v[1]));
@@ -146,30 +105,38 @@ template <int N> DEV void finish_plain(const ProductArgs& a, const float (&d)[N 
     UNROLL for (int i = 0; i < 4; i++) {
       int r = i * 4 + lane / 8, piece = lane % 8, n = n0 + c * 64 + piece * 8;
       RawQuad v = *(const RawQuad*)place(c, r, piece);
-      if (m0 + r < a.m && n < a.n) ((RawQuad*)a.c.p)[((a.row0 + m0 + r) * a.c.stride + n) >> 3] = v;
+      if (m0 + r < a.m && n < a.n && piece < WIDE / 8) ((RawQuad*)a.c.p)[((a.row0 + m0 + r) * a.c.stride + n) >> 3] = v;
     }
   }
 }
 
 // finish_rows is the epilogue of a warp's 16 rows, from m0 of this launch on, and of the columns from n0 on: 64 at a time, of
 // which a lane has four neighbours in every second row. The residual is read before anything waits for it; what comes before
-// the residual, but for alpha and the bias, is done row by row, for a short program.
+// the residual, but for alpha and the bias, is done by two rows, for a short program.
 template <int N> DEV void finish_rows(const HopperProductArgs& args, const float (&d)[N / 8][4], float* room, i64 m0, int n0) {
   const ProductArgs& a = args.p;
   if (args.plain) return finish_plain<N>(a, d, (uint32_t*)room, m0, n0);
   const int ROWS = 8;  // of a lane
   int lane = threadIdx.x & 31, r0 = lane / 16, q = lane % 16;
   bool formed = a.pre.p || a.act || a.gate.p;
+  const Mat& beside = a.residual.p ? a.residual : a.c;  // what is added at the end
+  bool read = a.residual.p || a.accumulate, fours = args.fours && !(a.residual.p && a.accumulate);
+  Mat bias = {a.bias.p, 0, 0, 0, a.bias.type, 0};
+  auto near = [](int op, float x) {
+    float v[1] = {x};
+    activate_near(op, v);
+    return v[0];
+  };
   // Pieces of 16 bytes are moved about by the row, so that neither side meets in a bank.
   auto place = [&](int r, int piece) { return room + r * 64 + ((piece ^ (r & 3) * 2) << 2); };
-  ROLLED for (int c = 0; c < N / 64; c++) {
+  ROLLED for (int c = 0; c < (N + 63) / 64; c++) {
     int n = n0 + c * 64 + q * 4;
-    i64 left = n < a.n ? a.m - m0 - r0 : 0, top = a.row0 + m0 + r0;  // rows from the lane's first on
-    RawQuad residual[ROWS];
-    Quad bias;
-    if (a.residual.p) UNROLL for (int i = 0; i < ROWS; i++)
-      if (2 * i < left) residual[i] = raw_at(args, a.residual, top + 2 * i, n);
-    if (left > 0 && a.bias.p) bias = numbers(args, raw_at(args, a.bias.p, a.bias.type, n, n), a.bias.type);
+    i64 left = n < a.n && c * 64 + q * 4 < N ? a.m - m0 - r0 : 0, top = a.row0 + m0 + r0;  // rows from the lane's first on
+    RawQuad added[ROWS], biases[1];
+    if (fours) {
+      if (read) read_quads(added, beside, top, left, n);
+      if (bias.p) read_quads(biases, bias, 0, left, n);
+    }
     __syncwarp();
     UNROLL for (int j = 0; j < N / 8; j++)
       if (j / 8 == c) UNROLL for (int half = 0; half < 2; half++) {
@@ -177,32 +144,43 @@ template <int N> DEV void finish_rows(const HopperProductArgs& args, const float
         *(Pair*)(place(r, col / 4) + col % 4) = {mul(a.alpha, d[j][2 * half]), mul(a.alpha, d[j][2 * half + 1])};
       }
     __syncwarp();
+    if (!fours) {
+      ROLLED for (int i = 0; i < 4 * ROWS; i++)
+        if (i / 4 * 2 < left && n + i % 4 < a.n) finish_by(a, top + i / 4 * 2, n + i % 4, place(r0 + i / 4 * 2, q)[i % 4], near);
+      continue;
+    }
     if (formed) {
       Quad gate;
       i64 sample = -1;
-      ROLLED for (int i = 0; i < ROWS && 2 * i < left; i++) {
-        int r = r0 + 2 * i;
-        i64 m = top + 2 * i;
-        Quad v = *(Quad*)place(r, q);
-        if (a.bias.p) add_to(v, bias);
-        if (a.pre.p) put_quad(args, a.pre, m, n, v);
-        if (a.act) activate_four(a.act, v);
-        if (a.gate.p) {
-          i64 s = (uint32_t)m / (uint32_t)a.gate_rows;
-          if (s != sample) gate = numbers(args, raw_at(args, a.gate, s, n), a.gate.type), sample = s;
-          UNROLL for (int e = 0; e < 4; e++) v.x[e] = mul(v.x[e], gate.x[e]);
+      ROLLED for (int i = 0; i < ROWS && 2 * i < left; i += 2) {
+        float v[8];
+        UNROLL for (int u = 0; u < 2; u++) {
+          Quad y = *(Quad*)place(r0 + 2 * (i + u), q);
+          UNROLL for (int e = 0; e < 4; e++) v[4 * u + e] = y.x[e];
         }
-        *(Quad*)place(r, q) = v;
+        if (bias.p) {
+          Quad y = numbers(biases[0], bias.type);
+          UNROLL for (int e = 0; e < 8; e++) v[e] = add(v[e], y.x[e % 4]);
+        }
+        if (a.pre.p) UNROLL for (int u = 0; u < 2; u++)
+          if (2 * (i + u) < left) put_quad(a.pre, top + 2 * (i + u), n, {{v[4 * u], v[4 * u + 1], v[4 * u + 2], v[4 * u + 3]}});
+        if (a.act) activate_near(a.act, v);
+        if (a.gate.p) UNROLL for (int u = 0; u < 2; u++) {
+          if (2 * (i + u) >= left) break;
+          i64 s = (uint32_t)(top + 2 * (i + u)) / (uint32_t)a.gate_rows;
+          if (s != sample) gate = quad_at(a.gate, s, n), sample = s;
+          UNROLL for (int e = 0; e < 4; e++) v[4 * u + e] = mul(v[4 * u + e], gate.x[e]);
+        }
+        UNROLL for (int u = 0; u < 2; u++) *(Quad*)place(r0 + 2 * (i + u), q) = {{v[4 * u], v[4 * u + 1], v[4 * u + 2], v[4 * u + 3]}};
       }
     }
     UNROLL for (int i = 0; i < ROWS; i++) {
       if (2 * i >= left) break;
       i64 m = top + 2 * i;
       Quad v = *(Quad*)place(r0 + 2 * i, q);
-      if (a.bias.p && !formed) add_to(v, bias);
-      if (a.residual.p) add_to(v, numbers(args, residual[i], a.residual.type));
-      if (a.accumulate) add_to(v, numbers(args, raw_at(args, a.c, m, n), a.c.type));
-      put_quad(args, a.c, m, n, v);
+      if (bias.p && !formed) add_to(v, numbers(biases[0], bias.type));
+      if (read) add_to(v, numbers(added[i], beside.type));
+      put_quad(a.c, m, n, v);
     }
   }
 }
@@ -283,6 +261,7 @@ using Hopper192 = HopperTile<2, 192, 4>;
 using Hopper128 = HopperTile<2, 128, 6>;
 using Hopper64 = HopperTile<2, 64, 8>;
 using HopperFew = HopperTile<1, 64, 5>;
+using HopperThin = HopperTile<1, 32, 16>;
 #define HOPPER_PRODUCT(side, T)                                                                                \
   KERNEL_ALONE(hopper_product_nt_##side, HopperProductArgs, T::THREADS) { hopper_product<T, false>(a); }       \
   KERNEL_ALONE(hopper_product_nn_##side, HopperProductArgs, T::THREADS) { hopper_product<T, true>(a); }
@@ -291,3 +270,4 @@ HOPPER_PRODUCT(192, Hopper192)
 HOPPER_PRODUCT(128, Hopper128)
 HOPPER_PRODUCT(64, Hopper64)
 HOPPER_PRODUCT(few, HopperFew)
+KERNEL_ALONE(hopper_product_nt_thin, HopperProductArgs, HopperThin::THREADS) { hopper_product<HopperThin, false>(a); }

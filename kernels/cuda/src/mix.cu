@@ -1,8 +1,7 @@
 // mix.cu: rows with what belongs to their sample (Modulate, Gated), with each other (GLU), and turned (Rope).
+#include "activation.h"
 #include "row.h"
 
-// Modulate, Gated and GLU. b is the scale, the residual or the gate's half; g the shift or the gate.
-struct MixArgs { Mat x, y, b, g, dy, dx, db, dg; i64 per; int op, pad; };
 template <int W> DEV void modulate_by(const MixArgs& a) {
   each_piece<W>(a.x.rows, a.x.cols, [&](i64 r, int c) {
     float x[W], b[W], g[W];

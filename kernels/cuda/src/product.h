@@ -62,7 +62,7 @@ CALLED float fetch(const Operand& x, const Window& w, i64 i, i64 k) {
 DEV i64 run_start(const ProductArgs& a, i64 r) { return a.listed ? a.few[r] : a.starts ? a.starts[r] : r * a.run; }
 
 // finish is the epilogue of element (m, n), whose product times alpha is v.
-CALLED void finish(const ProductArgs& a, i64 m, int n, float v) {
+template <class F> DEV void finish_by(const ProductArgs& a, i64 m, int n, float v, F activate) {
   if (a.bias.p) v = add(v, at(a.bias, n));
   if (a.pre.p) put(a.pre, m, n, v);
   if (a.act) v = activate(a.act, v);
@@ -71,6 +71,7 @@ CALLED void finish(const ProductArgs& a, i64 m, int n, float v) {
   if (a.accumulate && !a.fold) v = add(v, at(a.c, m, n));
   put(a.c, m, n, v);
 }
+CALLED void finish(const ProductArgs& a, i64 m, int n, float v) { finish_by(a, m, n, v, activate); }
 
 // Two neighbours in a row, where the argument says that they lie as one.
 struct alignas(8) Pair { float x, y; };
