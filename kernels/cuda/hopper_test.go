@@ -196,7 +196,7 @@ func TestHopperRecord(t *testing.T) {
 	if err := r.Choose(with); err != nil || !r.HopperRuns() || !r.HopperMultiplies() {
 		t.Errorf("%v", err)
 	}
-	early, products := openRig(t), `{"by": "own", "attention": "wgmma", "own": "wgmma"}`
+	early, products := openRig(t), `{"by": "own", "attention": "wgmma", "own": "wgmma,ex2.approx"}`
 	if err := early.Choose([]byte(products)); err != nil || !early.HopperMultiplies() || strings.Contains(string(record(early)), "adapters") {
 		t.Errorf("%v: %s goes on with pairs in the sums of products", err, products)
 	}
