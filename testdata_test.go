@@ -28,6 +28,9 @@ func TestCommandsTestdata(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		if joined.Match(text) && !strings.HasPrefix(file, "testdata_test") {
+			t.Errorf("%s joins a path to a command's testdata", file)
+		}
 		for _, l := range literals(string(text)) {
 			if of := commandsTestdata(file, l); of != "" {
 				t.Errorf("%s reads %s, which belongs to another package", file, of)
@@ -42,6 +45,7 @@ func TestCommandsTestdata(t *testing.T) {
 
 var (
 	upwards = regexp.MustCompile(`(\.\./)+[\w./-]+`)
+	joined  = regexp.MustCompile(`"\.\.", ("cmd", )?"(parity|darkroom)", "testdata"`)
 	below   = regexp.MustCompile(`^(cmd/.+)/testdata(/|$)`)
 )
 

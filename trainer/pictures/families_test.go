@@ -16,7 +16,7 @@ import (
 func TestRatioOfFamilies(t *testing.T) {
 	for name, tokens := range map[string]int{"pipe_qwen_image": 0, "pipe_z_image": 0, "pipe_flux2_klein": 24, "pipe_flux_kontext": 24} { // and not 512
 		t.Run(name, func(t *testing.T) {
-			of := network{filepath.Join("..", "..", "cmd", "parity", "testdata", "golden", "models", name), 32, tokens}
+			of := network{filepath.Join("..", "..", "internal", "golden", "models", name), 32, tokens}
 			keys := many()
 			var first []byte
 			for _, micro := range []int{1, 8} {

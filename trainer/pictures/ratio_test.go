@@ -11,7 +11,7 @@ import (
 )
 
 // ladder is a recorded Stable Diffusion, for solvers of variance-preserving models.
-var ladder = filepath.Join("..", "..", "cmd", "parity", "testdata", "golden", "models", "pipe_sd15")
+var ladder = filepath.Join("..", "..", "internal", "golden", "models", "pipe_sd15")
 
 // TestRatioIsOne: for every solver that draws and is judged, with guidance and some without, in passes of
 // one and of eight, the ratios of the first update with an adapter are exactly 1, and weights have the

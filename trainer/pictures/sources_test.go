@@ -101,7 +101,7 @@ func editor(t *testing.T, name, file string, list []prompts.Prompt, cache string
 		t.Fatal(err)
 	}
 	t.Cleanup(be.Close)
-	dir := filepath.Join("..", "..", "cmd", "parity", "testdata", "golden", "models", name)
+	dir := filepath.Join("..", "..", "internal", "golden", "models", name)
 	e := parse(t, append([]string{"model.path=" + dir, "rollout.prompts=" + file, "model.lora={rank=2,alpha=4,targets=[\"to_q\"]}", "loss.noise_floor=off",
 		"sampler.steps=2", "sampler.window={kind=\"sliding\",size=1,every=1}"}, sets...)...)
 	m, err := Open(e, model.Options{Backend: be, Train: list, Cache: cache})
@@ -230,7 +230,7 @@ func TestMemoryOfSources(t *testing.T) {
 		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		dir := filepath.Join("..", "..", "cmd", "parity", "testdata", "golden", "models", "pipe_flux_kontext")
+		dir := filepath.Join("..", "..", "internal", "golden", "models", "pipe_flux_kontext")
 		m, err := Memory(parse(t, "model.path="+dir, "rollout.prompts="+file, "model.lora={rank=2,alpha=4,targets=[\"to_q\"]}", "loss.noise_floor=off", "model.source_area=-1", "model.text_length=16",
 			"sampler.width=32", "sampler.height=32", "sampler.steps=2", "sampler.window={kind=\"sliding\",size=1,every=1}", "rollout.prompts_per_iteration=1", "rollout.group=2"), cpu.NewDry(cpu.Options{Path: path}), 0)
 		if err != nil {
