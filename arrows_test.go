@@ -51,7 +51,8 @@ var floors = map[string][][]string{
 	"diffusion":    {{"."}, {"mmdit", "resnet", "single", "t5"}, {"flux", "flux2", "qwenimage", "unet", "vae", "zimage"}, {"pipeline"}},
 	"rewards":      {{"boxes", "edits", "motion", "call"}, {"."}, {"answers", "neural", "preference"}, {"judge"}, {"eval"}},
 	"trainer": {
-		{"config", "advantage", "diagnosis", "loss", "optim", "sampling", "folder", "engine", "otlp"},
+		{"config", "advantage", "diagnosis", "optim", "sampling", "folder", "engine", "otlp"},
+		{"loss"},
 		{"prompts"},
 		{"album", "experiment", "suites"},
 		{"judges"},

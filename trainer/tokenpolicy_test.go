@@ -75,7 +75,7 @@ func spokenBatch() ([]Sample, *speaker) {
 // TestTokenPolicyFirstUpdate: right after a roll every ratio is 1, and the gradient is that of the
 // policy, whatever is between turns.
 func TestTokenPolicyFirstUpdate(t *testing.T) {
-	for _, objective := range []string{"ppo", "gspo", "cispo", "sapo"} {
+	for _, objective := range []string{"clip", "gspo", "cispo", "sapo"} {
 		samples, p := spokenBatch()
 		o := TokenPolicy{Loss: loss.DefaultTokens()}
 		o.Loss.Objective = objective

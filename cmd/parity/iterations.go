@@ -219,7 +219,7 @@ func nftIteration(c *Case) error {
 	it.compareBy(numpyGroup(true))
 	it.trainer.Actor = trainer.Old
 	it.trainer.Memories = []trainer.Memory{{Weights: trainer.Old, Pace: optim.Pace{Limit: limit, Shape: shape, T: c.Int("start_step") + 1}}}
-	it.trainer.Objective = it.nft(loss.NFT{Forward: loss.Forward{Beta: c.Float("beta"), AdvClip: c.Float("adv_clip")}, KLWeight: c.Float("kl_coef")})
+	it.trainer.Objective = it.nft(loss.NFT{ImplicitOptions: loss.ImplicitOptions{Beta: c.Float("beta")}, AdvantageCut: loss.AdvantageCut{AdvClip: c.Float("adv_clip")}, KLWeight: c.Float("kl_coef")})
 	var epochs []any
 	for e := range iterations {
 		r, err := it.trainer.Step()

@@ -125,13 +125,13 @@ func methodGuidance(c *Case) error {
 // methodLoss is a loss of one group's answers.
 func methodLoss(c *Case) error {
 	o := loss.DefaultTokens()
-	o.Objective, o.Clipping = "gepo", loss.Clipping{ClipRange: 0.2, ClipHigh: 0.28}
+	o.Objective, o.Clipping = "gepo", loss.Clipped(0.2, 0.28, 0)
 	if c.Op == "methods.loss_delta_l" {
-		o.Objective, o.Aggregate = "ppo", loss.Aggregate{Mode: "delta-l", Power: 0.75, Scale: 16}
+		o.Objective, o.Aggregate = "clip", loss.Aggregate{Mode: "delta-l", Power: 0.75, Scale: 16}
 	}
 	if c.Op == "methods.loss_papo" {
 		// A row without tokens counts upstream, where rows are averaged; none of these cases has one.
-		o.Objective, o.DualClip, o.Aggregate = "ppo", 3, loss.Aggregate{Mode: c.String("mode")}
+		o.Objective, o.DualClip, o.Aggregate = "clip", 3, loss.Aggregate{Mode: c.String("mode")}
 		o.Perception.Weight, o.Perception.Surprisal = c.Float("weight"), c.Float("surprisal")
 	}
 	t := loss.Tokens{LogProb: mat(c, "logp"), Old: mat(c, "old_logp"), Mask: mat(c, "mask")}
@@ -172,8 +172,8 @@ func methodShare(c *Case) error {
 
 // methodPairs is a loss of pairs, the better answers before the worse ones.
 func methodPairs(c *Case) error {
-	o := loss.Preference{Form: c.String("form"), Beta: c.Float("beta"), Smoothing: c.Float("smoothing"), Weight: c.Float("weight"),
-		Quality: c.Float("quality"), Imitate: c.Float("imitate")}
+	o := loss.Preference{PairForm: loss.PairForm{Form: c.String("form")}, Beta: c.Float("beta"),
+		PairWeights: loss.PairWeights{Smoothing: c.Float("smoothing"), Weight: c.Float("weight"), Quality: c.Float("quality"), Imitate: c.Float("imitate")}}
 	a := loss.Answered{Own: c.Floats("own"), Reference: c.Floats("reference"), Tokens: c.Ints("tokens")}
 	var pairs [][2]int
 	for i := range len(a.Own) / 2 {
@@ -187,7 +187,7 @@ func methodPairs(c *Case) error {
 
 // methodGood is KTO's loss.
 func methodGood(c *Case) error {
-	o := loss.Preference{Beta: c.Float("beta"), Desirable: 1, Undesirable: c.Float("undesirable")}
+	o := loss.Preference{Beta: c.Float("beta"), UnpairedOptions: loss.UnpairedOptions{Desirable: 1, Undesirable: c.Float("undesirable")}}
 	var good []bool
 	for _, g := range c.Ints("good") {
 		good = append(good, g == 1)

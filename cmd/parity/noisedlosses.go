@@ -39,7 +39,7 @@ func noisedTerms(c *Case) loss.Noised {
 func putGradV(c *Case, grad [][]float64) { c.Put("grad_v", Array{c.Array("v").Shape, flat(grad)}) }
 
 func lossNFT(c *Case) error {
-	o := loss.NFT{Forward: loss.Forward{Beta: c.Float("beta"), AdvClip: c.Float("adv_clip")}, KLWeight: c.Float("kl_coef")}
+	o := loss.NFT{ImplicitOptions: loss.ImplicitOptions{Beta: c.Float("beta")}, AdvantageCut: loss.AdvantageCut{AdvClip: c.Float("adv_clip")}, KLWeight: c.Float("kl_coef")}
 	var probability []float64
 	if c.Has("r") {
 		probability = c.Floats("r")

@@ -3,9 +3,8 @@ package main
 import (
 	"fmt"
 
-	"github.com/darkroom-rl/darkroom/trainer/sampling"
-
 	"github.com/darkroom-rl/darkroom/trainer/loss"
+	"github.com/darkroom-rl/darkroom/trainer/sampling"
 )
 
 // Token objectives in the words of EasyR1, OpenRLHF and TRL, and sampling in Hugging Face's.
@@ -31,7 +30,7 @@ func translate(c *Case, input string, names map[string]string) (string, error) {
 func lossEasyR1(c *Case) error {
 	o := tokenOptions(c)
 	var err error
-	if o.Objective, err = translate(c, "kind", map[string]string{"default": "ppo", "gspo": "gspo-mean", "gspo_token": "gspo", "cispo": "cispo", "sapo": "sapo"}); err != nil {
+	if o.Objective, err = translate(c, "kind", map[string]string{"default": "clip", "gspo": "gspo-mean", "gspo_token": "gspo", "cispo": "cispo", "sapo": "sapo"}); err != nil {
 		return err
 	}
 	mode, err := translate(c, "agg", map[string]string{"token": "token-mean", "seq": "seq-mean-token-mean"})
@@ -65,7 +64,7 @@ func lossEasyR1(c *Case) error {
 func lossOpenRLHF(c *Case) error {
 	o := tokenOptions(c)
 	var err error
-	if o.Objective, err = translate(c, "kind", map[string]string{"ppo": "ppo", "gspo": "gspo-mean"}); err != nil {
+	if o.Objective, err = translate(c, "kind", map[string]string{"ppo": "clip", "gspo": "gspo-mean"}); err != nil {
 		return err
 	}
 	if !c.Bool("token_level") || o.Objective == "gspo-mean" {

@@ -47,8 +47,8 @@ func tokenLoss(c *Case) error {
 		t.Weight = mat(c, "is_weights")
 	}
 	o := loss.TokenLoss{
-		Clipping:     loss.Clipping{ClipRange: numberOr(c, "clip_low", 0), ClipHigh: numberOr(c, "clip_high", 0), DualClip: numberOr(c, "dual_clip", 0)},
-		TokenOptions: loss.TokenOptions{TauPos: numberOr(c, "tau_pos", 1), TauNeg: numberOr(c, "tau_neg", 1)},
+		Clipping:     loss.Clipped(numberOr(c, "clip_low", 0), numberOr(c, "clip_high", 0), numberOr(c, "dual_clip", 0)),
+		TokenOptions: loss.TokenOptions{SAPOOptions: loss.SAPOOptions{TauPos: numberOr(c, "tau_pos", 1), TauNeg: numberOr(c, "tau_neg", 1)}},
 	}
 	o.Objective = map[string]string{"vlm.loss_reinforce": "gpg"}[c.Op]
 	if o.Objective == "" {

@@ -108,6 +108,7 @@ var BetaRule = Rule{
 	Name: "beta", Card: "Reward less its group's mean, over a Beta density fitted to the success rates of the batch (BNPO).",
 	Paper: "BNPO (Xiao et al., 2025)", Formula: "(r - p) / f(p; α, β), p the group's success rate, f a Beta density fitted to the batch's rates", Cases: []string{"methods.adv_bnpo"},
 	Company: InGroup, GroupMean: true, Scaled: true, Options: BetaOptions{},
+	Takes: func(s Settings) [2]float64 { return s.Range },
 	Check: func(s Settings, report func(key, problem, hint string)) {
 		if s.Range[0] >= s.Range[1] {
 			report("range", fmt.Sprintf("no reward lies between %g and %g", s.Range[0], s.Range[1]), "the least first, as in [0, 1]")

@@ -123,5 +123,5 @@ func Weighted(u, weights []float64, n int) []int {
 
 // PairOptions are the options of objectives over pairs of samples.
 type PairOptions struct {
-	Margin float64 `toml:"margin" range:"[0,inf)" of:"objective=pairs" doc:"of objective dpo: pairs whose scores lie closer are left out"`
+	Margin float64 `toml:"margin" range:"[0,inf)" doc:"of objective dpo: pairs whose scores lie closer are left out"`
 }

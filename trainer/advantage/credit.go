@@ -197,8 +197,26 @@ var ReMaxRule = Rule{
 var GAERule = Rule{
 	Name: "gae", Card: "Generalised advantage estimation over tokens, with a head of values on the model's own states (loss.value), whitened (PPO).",
 	Paper: "PPO's GAE (Schulman et al., 2016)", Formula: "a = δ + γλ·a(next), δ = r + γ·V(next) - V; whitened", Cases: []string{"vlm.adv_gae", "vlm.value_loss"},
-	TokensOnly: true, Credit: "gae", ValueHead: true,
+	TokensOnly: true, Credit: "gae", ValueHead: true, Options: ValueOptions{},
 	Set: func(s *Settings) {
 		s.Credit.How, s.Credit.Observations, s.Credit.Whiten.On, s.Credit.Whiten.Outside = "gae", "skip", true, true
 	},
+}
+
+// ValueOptions are the options of a head of values.
+type ValueOptions struct {
+	Value ValueHead `toml:"value"`
+}
+
+// ValueHead is how a head of values learns.
+type ValueHead struct {
+	LR        float64 `toml:"lr" range:"(0,inf)" doc:"of gae's head of values, which has an optimiser of its own"`
+	ClipRange float64 `toml:"clip_range" range:"(0,inf)" doc:"how far a value may move from where it stood at the roll, as its loss sees it (verl: 0.5)"`
+	GradClip  float64 `toml:"grad_clip" range:"[0,inf)" doc:"largest norm of its gradient; 0 does not clip"`
+	Warmup    int     `toml:"warmup" range:"[0,1e9]" doc:"iterations in which it learns alone (verl's critic_warmup)"`
+}
+
+// DefaultValueOptions are verl's.
+func DefaultValueOptions() ValueOptions {
+	return ValueOptions{ValueHead{LR: 1e-5, ClipRange: 0.5, GradClip: 1}}
 }

@@ -22,10 +22,11 @@ type Rule struct {
 	ValueHead    bool    // a head of values is learned beside the policy
 	GreedyAnswer bool    // the likeliest answer to the same prompt is the baseline
 
-	Options  any                       // a struct of the option structs that it reads beside Options; nil: none
-	Set      func(s *Settings)         // what the name says of settings; nil: nothing
-	Members  func(s Settings) int      // how many samples of a group it needs; nil: any number
-	Remember func(s Settings) *History // what it keeps of earlier rewards; nil: nothing
+	Options  any                         // a struct of the option structs that it reads beside Options; nil: none
+	Set      func(s *Settings)           // what the name says of settings; nil: nothing
+	Takes    func(s Settings) [2]float64 // the rewards that it takes; others end the run; nil: any
+	Members  func(s Settings) int        // how many samples of a group it needs; nil: any number
+	Remember func(s Settings) *History   // what it keeps of earlier rewards; nil: nothing
 	Check    func(s Settings, report func(key, problem, hint string))
 	Words    func(s Settings) string // the plan's sentence; nil: the card, or what Options say
 	FirstOf  func(s Settings) int    // how often a prompt is compared with the batch before its own rewards; nil: never

@@ -71,5 +71,6 @@ var TrackerRule = Rule{
 	Paper: "SPO, single-stream (Xu and Ding, 2025)", Formula: "r - α/(α+β), over the batch's dev; then α ← ρα + r, β ← ρβ + (1 - r)", Cases: []string{"methods.adv_spo"},
 	Company: WithHistory, Scaled: true, Options: TrackerOptions{}, Set: compares("batch", "mean", "group"),
 	Remember: func(s Settings) *History { return &History{Rho: s.Rho} },
+	Takes:    func(Settings) [2]float64 { return [2]float64{0, 1} },
 	Outcome:  remembered((*History).Track),
 }

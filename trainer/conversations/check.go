@@ -7,6 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // Card: before a stage's first episodes are learned from, some of them go through the trainer's own forward pass again.
@@ -61,7 +62,7 @@ func (m *Model) Check(_ trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 		floor = sampledApart(able)
 	}
 	found.Floor = &floor
-	if m.turn.Kind().Plain {
+	if m.turn.Kind().Has(loss.BareRatio) {
 		found.ClipRange = m.turn.Loss.ClipRange
 	}
 	return found, nil

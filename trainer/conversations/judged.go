@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/vision/sft"
 )
@@ -91,8 +92,8 @@ func (m *Model) toldAnswer(k trainer.Key) (trainer.Sample, error) {
 
 // preferring is the objective over judged answers.
 func (m *Model) preferring(turn experiment.Turn) trainer.Objective {
-	o := trainer.Preferring{Loss: turn.Loss.Preference.Preference, Shift: &m.shift, Anchor: model.Anchor(turn)}
-	if turn.Loss.Objective == "kto" {
+	o := trainer.Preferring{Loss: turn.Loss.Preference, Shift: &m.shift, Anchor: model.Anchor(turn)}
+	if !turn.Kind().Has(loss.AnswerPairs) {
 		o.Good = func(s trainer.Sample) bool { return EpisodeOf(s).Good }
 		o.Others = m.others
 	}
@@ -125,7 +126,7 @@ const shiftName = "preference.shift"
 // shifts reports whether a stage keeps that mean.
 func (m *Model) shifts() bool {
 	return slices.ContainsFunc(m.opened.Turns(), func(e *experiment.Experiment) bool {
-		return e.Kind().Judged && e.Loss.Objective == "dpo" && e.Loss.Preference.Shifts()
+		return e.Kind().Has(loss.AnswerPairs) && e.Loss.Preference.Shifts()
 	})
 }
 

@@ -24,7 +24,7 @@ import (
 // judgeMasked masks where the turn's loss asks for it.
 func (m *Model) judgeMasked(samples []trainer.Sample) error {
 	o := m.turn.Loss.Perception
-	if !o.On() || m.turn.Kind().Taught {
+	if !o.On() || m.turn.Kind().Written() {
 		return nil
 	}
 	return m.Masked(samples, o)

@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -281,7 +282,7 @@ func (c *counting) count(e *Episode) {
 	}
 	whole := int64(samples) * int64(n.Episode)
 	n.Forward, n.Backward = whole, whole
-	if o.Loss.KL.Weight > 0 || c.turn.Kind().Reference {
+	if o.Loss.KL.Weight > 0 || c.turn.Kind().Has(loss.Reference) {
 		n.Forward += whole
 	}
 	if hasCritic(c.opened) || c.Far != nil {

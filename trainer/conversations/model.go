@@ -167,7 +167,7 @@ func asker(e *experiment.Experiment, o model.Options, form vlm.Template) func(n 
 
 // Begin implements model.Model.
 func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
-	m.turn, m.Draws.Root, m.Supervised = turn, root, turn.Kind().Taught
+	m.turn, m.Draws.Root, m.Supervised = turn, root, turn.Kind().Written()
 	m.Far.Moved()
 	m.pace(turn, scale)
 	m.distort(turn)

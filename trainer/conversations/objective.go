@@ -9,10 +9,10 @@ import (
 
 // Objective is model.Model's: every objective of an episode is one of tokens.
 func (m *Model) Objective(turn experiment.Turn, _ trainer.Policy) (trainer.Objective, error) {
-	if turn.Kind().Judged {
+	if turn.Kind().Learns == loss.JudgedAnswers {
 		return m.preferring(turn), nil
 	}
-	if turn.Kind().Taught {
+	if turn.Kind().Written() {
 		return trainer.Teaching{Aggregate: turn.Loss.Aggregate}, nil
 	}
 	kl := turn.Loss.KL
@@ -20,7 +20,7 @@ func (m *Model) Objective(turn experiment.Turn, _ trainer.Policy) (trainer.Objec
 	if turn.Comparison().ValueHead {
 		o.Critic = &trainer.Critic{Clip: turn.Loss.Value.ClipRange, Aggregate: loss.Aggregate{Mode: "token-mean"}}
 	}
-	if turn.Kind().Draws {
+	if turn.Kind().Has(loss.TokenDraws) {
 		o.Draw = func(k trainer.Key, token int) float64 {
 			return m.Draws.Of("clip-cov", k).Step(token).Draw().Float64()
 		}

@@ -4,19 +4,20 @@ import (
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/vision/sft"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
 // Roll is model.Model's: in a stage that learns from lessons it reads them, and nothing is drawn.
 func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
-	if !m.turn.Kind().Taught {
+	if !m.turn.Kind().Written() {
 		return m.Policy.Roll(w, keys)
 	}
 	samples := make([]trainer.Sample, len(keys))
 	for i, k := range keys {
 		tell := m.told
-		if m.turn.Kind().Judged {
+		if m.turn.Kind().Learns == loss.JudgedAnswers {
 			tell = m.toldAnswer
 		}
 		s, err := tell(k)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // Sampler, estimator and objective against each other.
@@ -13,25 +14,25 @@ import (
 // checkSampling: sampler against objective.
 func (e *Experiment) checkSampling(r report) {
 	solver, ok := sde.SolverNamed(e.Sampler.Solver)
-	o := e.objective()
-	if !ok || o.Name.Name == "" {
+	o := e.Kind()
+	if !ok || o.Learns == loss.Nothing {
 		return
 	}
 	other := `a solver that draws, such as "flow-sde", or an objective on noised samples, such as "nft"`
 	switch {
-	case o.Tokens:
+	case o.OfTokens():
 		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is of tokens, and a sampler of pictures has none", e.Loss.Objective), `write objective = "clip", or [episode] for a language model`)
-	case o.Ratio && !solver.Stochastic:
+	case o.Has(loss.Ratio) && !solver.Stochastic:
 		r("sampler.solver|loss.objective", fmt.Sprintf("%s draws nothing, and objective %q compares probabilities", e.Sampler.Solver, e.Loss.Objective), other)
-	case o.Ratio && !solver.Density:
+	case o.Has(loss.Ratio) && !solver.Density:
 		r("sampler.solver|loss.objective", fmt.Sprintf("%s has no log-probability, and objective %q needs one", e.Sampler.Solver, e.Loss.Objective), other)
-	case o.Ratio && e.Sampler.Noise == 0 && !solver.Ancestral:
+	case o.Has(loss.Ratio) && e.Sampler.Noise == 0 && !solver.Ancestral:
 		r("sampler.noise|sampler.solver|loss.objective", fmt.Sprintf("without noise %s is deterministic, and objective %q compares probabilities", e.Sampler.Solver, e.Loss.Objective), "0.7 is what Flow-GRPO uses with flow-sde")
-	case o.Ratio && e.Sampler.Flash != nil && e.Sampler.Flash.All:
+	case o.Has(loss.Ratio) && e.Sampler.Flash != nil && e.Sampler.Flash.All:
 		r("sampler.flash.all", fmt.Sprintf("with every step solved by a deterministic method, objective %q has nothing to compare", e.Loss.Objective), "leave it out: only the tail is compressed then")
-	case o.Ratio && e.Loss.ClipRange == 0 && (e.Loss.Objective == "clip" || e.Loss.Objective == "guard"):
+	case o.Has(loss.Ratio) && e.Loss.ClipRange == 0 && has(o.Options, e.Loss.ClipBounds):
 		r("loss.clip_range", "a range of 0 lets no sample move", "1e-4 is what Flow-GRPO uses")
-	case o.Ratio:
+	case o.Has(loss.Ratio):
 		e.checkSilent(r)
 	}
 	e.checkPictures(r, o, solver)
@@ -62,24 +63,24 @@ func (e *Experiment) checkTimes(r report, solver sde.Solver) {
 }
 
 // checkPictures: estimator, tree and KL against the objective.
-func (e *Experiment) checkPictures(r report, o ObjectiveKind, solver sde.Solver) {
+func (e *Experiment) checkPictures(r report, o loss.Form, solver sde.Solver) {
 	tree, kl := e.Sampler.Tree, e.Loss.KL
-	if o.Noised && !solver.Stochastic && e.Rollout.SharedNoise && e.Rollout.Group > 1 {
+	if o.OfFinished() && !solver.Stochastic && e.Rollout.SharedNoise && e.Rollout.Group > 1 {
 		r("rollout.shared_noise|sampler.solver|loss.objective", fmt.Sprintf("%s draws nothing, so that the samples of a group that start from one noise are all the same", e.Sampler.Solver), "write shared_noise = false, or a solver that draws")
 	}
-	if o.Flow && solver.VP {
+	if o.Has(loss.Flow) && solver.VP {
 		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is defined by a flow's velocities, and %s is for a variance-preserving ladder", e.Loss.Objective, e.Sampler.Solver), `on a ladder: objective = "dpo", "dgpo", "rwr" or "sft" on noised samples, or "clip"`)
 	}
-	if o.Noised {
+	if o.OfFinished() {
 		e.checkTimes(r, solver)
 	}
-	if o.Noised && tree != nil {
+	if o.OfFinished() && tree != nil {
 		r("sampler.tree|loss.objective", fmt.Sprintf("objective %q judges final samples only, and a tree's credit lies on its steps", e.Loss.Objective), `objective = "clip", or no tree`)
 	}
-	if o.Noised && !o.Free && kl.Weight > 0 && kl.Estimator != "velocity" {
+	if o.OfFinished() && o.Has(loss.Advantages) && kl.Weight > 0 && kl.Estimator != "velocity" {
 		r("loss.kl.estimator|loss.kl|loss.objective", fmt.Sprintf("objective %q has outputs at noised samples, and no transitions", e.Loss.Objective), `write estimator = "velocity"`)
 	}
-	if o.Ratio && kl.Weight > 0 && kl.Estimator == "velocity" && solver.VP {
+	if o.Has(loss.Ratio) && kl.Weight > 0 && kl.Estimator == "velocity" && solver.VP {
 		r("loss.kl.estimator|loss.kl", fmt.Sprintf("%s's outputs are not velocities", e.Sampler.Solver), `write estimator = "mean"`)
 	}
 	switch layers := tree != nil && tree.Kind == "branch"; {
@@ -124,13 +125,13 @@ func (e *Experiment) checkSilent(r report) {
 // checkTokens: a language model's episodes have tokens, and neither steps nor final
 // pictures that could be noised.
 func (e *Experiment) checkTokens(r report) {
-	o, k := e.objective(), e.Comparison()
+	o, k := e.Kind(), e.Comparison()
 	how := k.Credit
 	if how == "" {
 		how = "spread"
 	}
 	switch {
-	case o.Name.Name != "" && !o.Tokens && !o.Both:
+	case o.Learns != loss.Nothing && !o.OfTokens():
 		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is of pictures, and an episode has tokens", e.Loss.Objective), `write objective = "clip", "gspo", "cispo", ...`)
 	case k.Edges:
 		r("advantage.estimator", "an episode has no tree", `write estimator = "group"`)
@@ -147,26 +148,26 @@ func (e *Experiment) checkTokens(r report) {
 
 // checkLoss: the options of the objective against each other.
 func (e *Experiment) checkLoss(r report) {
-	switch o := e.objective(); {
-	case e.Episode != nil && (o.Tokens || o.Both):
+	switch o := e.Kind(); {
+	case e.Episode != nil && o.OfTokens():
 		e.Loss.Tokens().Check(under("loss", r))
-	case e.Episode == nil && o.options != nil:
-		o.options(e.Loss).Check(under("loss", r))
+	case e.Episode == nil && o.Check != nil:
+		o.Check(e.Loss.Options, under("loss", r))
 	}
 }
 
 // checkGroups: who is compared with whom.
 func (e *Experiment) checkGroups(r report) {
-	o, k, tree := e.objective(), e.Comparison(), e.Sampler.Tree
+	o, k, tree := e.Kind(), e.Comparison(), e.Sampler.Tree
 	group, alone := e.Rollout.Group, e.Rollout.Group == 1
 	switch {
-	case alone && o.Pairs:
+	case alone && o.Has(loss.SamplePairs):
 		r("rollout.group|loss.objective", fmt.Sprintf("objective %q needs a better and a worse sample of each prompt", e.Loss.Objective), "a group of 2 or more")
-	case alone && e.Advantage.Singleton == "zero" && k.Company == advantage.InGroup && !o.Free && !k.Alone:
+	case alone && e.Advantage.Singleton == "zero" && k.Company == advantage.InGroup && o.Has(loss.Advantages) && !k.Alone:
 		r("rollout.group", fmt.Sprintf("estimator %q compares the samples of a prompt, and there is one: its advantage is 0", e.Advantage.Estimator), `a group of 2 or more, or estimator = "history" or "batch", or singleton = "raw"`)
-	case o.Pairs && e.Optim.Split && e.Optim.Updates > 1:
+	case o.Has(loss.SamplePairs) && e.Optim.Split && e.Optim.Updates > 1:
 		r("optim.split|loss.objective", "samples are shared out among the updates, and a pair would be torn apart", "split = false: every update sees all pairs")
-	case o.Pairs && !k.Ends:
+	case o.Has(loss.SamplePairs) && !k.Ends:
 		r("advantage.estimator|loss.objective", fmt.Sprintf("objective %q takes the best and the worst of a group", e.Loss.Objective), `write estimator = "ends"`)
 	case tree != nil && e.Episode == nil && tree.Kind == "trunk" && group%tree.Children != 0:
 		r("rollout.group|sampler.tree", fmt.Sprintf("%d samples of a step are no whole number of trunks with %d branches each", group, tree.Children), fmt.Sprintf("a multiple of %d", tree.Children))
@@ -180,7 +181,7 @@ func (e *Experiment) checkGroups(r report) {
 		r("advantage.best_by", "best_of = 0 keeps all samples", "say with best_of how many are kept")
 	case e.Advantage.BestOf > group:
 		r("advantage.best_of", fmt.Sprintf("there are %d samples in a group", group), "fewer, or a larger group")
-	case e.Advantage.BestOf > 0 && (tree != nil || o.Pairs):
+	case e.Advantage.BestOf > 0 && (tree != nil || o.Has(loss.SamplePairs)):
 		r("advantage.best_of", "samples of a tree are left out by sampler.tree.prune, and pairs are the best and the worst already", "leave it out")
 	}
 }
@@ -193,11 +194,11 @@ func (e *Experiment) checkTeacher(r report) {
 		asked = asked || asks
 		led := at.Loss.KL.Guidance > 0 && at.Loss.KL.Guidance != at.Sampler.Guidance
 		switch {
-		case at.Loss.KL.Guidance > 0 && (at.objective().Reference || !slices.Contains([]string{"base", "stage", "teacher"}, at.Loss.KL.Reference)):
+		case at.Loss.KL.Guidance > 0 && (at.Kind().Has(loss.Reference) || !slices.Contains([]string{"base", "stage", "teacher"}, at.Loss.KL.Reference)):
 			r("loss.kl.guidance", "the reference is no model that could be asked with a guidance of its own", `reference = "base", "stage" or "teacher", and an objective that has a KL`)
 		case led && at.Loss.KL.Weight == 0:
 			r("loss.kl.weight|loss.kl", "at a weight of 0 the reference is not asked", "weight = 1")
-		case at.Loss.Objective == "distill" && at.Episode == nil && at.Loss.KL.Reference == "base" && !led:
+		case at.Kind().Has(loss.Teacher) && at.Episode == nil && at.Loss.KL.Reference == "base" && !led:
 			r("loss.kl.reference|loss.objective", "the teacher is the model itself, so that there is nothing to learn", `loss.kl.guidance = 4: the model with guidance; or reference = "teacher"`)
 		case asks && e.Model.Teacher == "":
 			r("loss.kl.reference|loss.objective", "no teacher is named", `[model] teacher = "runs/maps" or another adapter or folder`)

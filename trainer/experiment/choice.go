@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // Which prompts are rolled, and which samples are learned from.
@@ -37,13 +38,13 @@ func (e *Experiment) checkChoice(r report) {
 	e.checkTeacher(r)
 	e.checkLessons(r)
 	e.checkLag(r)
-	o, roll := e.objective(), e.Rollout
+	o, roll := e.Kind(), e.Rollout
 	switch {
 	case roll.Resample != nil && e.Episode == nil && e.Advantage.Filter == nil && roll.Group == 1:
 		r("rollout.resample", "a group of one sample always has signal", "a group of 2 or more, or [advantage.filter]")
 	case roll.Buffer != nil && (e.Sampler.Tree != nil || e.Sampler.Flash != nil) && e.Episode == nil:
 		r("rollout.buffer", "steps of a tree or before a compressed tail mean something else in another iteration", "leave it out")
-	case roll.Buffer != nil && o.Name.Name == "reward-gradient":
+	case roll.Buffer != nil && o.Learns == loss.RewardSlope:
 		r("rollout.buffer", "a reward's gradient is taken where the network is now, and old samples have no part in it", "leave it out")
 	}
 	e.checkMore(r)
@@ -72,7 +73,7 @@ func (e *Experiment) checkMore(r report) {
 		r("rollout.more|sampler.tree", "the samples of a prompt are the leaves of a tree", hint)
 	case e.Episode != nil && e.Episode.Noisy != nil:
 		r("rollout.more|episode.noisy", "distorted pictures are shown to a part of each group, whose size is fixed", hint)
-	case e.objective().Reference:
+	case e.Kind().Has(loss.Reference):
 		r("rollout.more|loss.objective", fmt.Sprintf("objective %q compares groups of one size", e.Loss.Objective), hint)
 	}
 }

@@ -80,7 +80,7 @@ func samplerCell(e *Experiment) string {
 	if s.Schedule.Kind != "ddpm" {
 		cell += fmt.Sprintf(" %v", s.Schedule.Shift)
 	}
-	if !e.objective().Noised {
+	if !e.Kind().OfFinished() {
 		cell += "; " + windowCell(s.Window)
 	}
 	if t := s.Tree; t != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // Counts are passes of the network an iteration, on average; guidance by two outputs
@@ -57,7 +58,7 @@ func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
 	switch own, _ := s.Window.OwnMean(s.Steps); {
 	case s.Window.One:
 		judged = groups * group
-	case s.Window.Own && !e.objective().Noised:
+	case s.Window.Own && !e.Kind().OfFinished():
 		judged = groups * group * own
 	}
 	if len(trained) > 0 && trained[0] < e.together(window) { // one question for all
@@ -70,9 +71,9 @@ func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
 	if s.Tree != nil {
 		judged = groups * s.Tree.judged(e, iteration, window, trained)
 	}
-	if e.objective().Noised {
+	if e.Kind().OfFinished() {
 		judged = groups * group * e.points()
-		if e.objective().Pairs {
+		if e.Kind().Has(loss.SamplePairs) {
 			judged = groups * 2 * float64(e.Loss.Times)
 		}
 	}
@@ -85,15 +86,15 @@ func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
 // otherPasses is how often the network runs for one point with the weights that the
 // objective asks beside the current ones.
 func (e *Experiment) otherPasses() (n float64) {
-	o, kl, cost := e.objective(), e.Loss.KL, e.passes()
-	rolled := kl.Reference == "old" && o.Ratio // which is known
-	if kl.Weight > 0 && !rolled || o.Reference {
+	o, kl, cost := e.Kind(), e.Loss.KL, e.passes()
+	rolled := kl.Reference == "old" && o.Has(loss.Ratio) // which is known
+	if kl.Weight > 0 && !rolled || o.Has(loss.Reference) {
 		n += e.passesAt(e.led())
 	}
-	if o.Old {
+	if o.Has(loss.OldWeights) {
 		n += cost
 	}
-	if o.Average && kl.EMAWeight > 0 {
+	if o.Has(loss.AverageIfWeighted) && kl.EMAWeight > 0 {
 		n += cost
 	}
 	return n
@@ -136,7 +137,7 @@ func (e *Experiment) together(window []int) int {
 // togetherOf is together, on average where a prompt draws at one of the window's steps, or has its own window.
 func (e *Experiment) togetherOf(window []int) float64 {
 	n := float64(e.together(window))
-	if w := e.Sampler.Window; w.Own && !e.objective().Noised && n > 0 {
+	if w := e.Sampler.Window; w.Own && !e.Kind().OfFinished() && n > 0 {
 		_, first := w.OwnMean(e.Sampler.Steps)
 		return first + 1
 	}

@@ -30,7 +30,7 @@ func (e *Engine) SetDefaults() {
 // correctEngine turns truncated importance sampling on where an engine draws the tokens and no key sets the correction.
 // The distance from a teacher has no place for it.
 func (e *Experiment) correctEngine() {
-	if e.Loss.Objective == "distill" {
+	if e.Kind().Has(loss.Teacher) {
 		return
 	}
 	if e.Episode != nil && e.Episode.Engine != nil && !e.Given("loss.correction.weights") && !e.Given("loss.correction.reject") {
@@ -45,9 +45,9 @@ func (e *Experiment) correctStage(prefix string, s *Stage) {
 		return
 	}
 	switch {
-	case s.Loss.Objective == "distill":
+	case s.Loss.of(true).Has(loss.Teacher):
 		s.Loss.Correction = loss.DefaultCorrection()
-	case e.Loss.Objective == "distill":
+	case e.Kind().Has(loss.Teacher):
 		s.Loss.Correction.Weights = "token"
 	}
 }

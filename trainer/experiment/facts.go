@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/vision/tools"
@@ -183,95 +182,6 @@ func (e *Experiment) rolls() string {
 		s += fmt.Sprintf("; guidance %v by two outputs, which counts passes twice", g)
 	default:
 		s += fmt.Sprintf("; guidance %v, an input of the network", g)
-	}
-	return s
-}
-
-// objectiveWords say what is minimised.
-func (e *Experiment) objectiveWords() string {
-	l, o := e.Loss, e.objective()
-	s := l.Objective
-	low, high := l.Bounds()
-	unclipped := slices.Contains([]string{"gpg", "sapo", "vespo", "kl-cov"}, l.Objective)
-	switch {
-	case l.Objective == "dppo":
-		s += fmt.Sprintf(", left out beyond a divergence of %v", l.Threshold)
-	case l.Objective == "nft":
-		s += fmt.Sprintf(", β %v, advantages (%s) cut to ±%v", l.Beta, l.AdvMode, l.AdvClip)
-	case l.Objective == "crd":
-		s += fmt.Sprintf(", by %s, β %v, advantages cut to ±%v", l.CRDOptions.Match, l.Beta, l.AdvClip)
-	case l.Objective == "reward-gradient":
-		s += ", " + e.gradientWords()
-	case o.Judged:
-		s += l.Preference.words(l.Objective == "dpo")
-	case l.Objective == "dpo" || l.Objective == "dgpo":
-		s += fmt.Sprintf(", β %v", l.Beta)
-	case o.Ratio && !unclipped || l.Objective == "awm":
-		s += fmt.Sprintf(", ratios from 1 - %v to 1 + %v", low, high)
-	}
-	if o.Noised && !(e.follows() && l.Gradient.Through != "direct") {
-		s += ", " + count(l.Times, "time") + " of each sample"
-		switch l.Draw {
-		case "permutation":
-			s += ", none of them twice"
-		case "uniform":
-			s += fmt.Sprintf(", drawn evenly, shift %v", l.Shift)
-		case "logit_normal":
-			s += fmt.Sprintf(", drawn by a logit-normal of %v ± %v, shift %v", l.Mean, l.Spread, l.Shift)
-		}
-	}
-	if l.NoiseWeight > 0 && e.Episode == nil && l.Objective == "clip" {
-		s += fmt.Sprintf(", advantages times %v of the step's deviation", l.NoiseWeight)
-	}
-	if l.Rectify {
-		s += ", decisions weighed by what their step keeps of the gradient"
-	}
-	if l.NoiseScale {
-		s += ", losses weighed by the step's noise"
-	}
-	if e.Episode != nil && !o.Judged {
-		s += ", " + l.Mode
-	}
-	if p := l.Perception; p.On() && e.Episode != nil {
-		s += fmt.Sprintf(", less %v of the distance from answers behind pictures with %v of their patches black", p.Weight, p.Share)
-	}
-	if i := l.Imitate; e.Imitates() {
-		s += fmt.Sprintf(", and up to %v of it the likelihood of %d written answers of %s", i.Weight, i.Rows, e.Rollout.Lessons)
-	}
-	if c := l.Correction; c.On() {
-		s += ", corrected by " + strings.Join(slices.DeleteFunc([]string{c.Weights, c.Reject}, func(x string) bool { return x == "" || x == "none" }), ", ")
-	}
-	k, to := l.KL, l.KL.Reference
-	if k.Guidance > 0 {
-		to += fmt.Sprintf(" with guidance %v", k.Guidance)
-	}
-	switch {
-	case o.Judged:
-		return s + "; the reference is " + map[string]string{"base": "the model as the run began", "stage": "the model as the stage began"}[k.Reference]
-	case k.Weight == 0:
-		s += "; no KL"
-	case k.Estimator == "mean":
-		s += fmt.Sprintf("; KL %v to %s, of means over %s", k.Weight, to, map[string]string{"published": "the published deviation", "deviation": "the step's deviation", "one": "1"}[k.Over])
-	default:
-		s += fmt.Sprintf("; KL %v to %s, %s", k.Weight, to, k.Estimator)
-	}
-	return s
-}
-
-// words are the options of a loss over judged answers.
-func (o Preference) words(pairs bool) string {
-	if !pairs {
-		return fmt.Sprintf(", β %v, good answers × %v, bad ones × %v", o.Beta, o.Desirable, o.Undesirable)
-	}
-	s := fmt.Sprintf(", %v × %s, β %v", o.Weight, o.Form, o.Beta)
-	if o.Smoothing > 0 {
-		s += fmt.Sprintf(", smoothed by %v", o.Smoothing)
-	}
-	if o.Quality > 0 {
-		s += fmt.Sprintf(", + %v × bco", o.Quality)
-	}
-	if o.Imitate > 0 {
-		s += fmt.Sprintf(", + %v × the better answer's likelihood", o.Imitate)
 	}
 	return s
 }

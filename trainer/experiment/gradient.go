@@ -6,26 +6,11 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// Gradient is [loss.gradient]: how a reward's own gradient reaches the network (objective
-// "reward-gradient"). Package trainer's ways.go has the formulas.
-type Gradient struct {
-	Through string   `toml:"through" enum:"direct,refl,draft" doc:"direct: a finished sample, noised, one step, and the noise taken off (SRPO's Direct-Align); refl: what one of the last steps predicts; draft: the last steps themselves"`
-	Step    float64  `toml:"step" range:"(0,1)" of:"through=direct" doc:"of direct: how far in sigma the step goes"`
-	Low     float64  `toml:"low" range:"[0,1)" of:"through=direct" doc:"of direct: the least sigma"`
-	High    float64  `toml:"high" range:"(0,1)" of:"through=direct" doc:"of direct: the largest sigma"`
-	Both    bool     `toml:"both" of:"through=direct" doc:"of direct: each sample also takes a step towards noise, where the reward's sign is turned (SRPO's inversion)"`
-	Steps   int      `toml:"steps" range:"[1,1000]" of:"through=draft,refl" doc:"of draft: how many of the last steps; of refl: of how many one is drawn"`
-	Margin  *float64 `toml:"margin" doc:"a reward above it is good enough, and has no gradient (ReFL's hinge); absent: none is"`
-}
-
-func defaultGradient() Gradient {
-	return Gradient{Through: "direct", Step: 0.1, Low: 0.3, High: 0.95, Both: true, Steps: 1}
-}
-
 // follows reports whether the reward's own gradient is trained by.
-func (e *Experiment) follows() bool { return e.Loss.Objective == "reward-gradient" }
+func (e *Experiment) follows() bool { return e.Kind().Learns == loss.RewardSlope }
 
 // tail are the last steps of the sampler, where a way begins at one of them: they are recorded,
 // though no choice is judged.
@@ -86,21 +71,4 @@ func (e *Experiment) checkGradient(r report, solver sde.Solver) {
 	case !direct && (solver.History || e.Sampler.Clip && has(solver.Options, e.Sampler.DDIMOptions)):
 		r("sampler.solver|loss.gradient.through", fmt.Sprintf("%s looks back at other steps, or cuts what it predicts, and no gradient is led through that", e.Sampler.Solver), `for example solver = "euler"`)
 	}
-}
-
-// gradientWords say which way the reward's gradient goes.
-func (e *Experiment) gradientWords() string {
-	g := e.Loss.Gradient
-	s := map[string]string{
-		"direct": fmt.Sprintf("through one step of %v between the sigmas %v and %v (Direct-Align)", g.Step, g.Low, g.High),
-		"refl":   fmt.Sprintf("through the prediction of one of the last %d steps (ReFL)", g.Steps),
-		"draft":  fmt.Sprintf("through the last %d steps (DRaFT)", g.Steps),
-	}[g.Through]
-	if g.Through == "direct" && g.Both {
-		s += ", both ways"
-	}
-	if g.Margin != nil {
-		s += fmt.Sprintf(", up to a reward of %v", *g.Margin)
-	}
-	return s
 }

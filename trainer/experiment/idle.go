@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // A written key that nothing reads, and a setting that has nothing to act on, are no mistakes, since methods may be
@@ -120,10 +121,8 @@ func idleTable() []idleSetting {
 	}
 	const ratios = "every ratio is 1, with one update an iteration, no lag and no buffer"
 	const further = "optim.updates = 2, run.lag = 1 or rollout.buffer makes ratios differ"
-	byRatio := func(e *Experiment) bool {
-		return slices.Contains([]string{"guard", "dppo", "gspo", "gspo-mean", "gmpo", "cispo", "sapo", "vespo", "gepo", "kl-cov"}, e.Loss.Objective)
-	}
-	compares := func(e *Experiment) bool { return !e.objective().Free && !e.Taught() }
+	byRatio := func(e *Experiment) bool { return e.Kind().Has(loss.PlainAtOne) }
+	compares := func(e *Experiment) bool { return e.Kind().Has(loss.Advantages) && !e.Taught() }
 	alone := func(e *Experiment) bool { return e.Rollout.Group == 1 && compares(e) }
 	trained := func(e *Experiment) (n int) {
 		for _, w := range e.Rewards {
@@ -149,7 +148,7 @@ func idleTable() []idleSetting {
 			return fmt.Sprintf("objective %q asks no reference", e.Loss.Objective)
 		}, `objective = "clip" or "nft" has a distance from one`},
 		{"loss.kl.estimator|loss.kl.reference|loss.kl.over|loss.kl.cut|loss.kl.corrected|loss.kl.reset", true, func(e *Experiment) bool {
-			return e.Loss.KL.Weight == 0 && e.Loss.KL.EMAWeight == 0 && !e.objective().Reference
+			return e.Loss.KL.Weight == 0 && e.Loss.KL.EMAWeight == 0 && !e.Kind().Has(loss.Reference)
 		}, because("loss.kl.weight is 0"), "loss.kl.weight = 0.04"},
 
 		// The optimiser.
@@ -162,7 +161,7 @@ func idleTable() []idleSetting {
 		{"optim.warmup", true, func(e *Experiment) bool { return e.Optim.Warmup >= e.Run.Iterations*e.Optim.Updates }, func(e *Experiment) string {
 			return fmt.Sprintf("there are %s, and the rate never reaches optim.lr", count(e.Run.Iterations*e.Optim.Updates, "update"))
 		}, "a shorter warm-up, or more iterations"},
-		{"optim.ema_every|optim.ema_shape", true, func(e *Experiment) bool { return e.Optim.EMA == 0 && !e.objective().Follows }, because("optim.ema is 0"), "optim.ema = 0.9"},
+		{"optim.ema_every|optim.ema_shape", true, func(e *Experiment) bool { return e.Optim.EMA == 0 && !e.Kind().Has(loss.OldFollows) }, because("optim.ema is 0"), "optim.ema = 0.9"},
 		{"optim.schedule_steps", false, func(e *Experiment) bool { return e.Optim.Schedule == "constant" }, because("a constant rate has no end"), `optim.schedule = "cosine"`},
 
 		// Who is compared.
@@ -234,14 +233,14 @@ const leastAdapterLR = 2e-5
 
 // asksReference reports whether the objective has a distance from a reference, where loss.kl.weight has a value.
 func (e *Experiment) asksReference() bool {
-	o := e.objective()
+	o := e.Kind()
 	switch {
 	case e.Taught():
 		return false
-	case e.Episode != nil || o.Ratio:
+	case e.Episode != nil || o.Has(loss.Ratio):
 		return true
 	}
-	return o.KL
+	return o.Has(loss.ReferenceIfWeighted)
 }
 
 // idleAverage says that nothing looks at the moving average, whoever turned it on.
@@ -259,8 +258,8 @@ func (e *Experiment) idleAverage() []string {
 
 // averaged reports whether the objective looks at the moving average of the weights.
 func (e *Experiment) averaged() bool {
-	l, o := e.Loss, e.objective()
-	return e.Evaluate.Weights == "ema" || o.Follows || l.KL.Reference == "ema" && (l.KL.Weight > 0 || o.Reference) || l.KL.EMAWeight > 0 && slices.Contains(e.objectiveReads(), "awm")
+	l, o := e.Loss, e.Kind()
+	return e.Evaluate.Weights == "ema" || o.Has(loss.OldFollows) || l.KL.Reference == "ema" && (l.KL.Weight > 0 || o.Has(loss.Reference)) || l.KL.EMAWeight > 0 && o.Has(loss.AverageIfWeighted)
 }
 
 // everyStage is the experiment as each of its stages has it: itself without stages.

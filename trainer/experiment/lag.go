@@ -1,6 +1,10 @@
 package experiment
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/trainer/loss"
+)
 
 // Card: run.lag = k. The samples of iteration i are rolled by the weights of iteration i - k, whoever is quick, and by
 // the first ones before that: workers roll ahead while the trainer trains, and the run is a function of its file and k.
@@ -13,12 +17,12 @@ func (e *Experiment) checkLag(r report) {
 	if e.Run.Lag == 0 || e.Taught() {
 		return
 	}
-	o, roll := e.objective(), e.Rollout
+	o, roll := e.Kind(), e.Rollout
 	const hint = "run.lag = 0"
 	switch {
 	case roll.Offline:
 		r("rollout.offline", "nothing is rolled, so that nothing can be rolled ahead (run.lag)", hint)
-	case !o.Ratio || o.Free:
+	case !o.Has(loss.Ratio) || !o.Has(loss.Advantages):
 		r("loss.objective", fmt.Sprintf("objective %q takes samples for those of the current weights, and run.lag = %d has them rolled by earlier ones: objectives with a ratio correct for that", e.Loss.Objective, e.Run.Lag), hint)
 	case e.Sampler.Tree != nil && e.Episode == nil:
 		r("sampler.tree", "what branches are worth is compared as the current weights would part, and run.lag has them rolled by earlier ones", hint)

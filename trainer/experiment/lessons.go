@@ -3,6 +3,8 @@ package experiment
 import (
 	"fmt"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // What is learned from conversations of a file, in place of rollouts.
@@ -14,7 +16,7 @@ type Lessons struct {
 }
 
 // Taught reports whether a turn learns from conversations of a file.
-func (e *Experiment) Taught() bool { return e.objective().Taught }
+func (e *Experiment) Taught() bool { return e.Kind().Written() }
 
 // Imitates reports whether a turn learns from conversations of a file beside its rollouts.
 func (e *Experiment) Imitates() bool { return e.Episode != nil && e.Loss.Imitate.On() && !e.Taught() }
@@ -32,7 +34,7 @@ func (e *Experiment) Lessons() (all []Lessons) {
 // lessons are those of a stage.
 func (e *Experiment) lessons() Lessons {
 	l := Lessons{File: e.Rollout.Lessons, Mask: e.Rollout.LessonsMask}
-	if e.objective().Judged {
+	if e.Kind().Learns == loss.JudgedAnswers {
 		l.Answers = e.Rollout.Group
 	}
 	return l
@@ -72,7 +74,7 @@ func (e *Experiment) unchosen(prefix string, s *Stage) {
 
 // checkLessons: who learns from a file needs one, and chooses nothing by rewards.
 func (e *Experiment) checkLessons(r report) {
-	roll, taught, judged, name := e.Rollout, e.Taught(), e.objective().Judged, e.Loss.Objective
+	roll, taught, judged, name := e.Rollout, e.Taught(), e.Kind().Learns == loss.JudgedAnswers, e.Loss.Objective
 	if judged {
 		e.checkJudged(r)
 	}
@@ -105,7 +107,7 @@ func (e *Experiment) checkLessons(r report) {
 // checkJudged: who learns from judged answers needs as many of each row as it compares.
 func (e *Experiment) checkJudged(r report) {
 	o, roll := e.Loss.Preference, e.Rollout
-	pairs := e.Loss.Objective == "dpo"
+	pairs := e.Kind().Has(loss.AnswerPairs)
 	switch {
 	case pairs && roll.Group != 2:
 		r("rollout.group|loss.objective", fmt.Sprintf("a row has a better and a worse answer, and rollout.group is %d", roll.Group), "group = 2 beside objective = \"dpo\"")
@@ -140,7 +142,7 @@ func (e *Experiment) checkStagesLessons(r report) {
 	}
 	compares := func(with string) bool {
 		return slices.ContainsFunc(e.everyStage(), func(at *Experiment) bool {
-			return at.Loss.KL.Reference == with && (at.Loss.KL.Weight > 0 && !at.Taught() || at.objective().Reference)
+			return at.Loss.KL.Reference == with && (at.Loss.KL.Weight > 0 && !at.Taught() || at.Kind().Has(loss.Reference))
 		})
 	}
 	if compares("stage") && compares("base") {

@@ -1,62 +1,87 @@
 package experiment
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // Loss is [loss]: the options of package loss, each declared there beside the formula that reads it.
-// The objective's name sets keys of this table, and the file may set them otherwise. translate.go makes
-// an objective of it.
+// The objective's name sets keys of this table, and the file may set them otherwise.
 type Loss struct {
 	Preset    string `toml:"preset" doc:"settings of a published system, for this table"`
 	Objective string `toml:"objective" doc:"see darkroom list objectives"`
-	loss.Clipping
-
-	Rectify    bool   `toml:"rectify" of:"clip,guard" doc:"of flow-sde and flow-wan: decisions weigh by how little of the gradient their step keeps, 1 on average (Flash-GRPO)"`
-	NoiseFloor string `toml:"noise_floor" enum:"warn,stop,off" doc:"what a clip range below the noise of log-probabilities does; it is measured as every stage begins: of pictures, where a ratio can differ from 1 (updates above 1, run.lag or rollout.buffer), by a second copy of the network in fp32 for that moment, of episodes by what their sampler says of its tokens and what the trainer says (0 but for an engine)"`
-
-	loss.RatioForm
-	loss.DPPO
-	loss.StepWeights
-	loss.Forward
-	loss.AWMOptions
-	loss.DGPOOptions
-	loss.CRDOptions
-	loss.TokenOptions
-	KL         KL              `toml:"kl"`
-	Gradient   Gradient        `toml:"gradient" of:"reward-gradient"`
-	Correction loss.Correction `toml:"correction"`
-	Value      Value           `toml:"value" of:"estimator=gae"`
-	Preference Preference      `toml:"preference" of:"tokens"`
-	Imitate    Imitation       `toml:"imitate" of:"tokens" doc:"updates of rollouts learn from written answers, too (CHORD), and from these alone where no sample of an iteration teaches anything; warmup and decay count iterations of the stage"`
+	loss.Options
 }
 
-// KL is [loss.kl].
-type KL struct {
-	loss.Penalty
-	Guidance float64 `toml:"guidance" range:"[0,100]" of:"steps,nft,crd,awm" doc:"guidance of the reference (base, stage or teacher): a policy sampled without guidance learns what guidance does; 0: that of the sampler"`
+func defaultLoss() Loss { return Loss{Objective: "clip", Options: loss.DefaultOptions()} }
+
+// Tokens is the objective of a language model's tokens.
+func (l Loss) Tokens() loss.TokenLoss { return l.Options.Tokens(l.Objective) }
+
+// of is what the objective's name means of tokens, or of pictures; nothing where no objective has the name.
+func (l Loss) of(tokens bool) loss.Form {
+	o, _ := loss.ObjectiveNamed(l.Objective)
+	return o.Form(tokens)
 }
 
-// Preference is [loss.preference], of objectives that learn from answers which somebody judged.
-type Preference struct{ loss.Preference }
+// Kind is what the objective's name means of what the experiment makes.
+func (e *Experiment) Kind() loss.Form { return e.Loss.of(e.Episode != nil) }
 
-// Imitation is [loss.imitate]: answers that somebody wrote, in the updates of rollouts.
-type Imitation struct{ loss.Imitation }
-
-// Value is the head of values that the estimator gae learns with.
-type Value struct {
-	LR        float64 `toml:"lr" range:"(0,inf)" doc:"of gae's head of values, which has an optimiser of its own"`
-	ClipRange float64 `toml:"clip_range" range:"(0,inf)" doc:"how far a value may move from where it stood at the roll, as its loss sees it (verl: 0.5)"`
-	GradClip  float64 `toml:"grad_clip" range:"[0,inf)" doc:"largest norm of its gradient; 0 does not clip"`
-	Warmup    int     `toml:"warmup" range:"[0,1e9]" doc:"iterations in which it learns alone (verl's critic_warmup)"`
-}
-
-func defaultLoss() Loss {
-	return Loss{
-		Objective: "clip", Clipping: loss.DefaultClipping(), NoiseFloor: "warn", RatioForm: loss.DefaultRatioForm(), DPPO: loss.DefaultDPPO(),
-		Forward: loss.DefaultForward(), AWMOptions: loss.DefaultAWMOptions(), CRDOptions: loss.DefaultCRDOptions(),
-		TokenOptions: loss.DefaultTokenOptions(),
-		KL:           KL{Penalty: loss.DefaultPenalty()}, Gradient: defaultGradient(), Correction: loss.DefaultCorrection(), Value: Value{LR: 1e-5, ClipRange: 0.5, GradClip: 1},
-		Preference: Preference{loss.DefaultPreference()}, Imitate: Imitation{loss.DefaultImitation()},
+// objectiveWords say what is minimised.
+func (e *Experiment) objectiveWords() string {
+	l, o := e.Loss, e.Kind()
+	s := l.Objective
+	if o.Words != nil {
+		s += o.Words(l.Options)
 	}
+	if o.OfFinished() && !(e.follows() && l.Gradient.Through != "direct") {
+		s += ", " + count(l.Times, "time") + " of each sample"
+		switch l.Draw {
+		case "permutation":
+			s += ", none of them twice"
+		case "uniform":
+			s += fmt.Sprintf(", drawn evenly, shift %v", l.Shift)
+		case "logit_normal":
+			s += fmt.Sprintf(", drawn by a logit-normal of %v ± %v, shift %v", l.Mean, l.Spread, l.Shift)
+		}
+	}
+	if l.NoiseWeight > 0 && e.Episode == nil && o.Has(loss.BareRatio) {
+		s += fmt.Sprintf(", advantages times %v of the step's deviation", l.NoiseWeight)
+	}
+	if l.Rectify {
+		s += ", decisions weighed by what their step keeps of the gradient"
+	}
+	if l.NoiseScale {
+		s += ", losses weighed by the step's noise"
+	}
+	if e.Episode != nil && o.Learns != loss.JudgedAnswers {
+		s += ", " + l.Mode
+	}
+	if p := l.Perception; p.On() && e.Episode != nil {
+		s += fmt.Sprintf(", less %v of the distance from answers behind pictures with %v of their patches black", p.Weight, p.Share)
+	}
+	if i := l.Imitate; e.Imitates() {
+		s += fmt.Sprintf(", and up to %v of it the likelihood of %d written answers of %s", i.Weight, i.Rows, e.Rollout.Lessons)
+	}
+	if c := l.Correction; c.On() {
+		s += ", corrected by " + strings.Join(slices.DeleteFunc([]string{c.Weights, c.Reject}, func(x string) bool { return x == "" || x == "none" }), ", ")
+	}
+	k, to := l.KL, l.KL.Reference
+	if k.Guidance > 0 {
+		to += fmt.Sprintf(" with guidance %v", k.Guidance)
+	}
+	switch {
+	case o.Learns == loss.JudgedAnswers:
+		return s + "; the reference is " + map[string]string{"base": "the model as the run began", "stage": "the model as the stage began"}[k.Reference]
+	case k.Weight == 0:
+		s += "; no KL"
+	case k.Estimator == "mean":
+		s += fmt.Sprintf("; KL %v to %s, of means over %s", k.Weight, to, map[string]string{"published": "the published deviation", "deviation": "the step's deviation", "one": "1"}[k.Over])
+	default:
+		s += fmt.Sprintf("; KL %v to %s, %s", k.Weight, to, k.Estimator)
+	}
+	return s
 }

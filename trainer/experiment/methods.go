@@ -5,6 +5,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // What is known of the table of names beside each card: docs/methods.md is written from it.
@@ -70,6 +71,13 @@ func estimatorMethods() (all []Method) {
 func solverMethods() (all []Method) {
 	for _, s := range sde.Solvers() {
 		all = append(all, Method{Name: s.Name, Paper: s.Paper, Formula: s.Formula, Cases: s.Cases})
+	}
+	return all
+}
+
+func objectiveMethods() (all []Method) {
+	for _, o := range loss.Objectives() {
+		all = append(all, Method{Name: o.Name, Paper: o.Paper, Formula: o.Formula, Cases: o.Cases})
 	}
 	return all
 }

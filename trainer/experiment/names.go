@@ -5,17 +5,16 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// The one table of names: what can be written in a file, what it means, and what it
-// is made by. A new solver, estimator or objective is its own file in its package,
-// and one line here, or in names_objectives.go.
+// What can be written in a file. A solver, a schedule, an estimator or an objective is a value in the file of its
+// formula, and a line of sde.Solvers, sde.Grids, advantage.Rules or loss.Objectives.
 
 // A Name is something that can be written, with its card.
 type Name struct {
 	Name string `json:"name"`
 	Card string `json:"card"` // a sentence or two: what it is, and whose
-	sets string // keys of its table that the name sets
 }
 
 // A Section is a kind of names.
@@ -32,7 +31,7 @@ func Sections() []Section {
 		{"schedules", "sampler.schedule.kind", named(sde.Grids(), func(g sde.Grid) Name { return Name{Name: g.Name, Card: g.Card} })},
 		{"windows", "sampler.window.kind", Windows()},
 		{"advantages", "advantage.estimator", named(advantage.Rules(), func(r advantage.Rule) Name { return Name{Name: r.Name, Card: r.Card} })},
-		{"objectives", "loss.objective", named(Objectives(), func(o ObjectiveKind) Name { return o.Name })},
+		{"objectives", "loss.objective", named(loss.Objectives(), func(o loss.Objective) Name { return Name{Name: o.Name, Card: o.Card} })},
 		{"kls", "loss.kl.estimator", KLs()},
 		{"aggregations", "loss.aggregate", Aggregations()},
 		{"rewards", "reward.name", named(Rewards(), func(r RewardKind) Name { return r.Name })},
@@ -64,6 +63,16 @@ func Windows() []Name {
 		{Name: "sliding", Card: "Some steps in a row that move with the iterations (MixGRPO)."},
 		{Name: "frozen", Card: "Some steps in a row, always the same (MixGRPO-Flash*)."},
 	}
+}
+
+// KLs are the ways to measure the distance from the reference.
+func KLs() []Name {
+	return named(loss.Distances(), func(d loss.Distance) Name { return Name{Name: d.Name, Card: d.Card} })
+}
+
+// Aggregations are the ways to average over decisions.
+func Aggregations() []Name {
+	return named(loss.Averages(), func(a loss.Average) Name { return Name{Name: a.Name, Card: a.Card} })
 }
 
 // Scalings are what published projects make of one cosine.

@@ -8,11 +8,11 @@ func (e *Experiment) checkOffline(r report) {
 		return
 	}
 	const offline = "rollout.offline"
-	o, roll := e.objective(), e.Rollout
+	o, roll := e.Kind(), e.Rollout
 	switch direct := e.follows() && e.Loss.Gradient.Through == "direct"; {
 	case e.Episode != nil:
 		r(offline, "conversations cannot be learned from offline yet", "leave it out")
-	case !o.Noised || e.follows() && !direct:
+	case !o.OfFinished() || e.follows() && !direct:
 		r(offline+"|loss.objective", fmt.Sprintf("objective %q looks at how samples came about, and nobody knows that of pictures in files", e.Loss.Objective), `objective = "dpo" for pairs, "sft" or "rwr" for pictures`)
 	case roll.Resample != nil || roll.Curriculum != nil || roll.Skip != nil || roll.Ban != nil || roll.Filter != nil || roll.Buffer != nil:
 		r(offline, "prompts and samples are chosen by what the model makes of them, and here it makes nothing", "leave rollout.resample, curriculum, filter and buffer out")

@@ -132,7 +132,7 @@ func (e *Experiment) planSampling(p *StagePlan) error {
 	if len(p.Windows) > mostPositions {
 		p.Windows = p.Windows[:mostPositions]
 	}
-	if e.objective().Noised {
+	if e.Kind().OfFinished() {
 		p.Windows, p.Coverage = nil, nil
 	}
 	return nil
@@ -142,7 +142,7 @@ func (e *Experiment) planSampling(p *StagePlan) error {
 // where each prompt has a step or a window of its own.
 func (e *Experiment) shares(trained []int) []float64 {
 	w, all := e.Sampler.Window, make([]float64, e.Sampler.Steps)
-	if w.Own && !e.objective().Noised {
+	if w.Own && !e.Kind().OfFinished() {
 		all = w.OwnShares(e.Sampler.Steps)
 	}
 	of := 1.0
@@ -153,7 +153,7 @@ func (e *Experiment) shares(trained []int) []float64 {
 		switch {
 		case !slices.Contains(trained, s):
 			all[s] = 0
-		case !w.Own || e.objective().Noised:
+		case !w.Own || e.Kind().OfFinished():
 			all[s] = 1 / of
 		}
 	}
@@ -184,7 +184,7 @@ func planRow(r sde.Row, s sde.Schedule, trained bool) PlanRow {
 // drawn are the steps that are taken by the solver: the window's, those of a tree,
 // or all where the objective looks at the final sample only.
 func (e *Experiment) drawn(window []int) []int {
-	if e.objective().Noised {
+	if e.Kind().OfFinished() {
 		var all []int
 		for i := range e.Sampler.Steps {
 			all = append(all, i)
@@ -205,21 +205,8 @@ func (e *Experiment) drawn(window []int) []int {
 
 // trained are the steps whose choices are judged.
 func (e *Experiment) trained(window []int) []int {
-	if e.objective().Noised {
+	if e.Kind().OfFinished() {
 		return e.tail()
 	}
 	return e.drawn(window)
-}
-
-// objective is the kind of the loss.
-func (e *Experiment) objective() ObjectiveKind {
-	for _, o := range Objectives() {
-		if o.Name.Name == e.Loss.Objective {
-			if e.Episode != nil && o.episode != nil {
-				return *o.episode
-			}
-			return o
-		}
-	}
-	return ObjectiveKind{}
 }

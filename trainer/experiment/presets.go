@@ -66,8 +66,7 @@ var presetTables = [...]string{"", "sampler", "advantage", "loss"}
 // names set, so that only written keys are stronger.
 func (e *Experiment) applyPresets() {
 	if e.asksForTokens() {
-		e.Loss.Clipping = loss.DefaultTokenClipping()
-		e.Loss.KL.Estimator = "k3" // of GRPO; tokens have no means
+		e.Loss.OfTokens()
 	}
 	for _, table := range presetTables {
 		key := strings.TrimPrefix(table+".preset", ".")
@@ -123,9 +122,12 @@ func (e *Experiment) apply(g given) {
 // unbound takes a preset's bound of the loss from an objective in the place of the preset's that clips nothing. What
 // the file itself writes stays, and is refused. A stage has its own objective, and keeps what it writes itself.
 func (e *Experiment) unbound() {
-	bounded := []string{"clip", "guard", "awm", "gspo", "gspo-mean", "gepo", "luspo"}
+	bounded := func(l *Loss) bool {
+		o, _ := loss.ObjectiveNamed(l.Objective)
+		return has(o.Form(false).Options, l.DualBound) || has(o.Form(true).Options, l.DualBound)
+	}
 	take := func(l *Loss, keys ...string) {
-		if !slices.Contains(bounded, l.Objective) && !slices.ContainsFunc(keys, e.written) {
+		if !bounded(l) && !slices.ContainsFunc(keys, e.written) {
 			l.DualClip = 0
 		}
 	}
@@ -147,20 +149,13 @@ type partial struct {
 	Episode   *Episode       `toml:"episode"`
 }
 
-// namesSet decodes what the names of an estimator and an objective stand for.
+// namesSet sets what the names of an estimator and an objective stand for.
 func (e *Experiment) namesSet(doc *config.Document) {
-	decode := func(names []Name, key string, into any) {
-		if n, ok := find(names, doc.Text(key)); ok && n.sets != "" {
-			config.ParseFragment(n.Name, []byte(n.sets)).Decode("", into)
-		}
-	}
 	if r, ok := advantage.RuleNamed(doc.Text("advantage.estimator")); ok && r.Set != nil {
 		r.Set(&e.Advantage.Settings)
 	}
-	decode(named(Objectives(), func(o ObjectiveKind) Name {
-		if o.episode != nil && o.episode.sets != "" && doc.Origin("episode") != config.Absent {
-			return o.episode.Name
-		}
-		return o.Name
-	}), "loss.objective", &e.Loss)
+	o, ok := loss.ObjectiveNamed(doc.Text("loss.objective"))
+	if f := o.Form(doc.Origin("episode") != config.Absent); ok && f.Set != nil {
+		f.Set(&e.Loss.Options)
+	}
 }

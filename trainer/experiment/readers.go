@@ -8,81 +8,27 @@ import (
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// Who reads a key stands beside its declaration, in a tag:
+// Who reads a key: those methods whose options have the struct that declares it (choosers). A tag says where else a key
+// is read, or is not:
 //
-// A key of a method's option structs is read where that method is chosen (choosers). Where there is no such method:
-//
-//	of:"clip,guard"      under these methods of its table: the objective of [loss], the estimator of
-//	                     [advantage], the kind of a [[reward]]
-//	of:"estimator=gae"   under this method of another table
+//	of:"tokens"          in an episode; of:"pictures" where there is none
 //	of:"kind=sliding"    where the key beside it has this value
 //
-// A key without a tag is read always. Three words stand for many methods: "tokens" for all of an
-// episode, "steps" for objectives that compare probabilities of a sampler's steps, "noised" for those
-// on noised samples; "pictures" is where there is no episode, "pairs" for objectives that compare two, "imitate"
-// where written answers are learned from beside rollouts.
-// What a table's tag says holds for all keys in it.
-
-// methods is what a tag may refer to by the name of its chooser: the methods that the experiment uses,
-// and in words what they are.
-func (e *Experiment) methods(chooser string) (used []string, words string) {
-	switch o := e.objective(); chooser {
-	case "objective", "loss":
-		return append(e.modality(), e.objectiveReads()...), "objective " + quoted(o.Name.Name)
-	case "estimator":
-		return append(e.modality(), e.Advantage.Estimator), "estimator " + quoted(e.Advantage.Estimator)
-	}
-	return e.modality(), map[bool]string{true: "an episode", false: "a sampler of pictures"}[e.Episode != nil]
-}
+// A key without either is read always. What is so of a table is so of all keys in it.
 
 // modality is the word for what is made.
-func (e *Experiment) modality() []string {
+func (e *Experiment) modality() string {
 	if e.Episode != nil {
-		return []string{"tokens"}
+		return "tokens"
 	}
-	return []string{"pictures"}
-}
-
-// objectiveReads are the words that the objective answers to. The clip of tokens is called ppo, since it
-// has other options than the clip of steps.
-func (e *Experiment) objectiveReads() []string {
-	o := e.objective()
-	if e.Episode != nil {
-		used := []string{o.Name.Name}
-		if o.Both {
-			used[0] = "ppo"
-		}
-		if e.Loss.Imitate.On() {
-			used = append(used, "imitate")
-		}
-		return used
-	}
-	used := []string{o.Name.Name}
-	for word, is := range map[string]bool{"steps": o.Ratio, "noised": o.Noised, "pairs": o.Pairs} {
-		if is {
-			used = append(used, word)
-		}
-	}
-	return used
-}
-
-// readersOf takes a tag apart.
-func readersOf(key config.Key) (chooser string, names []string) {
-	chooser, list, chosen := strings.Cut(key.Of, "=")
-	if !chosen {
-		chooser, list = "", key.Of
-		if table, _, nested := strings.Cut(key.Path, "."); nested {
-			chooser = table
-		}
-	}
-	return chooser, strings.Split(list, ",")
+	return "pictures"
 }
 
 // A chooser is a key that chooses among methods, each of which reads option structs.
 type chooser struct {
-	label string // before the names of its methods, where they are the readers of a key
 	has   []optioned
 	used  []string // of an experiment
 	words string   // which these are
@@ -92,6 +38,7 @@ type chooser struct {
 type optioned struct {
 	name    string
 	options any
+	made    string // where only pictures, or only tokens, are made by it; "": both
 }
 
 // choosers are all keys that choose among methods.
@@ -99,32 +46,49 @@ func (e *Experiment) choosers() []chooser {
 	s := e.Sampler
 	solvers := chooser{used: []string{s.Solver, s.Outside, s.EvalSolver}, words: "solver " + quoted(s.Solver)}
 	for _, k := range sde.Solvers() {
-		solvers.has = append(solvers.has, optioned{k.Name, k.Options})
+		solvers.has = append(solvers.has, optioned{name: k.Name, options: k.Options})
 	}
-	grids := chooser{label: "kind=", used: []string{s.Schedule.Kind}, words: "sampler.schedule.kind = " + quoted(s.Schedule.Kind)}
+	grids := chooser{used: []string{s.Schedule.Kind}, words: "sampler.schedule.kind = " + quoted(s.Schedule.Kind)}
 	for _, k := range sde.Grids() {
-		grids.has = append(grids.has, optioned{k.Name, k.Options})
+		grids.has = append(grids.has, optioned{name: k.Name, options: k.Options})
 	}
 	rules := chooser{used: []string{e.Advantage.Estimator}, words: "estimator " + quoted(e.Advantage.Estimator)}
 	for _, k := range advantage.Rules() {
-		rules.has = append(rules.has, optioned{k.Name, k.Options})
+		rules.has = append(rules.has, optioned{name: k.Name, options: k.Options})
 	}
-	return []chooser{solvers, grids, rules}
+	objectives := chooser{used: []string{e.Loss.Objective}, words: "objective " + quoted(e.Loss.Objective)}
+	for _, k := range loss.Objectives() {
+		if k.Pictures != nil {
+			objectives.has = append(objectives.has, optioned{k.Name, k.Pictures.Options, "pictures"})
+		}
+		if k.Tokens != nil {
+			objectives.has = append(objectives.has, optioned{k.Name, k.Tokens.Options, "tokens"})
+		}
+	}
+	objectives.has = append(objectives.has, optioned{"imitate", loss.LessonOptions{}, "tokens"}) // beside rollouts
+	if e.Loss.Imitate.On() {
+		objectives.used = append(objectives.used, "imitate")
+	}
+	return []chooser{solvers, grids, rules, objectives}
 }
 
-// readers are the methods that read a key, of the first chooser that has some.
-func readers(all []chooser, key config.Key) (of chooser, names []string) {
+// readers are the methods that read a key, of the first chooser that has some; reads says whether one of them is used.
+func (e *Experiment) readers(all []chooser, key config.Key) (of chooser, names []string, reads bool) {
 	for _, c := range all {
 		for _, m := range c.has {
-			if slices.Contains(optionTypes(m.options), key.In) {
+			if !slices.Contains(optionTypes(m.options), key.In) {
+				continue
+			}
+			if !slices.Contains(names, m.name) {
 				names = append(names, m.name)
 			}
+			reads = reads || slices.Contains(c.used, m.name) && (m.made == "" || m.made == e.modality())
 		}
 		if names != nil {
-			return c, names
+			return c, names, reads
 		}
 	}
-	return chooser{}, nil
+	return chooser{}, nil, false
 }
 
 // optionTypes are the option structs of a method: its options, and what they embed.
@@ -162,13 +126,15 @@ func solversWith(one any) (names []string) {
 func Keys(e *Experiment) []config.Key {
 	keys, all := config.Keys(e), e.choosers()
 	for i, k := range keys {
-		c, names := readers(all, k)
+		_, names, _ := e.readers(all, k)
 		switch {
 		case names == nil:
-		case k.Of == "":
-			keys[i].Of = c.label + strings.Join(names, ",")
-		case !strings.Contains(k.Of, "="): // of what is made, whatever the method
-			keys[i].Of = k.Of + "," + strings.Join(names, ",")
+		case strings.Contains(k.Of, "="):
+			keys[i].Of = strings.Join(names, ",") + "; " + k.Of
+		case k.Of != "": // what is made
+			keys[i].Of += "," + strings.Join(names, ",")
+		default:
+			keys[i].Of = strings.Join(names, ",")
 		}
 	}
 	return keys
@@ -176,37 +142,22 @@ func Keys(e *Experiment) []config.Key {
 
 // unread says who does not read a key: "" where it is read.
 func (e *Experiment) unread(key config.Key, values map[string]string, all []chooser) string {
-	made := key.Of == "tokens" || key.Of == "pictures"
-	if made && slices.Contains(e.modality(), key.Of) {
+	c, names, reads := e.readers(all, key)
+	beside, list, chosen := strings.Cut(key.Of, "=")
+	switch {
+	case key.Of != "" && !chosen && (key.Of == e.modality() || reads):
 		return ""
-	}
-	if c, names := readers(all, key); names != nil {
-		if !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(c.used, n) }) {
-			return c.words
+	case key.Of != "" && !chosen && names == nil:
+		return map[bool]string{true: "an episode", false: "a sampler of pictures"}[e.Episode != nil]
+	case names != nil && !reads:
+		return c.words
+	case chosen:
+		beside = strings.TrimPrefix(config.Parent(key.Path)+"."+beside, ".")
+		if value := values[beside]; !slices.Contains(strings.Split(list, ","), strings.Trim(value, `"`)) {
+			return beside + " = " + value
 		}
-		if made {
-			return ""
-		}
 	}
-	if key.Of == "" {
-		return ""
-	}
-	chooser, names := readersOf(key)
-	beside := strings.TrimPrefix(config.Parent(key.Path)+"."+chooser, ".")
-	if value, ok := values[beside]; ok && chooser != "" {
-		if slices.Contains(names, strings.Trim(value, `"`)) {
-			return ""
-		}
-		return beside + " = " + value
-	}
-	used, words := e.methods(chooser)
-	if !slices.ContainsFunc(names, func(n string) bool { return n != "tokens" && n != "pictures" }) {
-		_, words = e.methods("") // no other method would read it
-	}
-	if slices.ContainsFunc(names, func(n string) bool { return slices.Contains(used, n) }) {
-		return ""
-	}
-	return words
+	return ""
 }
 
 // unreadKeys are the written keys of some tables that nothing reads, with who does not read them. prefix

@@ -43,7 +43,7 @@ func TestOptions(t *testing.T) {
 			options += len(optionTypes(m.options))
 		}
 	}
-	if options < 5 {
+	if options < 60 {
 		t.Errorf("only %d option structs", options)
 	}
 	type made struct {
@@ -52,7 +52,7 @@ func TestOptions(t *testing.T) {
 	type up struct {
 		Rate int `toml:"rate"`
 	}
-	if wrong := disagreements([]optioned{{"a", made{}}, {"b", up{}}, {"c", nil}}, config.Keys(&made{})); len(wrong) != 2 {
+	if wrong := disagreements([]optioned{{"a", made{}, ""}, {"b", up{}, ""}, {"c", nil, ""}}, config.Keys(&made{})); len(wrong) != 2 {
 		t.Errorf("of a made-up disagreement: %q", wrong)
 	}
 }

@@ -236,8 +236,7 @@ func (r *Reward) checkOwn(key string, report report) bool {
 		if was := usual[k.Path]; k.Absent == was.Absent && k.Default == was.Default || OwnsKey(r.Name, k.Path) {
 			continue
 		}
-		_, of := readersOf(k)
-		report(key+k.Path, fmt.Sprintf("%q is not of reward %q", k.Path, r.Name), "it is of "+strings.Join(of, ", "))
+		report(key+k.Path, fmt.Sprintf("%q is not of reward %q", k.Path, r.Name), "it is of "+strings.ReplaceAll(k.Of, ",", ", "))
 		return false
 	}
 	return true
@@ -248,8 +247,7 @@ func OwnsKey(reward, key string) bool {
 	first, _, _ := strings.Cut(strings.TrimSpace(key), ".")
 	for _, k := range config.Keys(&Reward{}) {
 		if k.Path == first && k.Of != "" {
-			_, of := readersOf(k)
-			return slices.Contains(of, reward)
+			return slices.Contains(strings.Split(k.Of, ","), reward)
 		}
 	}
 	return true

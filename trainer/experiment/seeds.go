@@ -70,22 +70,22 @@ func (e *Experiment) seeds() []Seed {
 		}
 	case tree:
 		all = append(all, Seed{stepNoise, "iteration, prompt, tree, step, branch", "the noise of a branch's step"})
-	case e.objective().Noised:
+	case e.Kind().OfFinished():
 		if s, ok := sde.SolverNamed(e.Sampler.Solver); ok && s.Stochastic {
 			all = append(all, Seed{stepNoise, sample + ", step", "the noise of a step"})
 		}
 	default:
 		all = append(all, Seed{stepNoise, sample + ", step", "the noise of a step in the window"})
 	}
-	if w := e.Sampler.Window; e.Episode == nil && !e.objective().Noised && w.Own {
+	if w := e.Sampler.Window; e.Episode == nil && !e.Kind().OfFinished() && w.Own {
 		all = append(all, Seed{ownDraw, "iteration, prompt", "the position of a prompt's window"})
-	} else if k := w.Kind; e.Episode == nil && !e.objective().Noised && (k == "random" || k == "subset") {
+	} else if k := w.Kind; e.Episode == nil && !e.Kind().OfFinished() && (k == "random" || k == "subset") {
 		all = append(all, Seed{windowDraw, "iteration", "the position of the window"})
 	}
-	if e.Sampler.Window.One && e.Episode == nil && !e.objective().Noised {
+	if e.Sampler.Window.One && e.Episode == nil && !e.Kind().OfFinished() {
 		all = append(all, Seed{oneDraw, "iteration, prompt", "at which step of the window a prompt draws"})
 	}
-	if e.objective().Noised {
+	if e.Kind().OfFinished() {
 		all = append(all, Seed{timesDrawn, sample + ", step", "times and noise of the objective"})
 	}
 	if e.Optim.Split && e.Optim.Updates > 1 {

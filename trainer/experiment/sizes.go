@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // How large pictures are. Of all that may say it, the first counts:
@@ -62,7 +64,7 @@ func (e *Experiment) checkClips(r report) {
 		return
 	}
 	switch {
-	case e.objective().Free && e.objective().Steps == nil:
+	case !e.Kind().Has(loss.Advantages) && e.Kind().Steps == nil:
 		r("sampler.frames|loss.objective", fmt.Sprintf("objective %q follows a reward's gradient, which rewards of clips do not give", e.Loss.Objective), "another objective, or frames = 1")
 	case e.Rollout.Offline:
 		r("sampler.frames|rollout.offline", "what is learned from offline is pictures", "leave offline out, or write frames = 1")

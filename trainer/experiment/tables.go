@@ -3,6 +3,7 @@ package experiment
 import (
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/sampling"
 	"github.com/darkroom-rl/darkroom/vision/tools/program"
@@ -53,14 +54,13 @@ func defaultLoRA() LoRA {
 
 // Rollout is [rollout].
 type Rollout struct {
-	Prompts             []string  `toml:"prompts,single,required" doc:"one list or several: a .txt, .jsonl, .csv or .parquet file, a folder of a hub's data set, or embed:NAME; FILE#COLUMN names the column of a table's prompts, FOLDER@SPLIT a data set's split"`
-	Shares              []float64 `toml:"shares" range:"(0,inf)" doc:"how many prompts come of each list beside the others, a number a list; empty: every prompt comes as often as any other"`
-	Offline             bool      `toml:"offline" doc:"prompts name pictures that exist, which are learned from in place of samples: lines with a, b and better, or with image and score; a folder of pictures with captions; or embed:scene-pairs. group is how many pictures a prompt has"`
-	Lessons             string    `toml:"lessons" of:"objective=sft,dpo,kto,imitate" doc:"conversations that objectives sft, dpo and kto of an episode learn from in place of rollouts, and loss.imitate beside them: a .jsonl or .parquet file, a folder of a hub's data set, or embed:zoom-lessons; rows are in OpenAI's form (messages, tools, images), TRL's (prompt, completion) or ShareGPT's (conversations). For dpo and kto they have two answers (chosen, rejected; group = 2), or one that is good or bad (completion, label; group = 1)"`
-	LessonsMask         string    `toml:"lessons_mask" enum:"whole,qwen2_vl,qwen3_vl,qwen3_vl_nothink" of:"objective=sft,dpo,kto,imitate" doc:"which tokens of a conversation are trained: whole is TRL's rule over a rollout's tokens; the others are LLaMA-Factory's forms, which tokenise every turn by itself"`
-	PromptsPerIteration int       `toml:"prompts_per_iteration" range:"[1,1e6]" doc:"groups of an iteration"`
-	Group               int       `toml:"group" range:"[1,1e6]" doc:"samples of a prompt"`
-	SharedNoise         bool      `toml:"shared_noise" doc:"a group starts from one noise, so that steps before the window are shared"`
+	Prompts []string  `toml:"prompts,single,required" doc:"one list or several: a .txt, .jsonl, .csv or .parquet file, a folder of a hub's data set, or embed:NAME; FILE#COLUMN names the column of a table's prompts, FOLDER@SPLIT a data set's split"`
+	Shares  []float64 `toml:"shares" range:"(0,inf)" doc:"how many prompts come of each list beside the others, a number a list; empty: every prompt comes as often as any other"`
+	Offline bool      `toml:"offline" doc:"prompts name pictures that exist, which are learned from in place of samples: lines with a, b and better, or with image and score; a folder of pictures with captions; or embed:scene-pairs. group is how many pictures a prompt has"`
+	loss.LessonOptions
+	PromptsPerIteration int  `toml:"prompts_per_iteration" range:"[1,1e6]" doc:"groups of an iteration"`
+	Group               int  `toml:"group" range:"[1,1e6]" doc:"samples of a prompt"`
+	SharedNoise         bool `toml:"shared_noise" doc:"a group starts from one noise, so that steps before the window are shared"`
 
 	Resample   *Resample           `toml:"resample" doc:"further prompts in place of groups that teach nothing (DAPO)"`
 	More       *prompts.More       `toml:"more" doc:"further samples of prompts that mostly fail, in the same iteration (DARS)"`

@@ -37,10 +37,10 @@ func TestPresetsTranslate(t *testing.T) {
 		e, name := withPreset(t, p), p.Name.Name
 		e.Combination().Check(complain(t, name))
 		translatesEstimator(t, name, e)
-		switch o := e.objective(); {
+		switch o := e.Kind(); {
 		case e.Episode != nil:
 			translatesTokens(t, name, e)
-		case o.Noised:
+		case o.OfFinished():
 			translatesNoised(t, name, e)
 		default:
 			translatesSteps(t, name, e)
@@ -103,7 +103,7 @@ func translatesSteps(t *testing.T, name string, e *Experiment) {
 			t.Errorf("%s: KL of step %d is over %v", name, step, x.KLDenominator)
 		}
 	}
-	r, err := e.Kind().Steps(e.Loss)(x)
+	r, err := e.Kind().Steps(e.Loss.Options)(x)
 	if err != nil || r.GradLogProb[0] >= 0 || (r.KL > 0) != (e.Loss.KL.Weight > 0) {
 		t.Errorf("%s: %+v, %v", name, r, err)
 	}
@@ -145,8 +145,8 @@ func translatesNoised(t *testing.T, name string, e *Experiment) {
 	var grad [][]float64
 	switch e.Loss.Objective {
 	case "nft":
-		o, probability := e.Loss.NFT()
-		grad = o.Of(x, probability([]float64{1, -2})).GradV
+		o := e.Loss.NFT()
+		grad = o.Of(x, advantage.Probability([]float64{1, -2}, e.Loss.AdvClip, e.Loss.AdvMode)).GradV
 	case "awm":
 		o := e.Loss.AWM()
 		o.Check(complain(t, name))
@@ -199,7 +199,7 @@ func TestLossKeysArrive(t *testing.T) {
 			t.Errorf("loss.%s changes nothing of %s", c.set, got)
 		}
 	}
-	if _, p := parse(t, least, "loss.adv_mode='binary'").Loss.NFT(); p([]float64{3})[0] != 0.6 {
+	if l := parse(t, least, "loss.adv_mode='binary'").Loss; advantage.Probability([]float64{3}, l.AdvClip, l.AdvMode)[0] != 0.6 {
 		t.Error("adv_mode changes nothing")
 	}
 }
@@ -208,7 +208,7 @@ func imitation(e *Experiment) any { return e.Loss.Imitate }
 func clip(e *Experiment) any      { return e.Loss.Clip() }
 func masked(e *Experiment) any    { return e.Loss.Masked() }
 func tokenLoss(e *Experiment) any { return e.Loss.Tokens() }
-func nft(e *Experiment) any       { o, _ := e.Loss.NFT(); return o }
+func nft(e *Experiment) any       { return e.Loss.NFT() }
 func awm(e *Experiment) any       { return e.Loss.AWM() }
 func crd(e *Experiment) any       { return e.Loss.CRD() }
 func dgpo(e *Experiment) any      { return e.Loss.DGPO(4) }

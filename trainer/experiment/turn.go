@@ -1,6 +1,9 @@
 package experiment
 
-import "github.com/darkroom-rl/darkroom/sde"
+import (
+	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
+)
 
 // A Turn is how an iteration samples.
 type Turn struct {
@@ -80,7 +83,7 @@ func (e *Experiment) Evaluation() (sde.Schedule, []sde.Row, error) {
 }
 
 // Noised reports whether the objective looks at final samples alone.
-func (e *Experiment) Noised() bool { return e.objective().Noised }
+func (e *Experiment) Noised() bool { return e.Kind().OfFinished() }
 
 // Silent reports a turn whose objective judges decisions, and whose window has none.
 func (t Turn) Silent() bool { return len(t.Trained) == 0 && t.Episode == nil && !t.Noised() }
@@ -88,5 +91,5 @@ func (t Turn) Silent() bool { return len(t.Trained) == 0 && t.Episode == nil && 
 // BySample reports whether the advantages of samples decide what is learned: the objective reads some, and
 // tokens have none of their own.
 func (t Turn) BySample() bool {
-	return !t.Kind().Free && (t.Episode == nil || t.Advantage.Credit.Spreads())
+	return t.Kind().Has(loss.Advantages) && (t.Episode == nil || t.Advantage.Credit.Spreads())
 }

@@ -9,13 +9,14 @@ import (
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // warnings are what seems unwise, and runs all the same.
 func (e *Experiment) warnings(p StagePlan) []string {
 	var all []string
 	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	if e.Episode == nil && e.objective().Ratio {
+	if e.Episode == nil && e.Kind().Has(loss.Ratio) {
 		for _, w := range p.Windows {
 			if len(w.Steps) == 0 {
 				warn("iterations %d-%d have an empty window: they roll samples and train nothing", w.First, w.Last)
@@ -47,7 +48,7 @@ func (e *Experiment) warnings(p StagePlan) []string {
 	if len(e.Monitors) == 0 && !e.hasGold() {
 		warn("no reward is gold and no monitor watches: hacking of the trained reward would be seen by eye only")
 	}
-	if e.Rollout.SharedNoise && e.Sampler.Tree == nil && e.objective().Noised && e.Sampler.Noise == 0 {
+	if e.Rollout.SharedNoise && e.Sampler.Tree == nil && e.Kind().OfFinished() && e.Sampler.Noise == 0 {
 		warn("a group from one start noise and no noise after it is one picture, made %d times", e.Rollout.Group)
 	}
 	return all
@@ -55,14 +56,11 @@ func (e *Experiment) warnings(p StagePlan) []string {
 
 // beyondRange names rewards that may lie outside of what the estimator takes, which would end the run.
 func (e *Experiment) beyondRange() (all []string) {
-	takes := [2]float64{0, 1}
-	switch e.Advantage.Estimator {
-	case "tracker":
-	case "beta":
-		takes = e.Advantage.Range
-	default:
+	rule := e.Comparison()
+	if rule.Takes == nil {
 		return nil
 	}
+	takes := rule.Takes(e.Advantage.Settings)
 	says := func(what, mend string) {
 		all = append(all, fmt.Sprintf("advantage.estimator = %q takes rewards from %v to %v and ends the run at others, and %s; %s", e.Advantage.Estimator, takes[0], takes[1], what, mend))
 	}
@@ -70,7 +68,7 @@ func (e *Experiment) beyondRange() (all []string) {
 		if low >= takes[0] && high <= takes[1] {
 			return
 		}
-		if e.Advantage.Estimator == "beta" {
+		if has(rule.Options, e.Advantage.BetaOptions) {
 			mend = fmt.Sprintf("advantage.range = [%v, %v], or %s", low, high, mend)
 		}
 		says(fmt.Sprintf("%s from %v to %v", who, low, high), mend)

@@ -2,7 +2,6 @@ package loss
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/darkroom-rl/darkroom/portable"
 )
@@ -52,39 +51,54 @@ func (a Aggregate) Weights(mask [][]float64) ([][]float64, error) {
 	}
 	w := zeros(mask)
 	power, powers := a.powers(mask)
+	average, known := a.average()
 	for i, m := range mask {
 		n := sum(m)
 		for t, on := range m {
-			if on == 0 && a.known() { // and nothing is divided by 0 where no token is the model's
+			if on == 0 && known { // and nothing is divided by 0 where no token is the model's
 				continue
 			}
-			switch a.Mode {
-			case "token-mean":
-				w[i][t] = on / tokens * workers
-			case "seq-mean-token-sum":
-				w[i][t] = on / rows * workers
-			case "seq-mean-token-mean":
-				if length := n + 1e-8; a.AtLeast {
-					w[i][t] = on / max(n, 1) / rows * workers
-				} else {
-					w[i][t] = on / length / rows * workers
-				}
-			case "seq-mean-token-sum-norm":
-				if a.Scale != 0 {
-					width = a.Scale
-				}
-				w[i][t] = on / width
-			case "delta-l":
-				if a.Scale != 0 {
-					width = a.Scale
-				}
-				w[i][t] = on * power[i] / (powers * width)
-			default:
+			if !known {
 				return nil, fmt.Errorf("aggregate %q is not known: write one of %v", a.Mode, Aggregates())
 			}
+			over := averaged{on: on, n: n, tokens: tokens, rows: rows, width: width, workers: workers, powers: powers}
+			if a.Scale != 0 {
+				over.width = a.Scale
+			}
+			if power != nil {
+				over.power = power[i]
+			}
+			w[i][t] = average.Weight(a, over)
 		}
 	}
 	return w, nil
+}
+
+// An Average is a way to average over decisions.
+type Average struct {
+	Name, Card string
+	Weight     func(a Aggregate, x averaged) float64
+}
+
+// averaged is a token of a batch: its mask, the tokens of its row, those and the rows of the batch, the width that sums
+// are divided by, the workers, and the powers of its row's length and of all.
+type averaged struct{ on, n, tokens, rows, width, workers, power, powers float64 }
+
+// Averages are all ways to average.
+func Averages() []Average {
+	return []Average{
+		{"token-mean", "All decisions weigh the same (DAPO, CISPO).", func(_ Aggregate, x averaged) float64 { return x.on / x.tokens * x.workers }},
+		{"seq-mean-token-sum", "Mean over samples of the sum of each.", func(_ Aggregate, x averaged) float64 { return x.on / x.rows * x.workers }},
+		{"seq-mean-token-mean", "Mean over samples of the mean of each (GRPO, GSPO).", func(a Aggregate, x averaged) float64 {
+			if a.AtLeast {
+				return x.on / max(x.n, 1) / x.rows * x.workers
+			}
+			return x.on / (x.n + 1e-8) / x.rows * x.workers
+		}},
+		{"seq-mean-token-sum-norm", "Sum over a constant length (Dr.GRPO).", func(_ Aggregate, x averaged) float64 { return x.on / x.width }},
+		{"delta-l", "Sums over a constant length, long answers weighing less: the unbiased average of least variance (ΔL Normalization).",
+			func(_ Aggregate, x averaged) float64 { return x.on * x.power / (x.powers * x.width) }},
+	}
 }
 
 // powers are n^-Power of every row, and their sum.
@@ -100,11 +114,22 @@ func (a Aggregate) powers(mask [][]float64) (each []float64, total float64) {
 }
 
 // Aggregates are the modes' names.
-func Aggregates() []string {
-	return []string{"token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm", "delta-l"}
+func Aggregates() (names []string) {
+	for _, a := range Averages() {
+		names = append(names, a.Name)
+	}
+	return names
 }
 
-func (a Aggregate) known() bool { return slices.Contains(Aggregates(), a.Mode) }
+// average is the mode's.
+func (a Aggregate) average() (Average, bool) {
+	for _, x := range Averages() {
+		if x.Name == a.Mode {
+			return x, true
+		}
+	}
+	return Average{}, false
+}
 
 func sum(x []float64) (s float64) {
 	for _, v := range x {

@@ -71,11 +71,11 @@ type AWM struct {
 
 // AWMOptions are the options that AWM alone has.
 type AWMOptions struct {
-	AdvMax    float64 `toml:"adv_max" range:"[0,inf)" of:"awm" doc:"of awm: what adv_clip is scaled to; 0: not scaled"`
-	Weighting string  `toml:"weighting" enum:"Uniform,t,t**2,huber,ghuber" of:"awm" doc:"of awm: weight of a time"`
-	Power     float64 `toml:"power" range:"(0,inf)" of:"awm" doc:"of awm's ghuber: the power of the error"`
-	Ratios    string  `toml:"ratios" enum:"sum_first,exp_first" of:"awm" doc:"of awm: one ratio a sample, or one a time"`
-	ELBO      bool    `toml:"elbo" of:"awm" doc:"of awm: distances of velocities are over twice the squared deviation of their time"`
+	AdvMax    float64 `toml:"adv_max" range:"[0,inf)" doc:"of awm: what adv_clip is scaled to; 0: not scaled"`
+	Weighting string  `toml:"weighting" enum:"Uniform,t,t**2,huber,ghuber" doc:"of awm: weight of a time"`
+	Power     float64 `toml:"power" range:"(0,inf)" doc:"of awm's ghuber: the power of the error"`
+	Ratios    string  `toml:"ratios" enum:"sum_first,exp_first" doc:"of awm: one ratio a sample, or one a time"`
+	ELBO      bool    `toml:"elbo" doc:"of awm: distances of velocities are over twice the squared deviation of their time"`
 }
 
 // DefaultAWMOptions is the published setting; the objective's name also sets adv_max = 1.
@@ -205,4 +205,76 @@ func (o AWM) sample(t AWMTerms, i int, a float64, grad [][]float64, all int) (va
 		grad[k][i] = v.slope * ratio / n / times
 	}
 	return values
+}
+
+// noisedAWM is AWM: ratios of matching errors; the old errors are those of the weights that rolled.
+func noisedAWM(options Options, _ int) NoisedLoss {
+	o := options.AWM()
+	return func(times int, groups []int, advantages []float64) Walk {
+		var sums AWMSums
+		return Walk{
+			Next: func(n Noised) ([][]float64, error) {
+				ones := repeated([]float64{1}, len(n.V))
+				before := n
+				before.V = n.VOld
+				old, _, err := AWMLogProb(before, o.Weighting, o.Power, ones)
+				if err != nil {
+					return nil, err
+				}
+				lp, slope, err := AWMLogProb(n, o.Weighting, o.Power, ones)
+				if err != nil {
+					return nil, err
+				}
+				terms := AWMTerms{Advantage: advantages, V: n.V, VRef: n.VRef, VEMA: n.EMA}
+				for row := 0; row < len(lp); row += len(groups) {
+					terms.LogProb, terms.Old = append(terms.LogProb, lp[row:row+len(groups)]), append(terms.Old, old[row:row+len(groups)])
+				}
+				for _, time := range n.Time {
+					terms.Std = append(terms.Std, AWMDeviation(time))
+				}
+				byLogProb, grad, err := o.Add(&sums, terms, times)
+				if err != nil {
+					return nil, err
+				}
+				for i := range grad {
+					for e := range grad[i] {
+						grad[i][e] += float64(byLogProb[i/len(groups)][i%len(groups)] * slope[i][e])
+					}
+				}
+				return grad, nil
+			},
+			Verdict: func() Verdict {
+				v := o.Sums(sums)
+				return Verdict{Loss: v.Loss, Metrics: map[string][]float64{"kl": {v.KL}}}
+			},
+		}
+	}
+}
+
+// AWM is the objective of the options.
+func (o Options) AWM() AWM {
+	return AWM{Clipping: o.Clipping, AWMOptions: o.AWMOptions, AdvClip: o.AdvClip, KLWeight: o.KL.Weight, EMAWeight: o.KL.EMAWeight}
+}
+
+// AWMObjective is advantage-weighted matching.
+var AWMObjective = Objective{
+	Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).",
+	Paper: "Advantage-weighted matching (Xue et al., 2025)", Formula: "clip, of e^(d_old - d)", Cases: []string{"loss.awm", "loss.awm_log_prob"},
+	Pictures: &Form{
+		Learns: NoisedSamples, Needs: Advantages | Flow | OldWeights | ReferenceIfWeighted | AverageIfWeighted,
+		Options: struct {
+			Clipping
+			Forward
+			AdvantageCut
+			AWMOptions
+			GuidanceOptions
+			AverageOptions
+		}{},
+		Set:      func(o *Options) { o.AdvMax = 1 },
+		Check:    func(o Options, report func(key, problem, hint string)) { o.AWM().Check(report) },
+		Words:    rangeWords,
+		Numbers:  []string{"kl"},
+		Noised:   noisedAWM,
+		Together: func(o Options) bool { return o.AWM().Together() },
+	},
 }

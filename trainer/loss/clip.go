@@ -40,9 +40,9 @@ type Clip struct {
 
 // StepWeights are what the terms of a step's loss weigh.
 type StepWeights struct {
-	NoiseWeight  float64 `toml:"noise_weight" range:"[0,inf)" of:"clip,guard" doc:"advantages times this times the step's deviation (TempFlow: 2.25); 0: as they are"`
-	NoiseScale   bool    `toml:"noise_scale" of:"clip,guard" doc:"of flow-sde: losses weigh by the step's noise (LongCat)"`
-	ChangeWeight float64 `toml:"change_weight" range:"[0,inf)" of:"clip,guard" doc:"of half the mean squared change of log-probabilities (MixGRPO's KL)"`
+	NoiseWeight  float64 `toml:"noise_weight" range:"[0,inf)" doc:"advantages times this times the step's deviation (TempFlow: 2.25); 0: as they are"`
+	NoiseScale   bool    `toml:"noise_scale" doc:"of flow-sde: losses weigh by the step's noise (LongCat)"`
+	ChangeWeight float64 `toml:"change_weight" range:"[0,inf)" doc:"of half the mean squared change of log-probabilities (MixGRPO's KL)"`
 }
 
 // DefaultClip is Flow-GRPO's.
@@ -181,4 +181,53 @@ func (o Clip) metrics(t Terms, ratio []float64) map[string]float64 {
 		}
 	}
 	return m
+}
+
+// Clip is the objective of the options over a sampler's steps. Advantages were cut by [advantage], and are not cut
+// again.
+func (o Options) Clip() Clip {
+	return Clip{Clipping: o.Clipping, RatioForm: o.RatioForm, StepWeights: o.StepWeights, KLWeight: o.KL.Weight, KLEstimator: o.KL.ofSteps()}
+}
+
+// ratioNumbers are what all ratios of steps are measured by, clippedNumbers what clipped ones are.
+var (
+	ratioNumbers   = []string{"kl", "ratio_mean", "ratio_std", "ratio_min", "ratio_max", "approx_kl", "ppo_kl"}
+	clippedNumbers = slices.Concat(ratioNumbers, []string{"clipped", "clipped_high", "clipped_low"})
+)
+
+// clippedSteps is a form of the clip of steps.
+func clippedSteps(ratio string, needs Needs) *Form {
+	return &Form{
+		Learns: Transitions, Needs: needs | Advantages | Ratio,
+		Options: struct {
+			Clipping
+			Rectification
+			RatioForm
+			StepWeights
+			MeanOptions
+			GuidanceOptions
+		}{},
+		Set:     func(o *Options) { o.Ratio = ratio },
+		Check:   func(o Options, report func(key, problem, hint string)) { o.Clip().Check(report) },
+		Words:   rangeWords,
+		Numbers: clippedNumbers,
+		Steps:   func(o Options) StepLoss { return o.Clip().Of },
+	}
+}
+
+// ClipObjective is PPO's clip.
+var ClipObjective = Objective{
+	Name: "clip", Card: "The clipped ratio (PPO, GRPO); clip_high and dual_clip are off unless set.",
+	Paper: "PPO (Schulman et al., 2017)", Formula: "max(-A·ratio, -A·clip(ratio, 1-low, 1+high))",
+	Cases:    []string{"loss.flow_grpo", "loss.flow_factory", "loss.verl_flow_grpo", "loss.mixgrpo", "loss.dance_two_rewards", "vlm.loss_ppo", "vlm.loss_easyr1", "vlm.loss_openrlhf", "vlm.loss_trl"},
+	Pictures: clippedSteps("plain", BareRatio),
+	Tokens: &Form{
+		Learns: SampledTokens, Needs: Advantages | Ratio | BareRatio | AnswerRatio, Options: Clipping{},
+		Set:   func(o *Options) { o.Ratio = "plain" },
+		Words: rangeWords,
+		Token: func(o TokenLoss, x at, of answer, _ wholeBatch) token {
+			d, live := o.logRatio(x, of)
+			return o.ofRatio(o.clip(d, x.a, live))
+		},
+	},
 }

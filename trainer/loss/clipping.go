@@ -5,16 +5,31 @@ package loss
 //
 //	clipped(A, r) = max(-A·r, -A·clip(r, 1-low, 1+high)); where A < 0 at most -A·dual
 type Clipping struct {
-	ClipRange float64 `toml:"clip_range" range:"[0,1]" of:"clip,guard,awm,dgpo,ppo,gspo,gspo-mean,gmpo,gepo,cispo,luspo,clip-cov" doc:"how far the ratio may fall below 1, and rise above it; for tokens ([episode]) it is 0.2 unless it is written"`
-	ClipHigh  float64 `toml:"clip_high" range:"[0,1e3]" of:"clip,guard,awm,dgpo,ppo,gspo,gspo-mean,gmpo,gepo,cispo,luspo,clip-cov" doc:"how far it may rise above 1, if not as far; 0: as far"`
-	DualClip  float64 `toml:"dual_clip" range:"[0,inf)" of:"clip,guard,awm,ppo,gspo,gspo-mean,gepo,luspo" doc:"bound of the loss where the advantage is negative; 0: none"`
+	ClipBounds
+	DualBound
+}
+
+// ClipBounds are the ends of the range.
+type ClipBounds struct {
+	ClipRange float64 `toml:"clip_range" range:"[0,1]" doc:"how far the ratio may fall below 1, and rise above it; for tokens ([episode]) it is 0.2 unless it is written"`
+	ClipHigh  float64 `toml:"clip_high" range:"[0,1e3]" doc:"how far it may rise above 1, if not as far; 0: as far"`
+}
+
+// DualBound is the bound of a loss that a large ratio makes.
+type DualBound struct {
+	DualClip float64 `toml:"dual_clip" range:"[0,inf)" doc:"bound of the loss where the advantage is negative; 0: none"`
+}
+
+// Clipped is a range from 1 - low to 1 + high, where high 0 is low, and a bound.
+func Clipped(low, high, dual float64) Clipping {
+	return Clipping{ClipBounds{ClipRange: low, ClipHigh: high}, DualBound{DualClip: dual}}
 }
 
 // DefaultClipping is Flow-GRPO's, for the steps of a sampler.
-func DefaultClipping() Clipping { return Clipping{ClipRange: 1e-4} }
+func DefaultClipping() Clipping { return Clipped(1e-4, 0, 0) }
 
 // DefaultTokenClipping is PPO's, for tokens.
-func DefaultTokenClipping() Clipping { return Clipping{ClipRange: 0.2} }
+func DefaultTokenClipping() Clipping { return Clipped(0.2, 0, 0) }
 
 // Bounds are how far a ratio may fall below 1, and rise above it.
 func (c Clipping) Bounds() (low, high float64) {

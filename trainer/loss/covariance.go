@@ -30,8 +30,8 @@ type Covariance struct {
 // DefaultCovariance is the published choice; verl falls back to Weight 1.
 func DefaultCovariance() Covariance { return Covariance{Share: 2e-4, Low: 1, High: 5, Weight: 1} }
 
-func (o Covariance) check(objective string, report func(key, problem, hint string)) {
-	if objective == "clip-cov" && o.Low >= o.High {
+func (o Covariance) check(report func(key, problem, hint string)) {
+	if o.Low >= o.High {
 		report("covariance.low", fmt.Sprintf("no covariance lies above %g and below %g", o.Low, o.High), "1 and 5 are usual")
 	}
 }
@@ -39,33 +39,42 @@ func (o Covariance) check(objective string, report func(key, problem, hint strin
 // place is a token of an answer.
 type place struct{ i, k int }
 
-// chosen marks the tokens that are left out or pulled back.
-func (o TokenLoss) chosen(t Tokens) [][]float64 {
-	if o.Objective != "clip-cov" && o.Objective != "kl-cov" {
-		return nil
-	}
-	out, cov := zeros(t.Mask), covariances(t)
-	var all, among []place
+// leftOut marks the tokens that clip-cov leaves out.
+func leftOut(o TokenLoss, t Tokens) [][]float64 {
+	cov := covariances(t)
+	among := t.places(func(p place) bool {
+		d := cutLog(t.LogProb[p.i][p.k]-t.Old[p.i][p.k], farthest)
+		free := o.clip(d, t.Advantage[p.i][p.k], true).clipped == 0
+		return free && cov[p.i][p.k] > o.Cov.Low && cov[p.i][p.k] < o.Cov.High
+	})
+	slices.SortStableFunc(among, func(x, y place) int { return cmp.Compare(t.Draw[x.i][x.k], t.Draw[y.i][y.k]) })
+	return o.chosen(t, among)
+}
+
+// pulledBack marks the tokens that kl-cov pulls back.
+func pulledBack(o TokenLoss, t Tokens) [][]float64 {
+	cov := covariances(t)
+	among := t.places(func(place) bool { return true })
+	slices.SortStableFunc(among, func(x, y place) int { return cmp.Compare(cov[y.i][y.k], cov[x.i][x.k]) })
+	return o.chosen(t, among)
+}
+
+// places are the tokens that count and of which something is so.
+func (t Tokens) places(is func(place) bool) (all []place) {
 	for i, m := range t.Mask {
 		for k, on := range m {
-			if on == 0 {
-				continue
-			}
-			all = append(all, place{i, k})
-			d := cutLog(t.LogProb[i][k]-t.Old[i][k], farthest)
-			free := o.clip(d, t.Advantage[i][k], true).clipped == 0
-			if o.Objective == "kl-cov" || free && cov[i][k] > o.Cov.Low && cov[i][k] < o.Cov.High {
-				among = append(among, place{i, k})
+			if p := (place{i, k}); on != 0 && is(p) {
+				all = append(all, p)
 			}
 		}
 	}
-	slices.SortStableFunc(among, func(x, y place) int {
-		if o.Objective == "kl-cov" {
-			return cmp.Compare(cov[y.i][y.k], cov[x.i][x.k])
-		}
-		return cmp.Compare(t.Draw[x.i][x.k], t.Draw[y.i][y.k])
-	})
-	n := max(int(o.Cov.Share*float64(len(all))), 1)
+	return all
+}
+
+// chosen marks the first of some tokens, a share of all.
+func (o TokenLoss) chosen(t Tokens, among []place) [][]float64 {
+	out := zeros(t.Mask)
+	n := max(int(o.Cov.Share*float64(len(t.places(func(place) bool { return true })))), 1)
 	for _, p := range among[:min(n, len(among))] {
 		out[p.i][p.k] = 1
 	}
@@ -83,26 +92,56 @@ func covariances(t Tokens) [][]float64 {
 	return cov
 }
 
-// covariant is one token's loss.
-func covariant(o TokenLoss, x at, _ answer, b wholeBatch) token {
-	chosen := b.chosen[x.i][x.k] != 0
-	d, live := cutLog(x.d, farthest), math.Abs(x.d) <= farthest
-	if o.Objective == "clip-cov" {
-		if chosen {
-			return token{clipped: 1}
-		}
-		v := o.clip(d, x.a, live)
-		v.clipped = 0 // the share that covariance left out is what is counted
-		return v
+// clipCov is one token's loss.
+func clipCov(o TokenLoss, x at, _ answer, b wholeBatch) token {
+	if b.chosen[x.i][x.k] != 0 {
+		return token{clipped: 1}
 	}
-	v := token{value: -x.a * portable.Exp(d)}
-	if live {
+	v := o.clip(cutLog(x.d, farthest), x.a, math.Abs(x.d) <= farthest)
+	v.clipped = 0 // the share that covariance left out is what is counted
+	return v
+}
+
+// klCov is one token's loss.
+func klCov(o TokenLoss, x at, _ answer, b wholeBatch) token {
+	v := token{value: -x.a * portable.Exp(cutLog(x.d, farthest))}
+	if math.Abs(x.d) <= farthest {
 		v.own = v.value
 	}
-	if chosen {
+	if b.chosen[x.i][x.k] != 0 {
 		v.value += float64(o.Cov.Weight * math.Abs(x.d))
 		v.own += float64(o.Cov.Weight * signOf(x.d))
 		v.clipped = 1
 	}
 	return v
+}
+
+// CovarianceOptions are the options of both.
+type CovarianceOptions struct {
+	Cov Covariance `toml:"covariance"`
+}
+
+// ClipCovObjective is Clip-Cov.
+var ClipCovObjective = Objective{
+	Name: "clip-cov", Card: "The clipped ratio without some tokens whose probability and advantage move together (Clip-Cov).",
+	Paper: "Clip-Cov (Cui et al., 2025)", Formula: "clip, without a random share of the tokens with low < (A - mean A)(lp - mean lp) < high",
+	Tokens: &Form{
+		Learns: SampledTokens, Needs: Advantages | Ratio | TokenDraws,
+		Options: struct {
+			ClipBounds
+			CovarianceOptions
+		}{},
+		Words: rangeWords, Token: clipCov, Choose: leftOut,
+		Refuse: func(o TokenLoss, report func(key, problem, hint string)) { o.Cov.check(report) },
+	},
+}
+
+// KLCovObjective is KL-Cov.
+var KLCovObjective = Objective{
+	Name: "kl-cov", Card: "No clip; the tokens whose probability and advantage move together most are pulled back (KL-Cov).",
+	Paper: "KL-Cov (Cui et al., 2025)", Formula: "-A·ratio; the share of tokens with the largest covariance has weight·|lp - old| added",
+	Tokens: &Form{
+		Learns: SampledTokens, Needs: Advantages | Ratio | PlainAtOne, Options: CovarianceOptions{},
+		Token: klCov, Choose: pulledBack,
+	},
 }

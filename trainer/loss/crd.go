@@ -1,6 +1,7 @@
 package loss
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/darkroom-rl/darkroom/portable"
@@ -32,10 +33,10 @@ type CRD struct {
 
 // CRDOptions are the options that CRD alone has.
 type CRDOptions struct {
-	Match       string  `toml:"crd_match" enum:"mse,bce" of:"crd" doc:"of crd: its own rewards are brought to advantages by the squared distance, or by cross entropy"`
-	Temperature float64 `toml:"crd_temperature" range:"[-1,100]" of:"crd" doc:"of crd: temperature of the samples' weights in the means that rewards are centred by; 0: by advantage and evenly; below 0: evenly"`
-	Adaptive    bool    `toml:"crd_adaptive" of:"crd" doc:"of crd: errors count in units of their own mean size"`
-	KLByReward  bool    `toml:"crd_kl_by_reward" of:"crd" doc:"of crd: the KL of a sample weighs by its advantage's share"`
+	Match       string  `toml:"crd_match" enum:"mse,bce" doc:"of crd: its own rewards are brought to advantages by the squared distance, or by cross entropy"`
+	Temperature float64 `toml:"crd_temperature" range:"[-1,100]" doc:"of crd: temperature of the samples' weights in the means that rewards are centred by; 0: by advantage and evenly; below 0: evenly"`
+	Adaptive    bool    `toml:"crd_adaptive" doc:"of crd: errors count in units of their own mean size"`
+	KLByReward  bool    `toml:"crd_kl_by_reward" doc:"of crd: the KL of a sample weighs by its advantage's share"`
 }
 
 // DefaultCRDOptions are Flow-Factory's.
@@ -164,4 +165,55 @@ func dot(x, y []float64) float64 {
 		sum += float64(v * y[i])
 	}
 	return sum
+}
+
+// noisedCRD is CRD. The samples at one of their times are a batch, whose mean rewards are centred by.
+func noisedCRD(options Options, _ int) NoisedLoss {
+	o := options.CRD()
+	return func(times int, groups []int, advantages []float64) Walk {
+		v := Verdict{Metrics: map[string][]float64{}}
+		return Walk{
+			Next: func(n Noised) (all [][]float64, err error) {
+				for row := 0; row < len(n.V); row += len(groups) {
+					r := o.Of(n.Rows(row, row+len(groups)), advantages)
+					v.Loss += r.Loss / float64(times)
+					for _, grad := range r.GradV {
+						for e := range grad {
+							grad[e] /= float64(times)
+						}
+						all = append(all, grad)
+					}
+					v.Metrics["kl"], v.Metrics["own_reward"] = append(v.Metrics["kl"], r.Distant...), append(v.Metrics["own_reward"], r.Reward...)
+				}
+				return all, nil
+			},
+			Verdict: func() Verdict { return v },
+		}
+	}
+}
+
+// CRD is the objective of the options.
+func (o Options) CRD() CRD {
+	return CRD{CRDOptions: o.CRDOptions, Low: o.AdvClip, High: o.AdvClip, Beta: o.Beta, KLWeight: o.KL.Weight}
+}
+
+// CRDObjective is centred reward distillation.
+var CRDObjective = Objective{
+	Name: "crd", Card: "The network's own reward of a sample, its lead over the old network, is brought to the sample's advantage, both centred over the batch (Centered Reward Distillation); any solver may roll.",
+	Paper: "Centered Reward Distillation (arXiv 2603.14128)", Formula: "(β·Rc - ac)², R = d_old - d; Rc and ac are R and the advantage's share, centred over the batch", Cases: []string{"loss.crd", "ema.crd_decay"},
+	Pictures: &Form{
+		Learns: NoisedSamples, Needs: Advantages | Flow | OldWeights | OldFollows | ReferenceIfWeighted,
+		Options: struct {
+			Forward
+			ImplicitOptions
+			AdvantageCut
+			CRDOptions
+			GuidanceOptions
+		}{},
+		Words: func(o Options) string {
+			return fmt.Sprintf(", by %s, β %v, advantages cut to ±%v", o.Match, o.Beta, o.AdvClip)
+		},
+		Numbers: []string{"kl", "own_reward"},
+		Noised:  noisedCRD,
+	},
 }

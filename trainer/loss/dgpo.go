@@ -19,7 +19,7 @@ type DGPO struct {
 
 // DGPOOptions are the options that DGPO alone has.
 type DGPOOptions struct {
-	ClipFar bool `toml:"clip_far" of:"dgpo" doc:"of dgpo: samples that left the clip range get no gradient"`
+	ClipFar bool `toml:"clip_far" doc:"of dgpo: samples that left the clip range get no gradient"`
 }
 
 // Of is the objective.
@@ -58,4 +58,44 @@ func (o DGPO) Add(loss *float64, t Noised, advantages []float64, ids []int, rows
 		}
 	}
 	return grad
+}
+
+// noisedDGPO is DGPO.
+func noisedDGPO(options Options, group int) NoisedLoss {
+	o := options.DGPO(group)
+	return func(times int, groups []int, advantages []float64) Walk {
+		var v Verdict
+		return Walk{
+			Next: func(n Noised) ([][]float64, error) {
+				var rows []int // a time of a prompt is a group of its own
+				for row := range n.V {
+					rows = append(rows, groups[row%len(groups)]*(len(n.V)/len(groups))+row/len(groups))
+				}
+				return o.Add(&v.Loss, n, repeated(advantages, len(n.V)), rows, times*len(groups)), nil
+			},
+			Verdict: func() Verdict { return v },
+		}
+	}
+}
+
+// DGPO is the objective of the options.
+func (o Options) DGPO(group int) DGPO {
+	return DGPO{Clipping: o.Clipping, DGPOOptions: o.DGPOOptions, Beta: o.Beta, GroupSize: group}
+}
+
+// DGPOObjective is direct group preference optimisation.
+var DGPOObjective = Objective{
+	Name: "dgpo", Card: "Preference of a group's better samples over its worse (Direct Group Preference Optimization).",
+	Paper: "Direct Group Preference Optimization (Flow-Factory)", Formula: "σ(Σ over the group of A·β·(d - d_ref)/size)·A·d", Cases: []string{"loss.dgpo"},
+	Pictures: &Form{
+		Learns: NoisedSamples, Needs: Advantages | Reference,
+		Options: struct {
+			ClipBounds
+			Forward
+			ImplicitOptions
+			DGPOOptions
+		}{},
+		Words:  betaWords,
+		Noised: noisedDGPO,
+	},
 }

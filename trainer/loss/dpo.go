@@ -1,9 +1,11 @@
 package loss
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
 )
 
 // Diffusion-DPO (Wallace et al., 2024): of a pair (winner, loser) with one noise and time,
@@ -73,3 +75,64 @@ func sigmoid(x float64) float64 { return 1 / (1 + portable.Exp(-x)) }
 
 // softplus is log(1 + e^x).
 func softplus(x float64) float64 { return math.Max(x, 0) + portable.Log1p(portable.Exp(-math.Abs(x))) }
+
+// noisedDPO is DPO between the best and the worst of every group.
+func noisedDPO(o Options, _ int) NoisedLoss {
+	return func(times int, groups []int, advantages []float64) Walk {
+		pairs := advantage.Pairs(groups, advantages, 0)
+		var inside [][]float64 // by time
+		return Walk{
+			Next: func(n Noised) (all [][]float64, err error) {
+				if len(pairs) == 0 {
+					return nil, fmt.Errorf("no prompt has two samples to prefer one of")
+				}
+				for row := 0; row < len(n.V); row += len(groups) {
+					s, grad := DPOInside(n.Rows(row, row+len(groups)), pairs, o.Beta, times*len(pairs))
+					inside, all = append(inside, s), append(all, grad...)
+				}
+				return all, nil
+			},
+			Verdict: func() Verdict {
+				var each []float64 // of a pair, all times
+				for p := range pairs {
+					for _, at := range inside {
+						each = append(each, at[p])
+					}
+				}
+				v := DPOSums(each)
+				return Verdict{Loss: v.Loss, Metrics: map[string][]float64{"accuracy": {v.Accuracy}, "margin": {v.Margin}}}
+			},
+		}
+	}
+}
+
+// DPOObjective is Diffusion-DPO, Flow-DPO, and DPO of written answers.
+var DPOObjective = Objective{
+	Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO). Of an episode: of the better of two answers in a file's rows (rollout.lessons, loss.preference; DPO and its kin, MPO, RPO).",
+	Paper: "Diffusion-DPO (Wallace et al., 2024), Flow-DPO; of an episode DPO (Rafailov et al., 2023)", Formula: "-log σ(-β/2·((d - d_ref) of the better - (d - d_ref) of the worse)); of an episode -log σ(β(Δ_better - Δ_worse)), Δ = lp - lp_ref",
+	Cases: []string{"loss.dpo", "select.dpo_pairs", "methods.loss_preference"},
+	Pictures: &Form{
+		Learns: NoisedSamples, Needs: Advantages | SamplePairs | Reference,
+		Options: struct {
+			Forward
+			ImplicitOptions
+			advantage.PairOptions
+		}{},
+		Words:   betaWords,
+		Numbers: []string{"accuracy", "margin"},
+		Noised:  noisedDPO,
+	},
+	Tokens: &Form{
+		Learns: JudgedAnswers, Needs: AnswerPairs | Reference,
+		Options: struct {
+			PairForm
+			PairWeights
+			LessonOptions
+		}{},
+		Words:   func(o Options) string { return o.Preference.words(true) },
+		Numbers: []string{"accuracy", "margin", "chosen", "rejected", "nll"},
+	},
+}
+
+// betaWords are how far the implicit policies lie apart.
+func betaWords(o Options) string { return fmt.Sprintf(", β %v", o.Beta) }

@@ -3,6 +3,7 @@ package loss
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/portable"
 )
@@ -12,8 +13,8 @@ import (
 // 1 with a positive advantage, or below with a negative one. Dropped samples count in the
 // mean. Nothing flows through the means but the KL, which all samples have. UseStd false divides by 2 instead of 2τ².
 type DPPO struct {
-	Threshold float64 `toml:"threshold" range:"[0,inf)" of:"dppo" doc:"how far a transition may move"`
-	UseStd    bool    `toml:"use_std" of:"dppo" doc:"measure in deviations"`
+	Threshold float64 `toml:"threshold" range:"[0,inf)" doc:"how far a transition may move"`
+	UseStd    bool    `toml:"use_std" doc:"measure in deviations"`
 
 	KLWeight    float64 `toml:"-"` // as of Clip
 	KLEstimator string  `toml:"-"`
@@ -77,4 +78,28 @@ func (o DPPO) complete(t Terms) error {
 		return fmt.Errorf("dppo: a KL %s", t.lacks(o.KLEstimator))
 	}
 	return nil
+}
+
+// Masked is the objective of the options.
+func (o Options) Masked() DPPO {
+	d := o.DPPO
+	d.KLWeight, d.KLEstimator = o.KL.Weight, o.KL.ofSteps()
+	return d
+}
+
+// DPPOObjective is Flow-DPPO.
+var DPPOObjective = Objective{
+	Name: "dppo", Card: "No clip: a sample that moves away is left out where the policies diverge (Flow-DPPO).",
+	Paper: "Flow-DPPO (verl-omni)", Formula: "-A·ratio, without samples that moved beyond the threshold and go on moving", Cases: []string{"loss.verl_dppo"},
+	Pictures: &Form{
+		Learns: Transitions, Needs: Advantages | Ratio | PlainAtOne,
+		Options: struct {
+			DPPO
+			MeanOptions
+			GuidanceOptions
+		}{},
+		Words:   func(o Options) string { return fmt.Sprintf(", left out beyond a divergence of %v", o.Threshold) },
+		Numbers: slices.Concat(ratioNumbers, []string{"kl_mask_fraction", "pos_rm_fraction", "neg_rm_fraction", "masked_fraction", "unmasked_fraction", "kl_new_old_mean", "kl_new_old_max"}),
+		Steps:   func(o Options) StepLoss { return o.Masked().Of },
+	},
 }

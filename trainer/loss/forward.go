@@ -1,24 +1,40 @@
 package loss
 
-import "github.com/darkroom-rl/darkroom/sde"
+import (
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/sde"
+)
 
 // Forward is the options of objectives on finished samples that are noised anew (the forward
 // process): nft.go, awm.go, dpo.go, dgpo.go, crd.go, flowmatch.go.
 type Forward struct {
-	Times   int     `toml:"times" range:"[1,1000]" of:"noised" doc:"times that a final sample is noised to"`
-	Draw    string  `toml:"time_draw" enum:"schedule,permutation,uniform,logit_normal" of:"nft,crd,awm,dpo,rwr,sft,dgpo" doc:"where these times are drawn: among the sampler's, one in each part of them; among the sampler's, none of them twice (of flows, DiffusionNFT); anywhere; or most in the middle. The last two are shifted by time_shift"`
-	Range   [2]int  `toml:"time_range" range:"[0,1000]" of:"time_draw=schedule,permutation" doc:"the first of the sampler's steps whose times are drawn, and the one after the last (AWM, of flows); [0, 0]: all"`
-	Mean    float64 `toml:"time_mean" range:"[-100,100]" of:"time_draw=logit_normal" doc:"of logit_normal: the normal's mean; above 0 is towards noise"`
-	Spread  float64 `toml:"time_std" range:"(0,100]" of:"time_draw=logit_normal" doc:"of logit_normal: the normal's deviation"`
-	Shift   float64 `toml:"time_shift" range:"(0,1000]" of:"time_draw=uniform,logit_normal" doc:"shift of drawn times towards noise; 1: none"`
-	Beta    float64 `toml:"beta" range:"(0,inf)" of:"nft,crd,dpo,dgpo" doc:"of nft, dpo and dgpo: how far the implicit policies lie apart; of crd: scale of the network's own rewards"`
-	AdvClip float64 `toml:"adv_clip" range:"(0,inf)" of:"nft,crd,awm" doc:"of nft, crd and awm: what advantages are cut to"`
-	AdvMode string  `toml:"adv_mode" enum:"all,positive_only,negative_only,one_only,binary" of:"nft" doc:"of nft: which advantages count"`
+	NoisedTimes
+	Draw   string  `toml:"time_draw" enum:"schedule,permutation,uniform,logit_normal" doc:"where these times are drawn: among the sampler's, one in each part of them; among the sampler's, none of them twice (of flows, DiffusionNFT); anywhere; or most in the middle. The last two are shifted by time_shift"`
+	Range  [2]int  `toml:"time_range" range:"[0,1000]" of:"time_draw=schedule,permutation" doc:"the first of the sampler's steps whose times are drawn, and the one after the last (AWM, of flows); [0, 0]: all"`
+	Mean   float64 `toml:"time_mean" range:"[-100,100]" of:"time_draw=logit_normal" doc:"of logit_normal: the normal's mean; above 0 is towards noise"`
+	Spread float64 `toml:"time_std" range:"(0,100]" of:"time_draw=logit_normal" doc:"of logit_normal: the normal's deviation"`
+	Shift  float64 `toml:"time_shift" range:"(0,1000]" of:"time_draw=uniform,logit_normal" doc:"shift of drawn times towards noise; 1: none"`
+}
+
+// NoisedTimes is how often a finished sample is noised.
+type NoisedTimes struct {
+	Times int `toml:"times" range:"[1,1000]" doc:"times that a final sample is noised to"`
+}
+
+// ImplicitOptions are the options of objectives with policies that a network implies.
+type ImplicitOptions struct {
+	Beta float64 `toml:"beta" range:"(0,inf)" doc:"of nft, dpo and dgpo: how far the implicit policies lie apart; of crd: scale of the network's own rewards"`
+}
+
+// AdvantageCut is the bound of advantages on noised samples.
+type AdvantageCut struct {
+	AdvClip float64 `toml:"adv_clip" range:"(0,inf)" doc:"of nft, crd and awm: what advantages are cut to"`
 }
 
 // DefaultForward is DiffusionNFT's.
 func DefaultForward() Forward {
-	return Forward{Times: 1, Draw: "schedule", Spread: 1, Shift: 1, Beta: 1, AdvClip: 5, AdvMode: "all"}
+	return Forward{NoisedTimes: NoisedTimes{Times: 1}, Draw: "schedule", Spread: 1, Shift: 1}
 }
 
 // Sigma is the time of a draw u in [0, 1), of which smaller ones are noisier: the interval of the sampler's
@@ -80,3 +96,6 @@ func (n Noised) Rows(from, to int) Noised {
 	return Noised{Clean: part(n.Clean), Noise: part(n.Noise), Time: n.Time[from:to], V: part(n.V), VOld: part(n.VOld), VRef: part(n.VRef),
 		EMA: part(n.EMA), Target: part(n.Target)}
 }
+
+// repeated is x over and over, n numbers.
+func repeated(x []float64, n int) []float64 { return slices.Repeat(x, n/len(x)) }

@@ -85,3 +85,13 @@ func answerWeight(t Tokens, i int, n float64) float64 {
 	}
 	return portable.Exp(log)
 }
+
+// GEPOObjective is HeteroRL's.
+var GEPOObjective = Objective{
+	Name: "gepo", Card: "The clipped ratio of an answer to what its group was expected to be, one number a sequence, for rollouts that are stale (GEPO).",
+	Paper: "GEPO (Zhang et al., 2025; HeteroRL)", Formula: "clip, of p / (Σ q²/Σ q over the group), p and q the geometric means of an answer's probabilities, new and old", Cases: []string{"methods.loss_gepo"},
+	Tokens: &Form{
+		Learns: SampledTokens, Needs: Advantages | Ratio | PlainAtOne | OneNumber, Options: Clipping{}, Words: rangeWords,
+		Whole: TokenLoss.groupExpectation,
+	},
+}

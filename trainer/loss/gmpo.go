@@ -62,3 +62,13 @@ func signOf(x float64) float64 {
 	}
 	return 0
 }
+
+// GMPOObjective is the geometric mean.
+var GMPOObjective = Objective{
+	Name: "gmpo", Card: "The geometric mean of clipped ratios, one number a sequence (GMPO).",
+	Paper: "GMPO (Zhao et al., 2025)", Formula: "-A·e^(mean over tokens of the clipped lp - old)", Cases: []string{"vlm.loss_gmpo"},
+	Tokens: &Form{
+		Learns: SampledTokens, Needs: Advantages | Ratio | PlainAtOne | OneNumber | OpenRange, Options: ClipBounds{}, Words: rangeWords,
+		Whole: TokenLoss.geometric,
+	},
+}

@@ -1,8 +1,6 @@
 package loss
 
-import (
-	"math"
-)
+import "math"
 
 // What comes out of a language model's head, and a critic's.
 

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/sde"
 )
 
 // Distances from a reference, or from the weights that rolled.
@@ -29,17 +30,38 @@ import (
 type Penalty struct {
 	Weight    float64 `toml:"weight" range:"[0,inf)" doc:"0: not computed"`
 	Estimator string  `toml:"estimator" doc:"see darkroom list kls"`
-	Over      string  `toml:"over" enum:"published,deviation,one" of:"steps" doc:"of mean: the distance is divided by twice the square of what the solver's published code has, or of the step's deviation, or by 1"`
+	MeanOptions
 	Cut       float64 `toml:"cut" range:"[0,inf)" of:"tokens" doc:"a token's distance is cut to this on both sides, beyond which it has no gradient (OpenRLHF: 10); 0: as the estimator has it"`
 	Corrected bool    `toml:"corrected" of:"tokens" doc:"of tokens: times the ratio, so that its mean is over the current policy (TRL)"`
 	Reference string  `toml:"reference" enum:"base,stage,ema,old,teacher" doc:"who is left: base is the model as the run began, stage as the stage began; teacher is the model of model.teacher, who is drawn near"`
-	EMAWeight float64 `toml:"ema_weight" range:"[0,inf)" of:"awm" doc:"of awm: weight of the same distance to the moving average"`
-	Reset     int     `toml:"reset" range:"[0,inf)" doc:"iterations after which the reference is made the current weights; 0: never"`
+	AverageOptions
+	Reset int `toml:"reset" range:"[0,inf)" doc:"iterations after which the reference is made the current weights; 0: never"`
+}
+
+// MeanOptions are the options of distances of means.
+type MeanOptions struct {
+	Over string `toml:"over" enum:"published,deviation,one" doc:"of mean: the distance is divided by twice the square of what the solver's published code has, or of the step's deviation, or by 1"`
+}
+
+// AverageOptions are the options of a distance from the moving average.
+type AverageOptions struct {
+	EMAWeight float64 `toml:"ema_weight" range:"[0,inf)" doc:"of awm: weight of the same distance to the moving average"`
+}
+
+// GuidanceOptions are how the reference is sampled.
+type GuidanceOptions struct {
+	Guidance float64 `toml:"guidance" range:"[0,100]" doc:"guidance of the reference (base, stage or teacher): a policy sampled without guidance learns what guidance does; 0: that of the sampler"`
+}
+
+// KLOptions are the options of the distance from a reference.
+type KLOptions struct {
+	Penalty
+	GuidanceOptions
 }
 
 // DefaultPenalty is none.
 func DefaultPenalty() Penalty {
-	return Penalty{Estimator: "mean", Over: "published", Reference: "base"}
+	return Penalty{Estimator: "mean", MeanOptions: MeanOptions{Over: "published"}, Reference: "base"}
 }
 
 // Token is a token's distance by the estimator, within Cut, and its slope by lp.
@@ -119,27 +141,103 @@ func SquaredChange(lp, old []float64) (kl float64, grad []float64) {
 	return kl, grad
 }
 
-// KL is an estimate and its slope by lp.
-func KL(kind string, lp, ref float64) (kl, slope float64) {
-	x := lp - ref
-	switch kind {
-	case "k2", "mse":
-		return x * x / 2, x
-	case "abs":
-		switch {
-		case x > 0:
-			return x, 1
-		case x < 0:
-			return -x, -1
-		}
-		return 0, 0
-	case "k3", "low_var_kl":
-		e := cutLog(-x, farthest)
-		v := portable.Exp(e) - e - 1
-		if v <= 10 && math.Abs(x) <= farthest {
-			slope = 1 - portable.Exp(e)
-		}
-		return math.Min(math.Max(v, -10), 10), slope
+// A Distance is a way to measure how far a reference is left.
+type Distance struct {
+	Name, Card string
+	Verl       string                              // what verl calls it, where that is another name
+	Of         func(x float64) (kl, slope float64) // of a log-ratio lp - ref; nil: of means
+}
+
+// distances are all of them.
+var distances = [...]Distance{
+	{Name: "mean", Card: "Distance of the means over the step's deviation: exact for steps that draw (flow_grpo)."},
+	{Name: "velocity", Card: "Distance of the network's outputs (Flow-Factory, NFT, AWM)."},
+	{Name: "k1", Card: "Log-ratio: right on average, with a gradient that is noise.", Of: func(x float64) (kl, slope float64) { return x, 1 }},
+	{Name: "k2", Card: "Half the squared log-ratio.", Verl: "mse", Of: func(x float64) (kl, slope float64) { return x * x / 2, x }},
+	{Name: "k3", Card: "exp(-k1) + k1 - 1: never negative (GRPO).", Verl: "low_var_kl", Of: lowVariance},
+	{Name: "abs", Card: "Size of the log-ratio.", Of: func(x float64) (kl, slope float64) { return math.Abs(x), signOf(x) }},
+}
+
+// Distances are all ways to measure it.
+func Distances() []Distance { return distances[:] }
+
+// lowVariance is k3.
+func lowVariance(x float64) (kl, slope float64) {
+	e := cutLog(-x, farthest)
+	v := portable.Exp(e) - e - 1
+	if v <= 10 && math.Abs(x) <= farthest {
+		slope = 1 - portable.Exp(e)
 	}
-	return x, 1
+	return math.Min(math.Max(v, -10), 10), slope
+}
+
+// KL is an estimate and its slope by lp; k1's for another name.
+func KL(kind string, lp, ref float64) (kl, slope float64) {
+	for i := range distances {
+		if d := &distances[i]; d.Of != nil && (d.Name == kind || d.Verl == kind && kind != "") {
+			return d.Of(lp - ref)
+		}
+	}
+	return lp - ref, 1
+}
+
+// ofSteps is the estimator of a KL over transitions. The distance of velocities is that
+// of means, with another denominator.
+func (k KLOptions) ofSteps() string {
+	if k.Estimator == "velocity" {
+		return "mean"
+	}
+	return k.Estimator
+}
+
+// Denominator is what the squared distance of two means of a step is divided by. The
+// distance of velocities is that of means over the square of how the step weighs its
+// output.
+func (k KLOptions) Denominator(row sde.Row) float64 {
+	switch {
+	case k.Estimator == "velocity":
+		out := 0.0
+		if len(row.Next.Out) > 0 {
+			out = row.Next.Out[0]
+		}
+		return out * out
+	case k.Over == "one":
+		return 1
+	case k.Over == "deviation":
+		return 2 * row.Noise * row.Noise
+	}
+	return 2 * row.KLDeviation * row.KLDeviation
+}
+
+// DistillObjective is the distance from a teacher.
+var DistillObjective = Objective{
+	Name: "distill", Card: "The distance of a step's mean from the teacher's, on the policy's own samples (Diffusion-OPD); of an episode: of the log-probabilities of its tokens (GKD, on-policy distillation); no sample is compared with another, so that rewards are watched and not learned from.",
+	Paper: "Diffusion-OPD; of an episode GKD", Formula: "the distance to the teacher on the policy's own samples", Cases: []string{"loss.kl_mean", "vlm.kl"},
+	Pictures: &Form{
+		Learns: Transitions, Needs: Ratio | Teacher,
+		Options: struct {
+			MeanOptions
+			GuidanceOptions
+		}{},
+		Set:     func(o *Options) { o.KL.Weight, o.KL.Reference = 1, "teacher" },
+		Words:   rangeWords,
+		Numbers: []string{"kl"},
+		Steps: func(options Options) StepLoss {
+			o := options.Clip()
+			return func(t Terms) (Result, error) { // the distance alone, as the clip adds it to its own loss
+				t.Advantage = make([]float64, len(t.Advantage))
+				return o.Of(t)
+			}
+		},
+	},
+	Tokens: &Form{
+		Learns: SampledTokens, Needs: Teacher,
+		Set:   func(o *Options) { o.KL.Weight, o.KL.Reference, o.KL.Estimator = 1, "teacher", "k2" },
+		Token: func(TokenLoss, at, answer, wholeBatch) token { return token{} }, // the distance alone
+		Refuse: func(o TokenLoss, report func(key, problem, hint string)) {
+			if o.Correction.On() {
+				report("correction", "the distance from a teacher is not weighed by what the sampler did otherwise", "leave it out")
+			}
+		},
+	},
 }

@@ -80,3 +80,9 @@ func (o Imitation) Check(report func(key, problem, hint string)) {
 		report("decay", "at 0 iterations the share is never weight, and least at once", "say how many iterations it takes to fall, or write least = weight")
 	}
 }
+
+// LessonOptions are the options of objectives that learn from conversations of a file.
+type LessonOptions struct {
+	Lessons     string `toml:"lessons" doc:"conversations that objectives sft, dpo and kto of an episode learn from in place of rollouts, and loss.imitate beside them: a .jsonl or .parquet file, a folder of a hub's data set, or embed:zoom-lessons; rows are in OpenAI's form (messages, tools, images), TRL's (prompt, completion) or ShareGPT's (conversations). For dpo and kto they have two answers (chosen, rejected; group = 2), or one that is good or bad (completion, label; group = 1)"`
+	LessonsMask string `toml:"lessons_mask" enum:"whole,qwen2_vl,qwen3_vl,qwen3_vl_nothink" doc:"which tokens of a conversation are trained: whole is TRL's rule over a rollout's tokens; the others are LLaMA-Factory's forms, which tokenise every turn by itself"`
+}

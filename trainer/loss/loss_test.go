@@ -68,7 +68,7 @@ func clipTable() map[string]Clip {
 			"change":       func(o *Clip) { o.ChangeWeight = 0.4 },
 			"parts":        func(o *Clip) { o.Parts, o.ChangeWeight, o.KLWeight = 6, 0.4, 0.3 },
 		} {
-			o := Clip{Clipping: Clipping{ClipRange: 0.1, ClipHigh: 0.2}, RatioForm: RatioForm{Ratio: ratio}, AdvLow: 1, AdvHigh: 1.5}
+			o := Clip{Clipping: Clipped(0.1, 0.2, 0), RatioForm: RatioForm{Ratio: ratio}, AdvLow: 1, AdvHigh: 1.5}
 			change(&o)
 			table[ratio+" "+name] = o
 		}
@@ -193,8 +193,8 @@ func TestCheck(t *testing.T) {
 		"all the way":  {clip(func(o *Clip) { o.ClipRange = 1 }), "clip_range"},
 		"dual below 1": {clip(func(o *Clip) { o.DualClip = 1 }), "dual_clip"},
 		"noise twice":  {clip(func(o *Clip) { o.NoiseWeight, o.NoiseScale = 1, true }), "noise_scale"},
-		"awm, dual":    {AWM{Clipping: Clipping{ClipRange: 0.1, DualClip: 0.5}}, "dual_clip"},
-		"awm, its own": {AWM{Clipping: Clipping{ClipRange: 1}}, ""},
+		"awm, dual":    {AWM{Clipping: Clipped(0.1, 0, 0.5)}, "dual_clip"},
+		"awm, its own": {AWM{Clipping: Clipped(1, 0, 0)}, ""},
 	} {
 		got := ""
 		c.options.Check(func(key, _, _ string) { got += key })
@@ -279,7 +279,7 @@ func TestNoisedGradients(t *testing.T) {
 	check("weighted flow", grad, func() float64 { l, _ := WeightedFlow(x, w); return l })
 
 	// Weights without gradient are held fixed while the differences are taken.
-	o := NFT{Forward: Forward{Beta: 0.6, AdvClip: 2}, KLWeight: 0.1}
+	o := NFT{ImplicitOptions: ImplicitOptions{Beta: 0.6}, AdvantageCut: AdvantageCut{AdvClip: 2}, KLWeight: 0.1}
 	p := []float64{0.1, 0.9, 0.5, 1}
 	held := func() float64 { return nftHeld(o, x, noised(rand.New(rand.NewPCG(7, 8)), 4), p) }
 	check("nft", o.Of(x, p).GradV, held)
@@ -343,7 +343,7 @@ func TestAWM(t *testing.T) {
 				x.Std = append(x.Std, AWMDeviation(float64(i)/12))
 			}
 			x.Std[0] = 0.1 // at time 0 nothing is noise, and the distance has no measure
-			o := AWM{Clipping: Clipping{ClipRange: 0.1}, AWMOptions: AWMOptions{Ratios: ratios, AdvMax: 1, ELBO: elbo}, AdvClip: 2, KLWeight: 0.2, EMAWeight: 0.3}
+			o := AWM{Clipping: Clipped(0.1, 0, 0), AWMOptions: AWMOptions{Ratios: ratios, AdvMax: 1, ELBO: elbo}, AdvClip: 2, KLWeight: 0.2, EMAWeight: 0.3}
 			f := func() float64 { l, _ := o.Of(x); return l.Loss }
 			got, err := o.Of(x)
 			if err != nil {
@@ -379,8 +379,8 @@ func TestAWM(t *testing.T) {
 func TestNoisedInvariants(t *testing.T) {
 	x := noised(rand.New(rand.NewPCG(7, 9)), 4)
 	x.VOld, x.VRef = x.V, nil
-	got := NFT{Forward: Forward{Beta: 0.3, AdvClip: 5}}.Of(x, []float64{0.5, 1, 0, 0.75})
-	whole := NFT{Forward: Forward{Beta: 0.3, AdvClip: 5}}.Of(x, []float64{1, 1, 1, 1})
+	got := NFT{ImplicitOptions: ImplicitOptions{Beta: 0.3}, AdvantageCut: AdvantageCut{AdvClip: 5}}.Of(x, []float64{0.5, 1, 0, 0.75})
+	whole := NFT{ImplicitOptions: ImplicitOptions{Beta: 0.3}, AdvantageCut: AdvantageCut{AdvClip: 5}}.Of(x, []float64{1, 1, 1, 1})
 	for i, share := range []float64{0, 1, -1, 0.5} { // 2r - 1
 		for e := range x.V[i] {
 			if math.Abs(got.GradV[i][e]-share*whole.GradV[i][e]) > 1e-12 {
@@ -398,7 +398,7 @@ func TestNoisedInvariants(t *testing.T) {
 			x.VOld[i][e] = x.target(i, e)
 		}
 	}
-	_, grad := DGPO{Clipping: Clipping{ClipRange: 0.1}, DGPOOptions: DGPOOptions{ClipFar: true}, Beta: 1, GroupSize: 4}.Of(x, []float64{1, -1, 1, -1}, []int{0, 0, 0, 0})
+	_, grad := DGPO{Clipping: Clipped(0.1, 0, 0), DGPOOptions: DGPOOptions{ClipFar: true}, Beta: 1, GroupSize: 4}.Of(x, []float64{1, -1, 1, -1}, []int{0, 0, 0, 0})
 	for i, g := range grad {
 		if gone := sum([]float64{math.Abs(g[0]), math.Abs(g[1]), math.Abs(g[2])}) == 0; gone != (i%2 == 1) {
 			t.Errorf("dgpo: sample %d has gradient %v", i, g)

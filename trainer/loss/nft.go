@@ -1,6 +1,11 @@
 package loss
 
-import "math"
+import (
+	"fmt"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+)
 
 // DiffusionNFT (Zheng et al., 2025): with x_t the noised clean sample, v the network's
 // velocity and v_old that of the old weights,
@@ -15,7 +20,8 @@ import "math"
 // Invariant (test): where v and v_old agree both parts pull on one error with opposite signs,
 // and the gradient is (1 - 2r) times clip·2t·(x0± - x0)/w: nothing at r = 1/2.
 type NFT struct {
-	Forward
+	ImplicitOptions
+	AdvantageCut
 	KLWeight float64
 }
 
@@ -71,4 +77,52 @@ func (o NFT) Add(out *NFTResult, t Noised, r []float64, rows int) (grad [][]floa
 	}
 	out.Loss = out.Policy + float64(o.KLWeight*out.KL)
 	return grad
+}
+
+// NFTOptions are the options of DiffusionNFT alone.
+type NFTOptions struct {
+	AdvMode string `toml:"adv_mode" enum:"all,positive_only,negative_only,one_only,binary" doc:"of nft: which advantages count"`
+}
+
+// NFT is the objective of the options.
+func (o Options) NFT() NFT {
+	return NFT{ImplicitOptions: o.ImplicitOptions, AdvantageCut: o.AdvantageCut, KLWeight: o.KL.Weight}
+}
+
+// NFTObjective is DiffusionNFT.
+var NFTObjective = Objective{
+	Name: "nft", Card: "Positive and negative implicit velocities on noised samples (DiffusionNFT); any solver may roll.",
+	Paper: "DiffusionNFT (Zheng et al., 2025)", Formula: "(p·err(v_old + β(v - v_old)) + (1-p)·err(v_old - β(v - v_old))) / β, p the advantage as a probability",
+	Cases: []string{"loss.nft", "loss.nft_r", "adv.nft_reward"},
+	Pictures: &Form{
+		Learns: NoisedSamples, Needs: Advantages | Flow | OldWeights | OldFollows | ReferenceIfWeighted,
+		Options: struct {
+			Forward
+			ImplicitOptions
+			AdvantageCut
+			NFTOptions
+			GuidanceOptions
+		}{},
+		Words: func(o Options) string {
+			return fmt.Sprintf(", β %v, advantages (%s) cut to ±%v", o.Beta, o.AdvMode, o.AdvClip)
+		},
+		Numbers: []string{"kl", "distance_to_old", "probability"},
+		Noised:  noisedNFT,
+	},
+}
+
+// noisedNFT is the objective over all times.
+func noisedNFT(options Options, _ int) NoisedLoss {
+	o := options.NFT()
+	return func(times int, groups []int, advantages []float64) Walk {
+		rows := times * len(groups)
+		r := advantage.Probability(repeated(advantages, rows), options.AdvClip, options.AdvMode)
+		var sums NFTResult
+		return Walk{
+			Next: func(n Noised) ([][]float64, error) { return o.Add(&sums, n, r[:len(n.V)], rows), nil }, // alike at all times
+			Verdict: func() Verdict {
+				return Verdict{Loss: sums.Loss, Metrics: map[string][]float64{"kl": {sums.KL}, "distance_to_old": {sums.OldDistance}, "probability": r}}
+			},
+		}
+	}
 }

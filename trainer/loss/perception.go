@@ -30,9 +30,9 @@ func DefaultPerception() Perception { return Perception{Share: 0.6, Patch: 14} }
 func (o Perception) On() bool { return o.Weight != 0 }
 
 // check reports what an objective has no place for, and a part that would be alone.
-func (o Perception) check(objective string, report func(key, problem, hint string)) {
+func (o Perception) check(objective string, oneNumber bool, report func(key, problem, hint string)) {
 	switch {
-	case o.On() && (objective == "gmpo" || objective == "gepo"):
+	case o.On() && oneNumber:
 		report("perception.weight", fmt.Sprintf("objective %q is one number an answer, and has no place for it", objective), "leave it out")
 	case o.Surprisal != 0 && !o.On():
 		report("perception.surprisal", "holds back a distance that has no weight", "weight = 0.02 beside it, or leave it out")

@@ -34,20 +34,35 @@ import (
 // Invariants (tests): TRL's own functions give these values and gradients; a policy that is its reference has log 2
 // with the form sigmoid.
 type Preference struct {
-	Form        string  `toml:"form" enum:"sigmoid,robust,hinge,ipo,exo,nca,sppo,apo-zero,apo-down,bco" of:"dpo" doc:"what is made of a pair: sigmoid (DPO, and cDPO with smoothing), robust, hinge (SLiC), ipo, exo, nca, sppo, apo-zero, apo-down, bco"`
-	Beta        float64 `toml:"beta" range:"(0,inf)" doc:"how much a log-probability counts; large values stay near the reference"`
-	Smoothing   float64 `toml:"smoothing" range:"[0,0.5)" of:"dpo" doc:"of sigmoid (cDPO), robust and exo: the share of pairs that may be the wrong way round"`
-	Weight      float64 `toml:"weight" range:"[0,inf)" of:"dpo" doc:"of the form (MPO: 0.8)"`
-	Quality     float64 `toml:"quality" range:"[0,inf)" of:"dpo" doc:"weight of bco beside the form, by which each answer is good or bad in itself (MPO: 0.2)"`
-	Imitate     float64 `toml:"imitate" range:"[0,inf)" of:"dpo" doc:"weight of the better answers' likelihood (MPO: 1; RPO's alpha)"`
-	Desirable   float64 `toml:"desirable" range:"(0,inf)" of:"kto" doc:"weight of good answers"`
-	Undesirable float64 `toml:"undesirable" range:"(0,inf)" of:"kto" doc:"weight of bad ones"`
-	Mismatched  bool    `toml:"mismatched" of:"kto" doc:"answers are asked against other questions of the batch for the distance that good and bad ones are measured from; false: that is 0 (APO-zero, unpaired)"`
+	PairForm
+	Beta float64 `toml:"beta" range:"(0,inf)" doc:"how much a log-probability counts; large values stay near the reference"`
+	PairWeights
+	UnpairedOptions
+}
+
+// PairForm is what is made of a pair.
+type PairForm struct {
+	Form string `toml:"form" enum:"sigmoid,robust,hinge,ipo,exo,nca,sppo,apo-zero,apo-down,bco" doc:"what is made of a pair: sigmoid (DPO, and cDPO with smoothing), robust, hinge (SLiC), ipo, exo, nca, sppo, apo-zero, apo-down, bco"`
+}
+
+// PairWeights are the terms of a pair's loss.
+type PairWeights struct {
+	Smoothing float64 `toml:"smoothing" range:"[0,0.5)" doc:"of sigmoid (cDPO), robust and exo: the share of pairs that may be the wrong way round"`
+	Weight    float64 `toml:"weight" range:"[0,inf)" doc:"of the form (MPO: 0.8)"`
+	Quality   float64 `toml:"quality" range:"[0,inf)" doc:"weight of bco beside the form, by which each answer is good or bad in itself (MPO: 0.2)"`
+	Imitate   float64 `toml:"imitate" range:"[0,inf)" doc:"weight of the better answers' likelihood (MPO: 1; RPO's alpha)"`
+}
+
+// UnpairedOptions are the options of answers that are good or bad, each by itself.
+type UnpairedOptions struct {
+	Desirable   float64 `toml:"desirable" range:"(0,inf)" doc:"weight of good answers"`
+	Undesirable float64 `toml:"undesirable" range:"(0,inf)" doc:"weight of bad ones"`
+	Mismatched  bool    `toml:"mismatched" doc:"answers are asked against other questions of the batch for the distance that good and bad ones are measured from; false: that is 0 (APO-zero, unpaired)"`
 }
 
 // DefaultPreference is DPO as TRL has it.
 func DefaultPreference() Preference {
-	return Preference{Form: "sigmoid", Beta: 0.1, Weight: 1, Desirable: 1, Undesirable: 1, Mismatched: true}
+	return Preference{PairForm{"sigmoid"}, 0.1, PairWeights{Weight: 1}, UnpairedOptions{Desirable: 1, Undesirable: 1, Mismatched: true}}
 }
 
 // Check reports options that would do nothing, or less than they say.
@@ -243,4 +258,37 @@ func reverseKL(z, s float64) (value, slope float64) {
 	value = float64(p*x) + float64(q*y)
 	slope = p * q * (x - y)
 	return value, slope
+}
+
+// words are the options of a loss over judged answers.
+func (o Preference) words(pairs bool) string {
+	if !pairs {
+		return fmt.Sprintf(", β %v, good answers × %v, bad ones × %v", o.Beta, o.Desirable, o.Undesirable)
+	}
+	s := fmt.Sprintf(", %v × %s, β %v", o.Weight, o.Form, o.Beta)
+	if o.Smoothing > 0 {
+		s += fmt.Sprintf(", smoothed by %v", o.Smoothing)
+	}
+	if o.Quality > 0 {
+		s += fmt.Sprintf(", + %v × bco", o.Quality)
+	}
+	if o.Imitate > 0 {
+		s += fmt.Sprintf(", + %v × the better answer's likelihood", o.Imitate)
+	}
+	return s
+}
+
+// KTOObjective is KTO.
+var KTOObjective = Objective{
+	Name: "kto", Card: "Answers of a file's rows that are good or bad, each by itself (KTO; rollout.lessons, loss.preference).",
+	Paper: "KTO (Ethayarajh et al., 2024)", Formula: "1 - σ(β(Δ - κ)) of good answers, 1 - σ(β(κ - Δ)) of bad ones", Cases: []string{"methods.loss_kto"},
+	Tokens: &Form{
+		Learns: JudgedAnswers, Needs: Reference,
+		Options: struct {
+			UnpairedOptions
+			LessonOptions
+		}{},
+		Words:   func(o Options) string { return o.Preference.words(false) },
+		Numbers: []string{"accuracy", "margin", "chosen", "rejected", "distance"},
+	},
 }

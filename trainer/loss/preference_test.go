@@ -10,7 +10,7 @@ func TestPreferenceGradient(t *testing.T) {
 	a := Answered{Own: []float64{-12, -9, -30, -4}, Reference: []float64{-13, -8.5, -31, -6}, Tokens: []int{7, 3, 11, 2}}
 	pairs := [][2]int{{0, 1}, {3, 2}}
 	for _, form := range []string{"sigmoid", "robust", "hinge", "ipo", "exo", "nca", "sppo", "apo-zero", "apo-down", "bco"} {
-		o := Preference{Form: form, Beta: 0.3, Weight: 0.8, Imitate: 0.5}
+		o := Preference{PairForm: PairForm{form}, Beta: 0.3, PairWeights: PairWeights{Weight: 0.8, Imitate: 0.5}}
 		if form == "sigmoid" || form == "robust" || form == "exo" {
 			o.Smoothing = 0.1
 		}
@@ -39,7 +39,7 @@ func TestPreferenceGradient(t *testing.T) {
 			}
 		}
 	}
-	if _, err := (Preference{Form: "other"}).Pairs(a, pairs, nil); err == nil {
+	if _, err := (Preference{PairForm: PairForm{"other"}}).Pairs(a, pairs, nil); err == nil {
 		t.Error("a form that does not exist is computed")
 	}
 }

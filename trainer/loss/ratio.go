@@ -18,7 +18,7 @@ import "github.com/darkroom-rl/darkroom/portable"
 
 // RatioForm is which form the ratio has.
 type RatioForm struct {
-	Ratio string `toml:"ratio" enum:"plain,guard,guard_batch,guard_plain" of:"clip,guard" doc:"of clip: without its drift (verl-omni's form, flow_grpo's, Flow-Factory's)"`
+	Ratio string `toml:"ratio" enum:"plain,guard,guard_batch,guard_plain" doc:"of clip: without its drift (verl-omni's form, flow_grpo's, Flow-Factory's)"`
 }
 
 // DefaultRatioForm is PPO's.
@@ -92,4 +92,11 @@ func (o Clip) throughRatios(t Terms, r *Result, slope []float64) {
 			r.GradMean[i][e] = byBias[i] * (m[e] - t.MeanOld[i][e]) / (tau * tau * float64(len(m)))
 		}
 	}
+}
+
+// GuardObjective is GRPO-Guard.
+var GuardObjective = Objective{
+	Name: "guard", Card: "The ratio without its drift, at the scale of each step (GRPO-Guard).",
+	Paper: "GRPO-Guard (2025)", Formula: "clip, of e^((lp - old + bias)·τ), bias = mean (m - m_old)²/(2τ²)", Cases: []string{"loss.guard_flow_grpo", "loss.guard_flow_factory", "loss.verl_guard"},
+	Pictures: clippedSteps("guard", PlainAtOne),
 }

@@ -31,9 +31,9 @@ type at struct {
 // answer is what a token knows of its answer: the mean log-ratio, and vespo's weight.
 type answer struct{ mean, sequence float64 }
 
-func (o TokenLoss) answer(t Tokens, i int) answer {
+func answerOf(t Tokens, i int, f Form) answer {
 	x := answer{mean: answerMean(t, i)}
-	if o.Objective == "vespo" {
+	if f.Has(OwnCorrection) {
 		x.sequence = sequenceLog(t, i)
 	}
 	return x
@@ -124,4 +124,86 @@ func (o TokenLoss) reference(lp, ref, d, mean float64) token {
 	}
 	r := portable.Exp(cutLog(d, farthest))
 	return token{value: kl * r, own: (slope + kl) * r}
+}
+
+// GSPOObjective is Qwen's, as verl has it.
+var GSPOObjective = Objective{
+	Name: "gspo", Card: "One clipped ratio a sequence, the mean over its tokens, of which each has its own gradient (GSPO; verl).",
+	Paper: "GSPO (Qwen, 2025)", Formula: "clip, of e^(mean over tokens of lp - old), each token with its own gradient", Cases: []string{"vlm.loss_gspo", "vlm.loss_easyr1"},
+	Tokens: &Form{
+		Learns: SampledTokens, Needs: Advantages | Ratio | PlainAtOne | RawChange, Options: Clipping{}, Words: rangeWords,
+		Token: func(o TokenLoss, x at, of answer, _ wholeBatch) token {
+			return o.clip(min(of.mean, 10), x.a, of.mean <= 10)
+		},
+	},
+}
+
+// GSPOMeanObjective is GSPO with the gradient of the mean.
+var GSPOMeanObjective = Objective{
+	Name: "gspo-mean", Card: "gspo with the gradient of the mean (EasyR1, OpenRLHF, TRL).",
+	Paper: "GSPO (EasyR1, OpenRLHF, TRL)", Formula: "the same, with the gradient of the mean", Cases: []string{"vlm.loss_easyr1", "vlm.loss_openrlhf"},
+	Tokens: &Form{
+		Learns: SampledTokens, Needs: Advantages | Ratio | PlainAtOne | AnswerRatio, Options: Clipping{}, Words: rangeWords,
+		As: func(o TokenLoss) TokenLoss {
+			o.Objective, o.SequenceRatio = ClipObjective.Name, true
+			return o
+		},
+	},
+}
+
+// LUSPOObjective is GSPO by length.
+var LUSPOObjective = Objective{
+	Name: "luspo", Card: "gspo-mean whose sequences weigh by their length (LUSPO).",
+	Paper: "LUSPO", Formula: "gspo-mean, summed over the tokens of an answer", Cases: []string{"vlm.loss_trl"},
+	Tokens: &Form{
+		Learns: SampledTokens, Needs: Advantages | Ratio | AnswerRatio, Options: Clipping{}, Words: rangeWords,
+		As: func(o TokenLoss) TokenLoss {
+			o.Objective, o.SequenceRatio, o.Aggregate = ClipObjective.Name, true, Aggregate{Mode: "seq-mean-token-sum", AllRows: true}
+			return o
+		},
+	},
+}
+
+// CISPOObjective is MiniMax's.
+var CISPOObjective = Objective{
+	Name: "cispo", Card: "The clipped ratio as a weight without gradient (CISPO).",
+	Paper: "CISPO (MiniMax, 2025)", Formula: "-A·clip(ratio)·lp, clip(ratio) without gradient", Cases: []string{"vlm.loss_cispo", "vlm.loss_easyr1", "vlm.loss_trl"},
+	Tokens: &Form{
+		Learns: SampledTokens, Needs: Advantages | Ratio | PlainAtOne | AnswerRatio | OpenRange, Options: ClipBounds{}, Words: rangeWords,
+		Token: func(o TokenLoss, x at, of answer, _ wholeBatch) token {
+			d, _ := o.logRatio(x, of)
+			return o.weightOnly(d, x)
+		},
+	},
+}
+
+// SAPOOptions are the options of SAPO alone.
+type SAPOOptions struct {
+	TauPos float64 `toml:"tau_pos" range:"(0,inf)" doc:"of sapo: temperature where the advantage is positive"`
+	TauNeg float64 `toml:"tau_neg" range:"(0,inf)" doc:"and where it is negative"`
+}
+
+// SAPOObjective is Qwen's sigmoid.
+var SAPOObjective = Objective{
+	Name: "sapo", Card: "A sigmoid of the ratio in place of the clip (SAPO).",
+	Paper: "SAPO (Qwen, 2025)", Formula: "-A·σ(τ(ratio - 1))·4/τ", Cases: []string{"vlm.loss_sapo", "vlm.loss_easyr1", "vlm.loss_trl"},
+	Tokens: &Form{
+		Learns: SampledTokens, Needs: Advantages | Ratio | PlainAtOne | AnswerRatio, Options: SAPOOptions{},
+		Token: func(o TokenLoss, x at, of answer, _ wholeBatch) token {
+			d, live := o.logRatio(x, of)
+			return o.ofRatio(o.soft(d, x.a, live))
+		},
+	},
+}
+
+// GPGObjective is REINFORCE's.
+var GPGObjective = Objective{
+	Name: "gpg", Card: "The log-probability times the advantage, without a ratio (GPG, REINFORCE).",
+	Paper: "GPG (Chu et al., 2025), REINFORCE", Formula: "-A·lp", Cases: []string{"vlm.loss_gpg", "vlm.loss_reinforce"},
+	Tokens: &Form{
+		Learns: SampledTokens, Needs: Advantages,
+		Token: func(_ TokenLoss, x at, _ answer, _ wholeBatch) token {
+			return token{value: -x.a * x.lp, own: -x.a}
+		},
+	},
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 )
 
 // Objectives over the tokens of answers. With d = lp - old, r = e^d of a token, s the mean of
@@ -48,35 +47,38 @@ type TokenLoss struct {
 type TokenOptions struct {
 	RatioCap      float64 `toml:"ratio_cap" range:"[0,inf)" of:"tokens" doc:"largest ratio where the clip lets it pass (TRL's delta); 0: none"`
 	SequenceRatio bool    `toml:"sequence_ratio" of:"tokens" doc:"one ratio an answer, with the gradient of the mean"`
-	TauPos        float64 `toml:"tau_pos" range:"(0,inf)" of:"sapo" doc:"of sapo: temperature where the advantage is positive"`
-	TauNeg        float64 `toml:"tau_neg" range:"(0,inf)" of:"sapo" doc:"and where it is negative"`
+	SAPOOptions
 	EntropyWeight float64 `toml:"entropy_weight" range:"[0,inf)" of:"tokens" doc:"of the bonus for the tokens' mean entropy"`
 	Keep
 	Aggregate
-	Vespo      Vespo      `toml:"vespo" of:"vespo"`
-	Cov        Covariance `toml:"covariance" of:"clip-cov,kl-cov"`
+	VESPOOptions
+	CovarianceOptions
 	Perception Perception `toml:"perception" of:"tokens" doc:"answers have to differ from those behind masked pictures (PAPO)"`
 }
 
 // DefaultTokenOptions have the published values of what is off.
 func DefaultTokenOptions() TokenOptions {
-	return TokenOptions{TauPos: 1, TauNeg: 1.05, Keep: Keep{Entropy: 1}, Aggregate: Aggregate{Mode: "token-mean", Power: 1}, Vespo: DefaultVespo(), Cov: DefaultCovariance(), Perception: DefaultPerception()}
+	return TokenOptions{SAPOOptions: SAPOOptions{TauPos: 1, TauNeg: 1.05}, Keep: Keep{Entropy: 1}, Aggregate: Aggregate{Mode: "token-mean", Power: 1}, VESPOOptions: VESPOOptions{DefaultVespo()}, CovarianceOptions: CovarianceOptions{DefaultCovariance()}, Perception: DefaultPerception()}
 }
 
 // DefaultTokens is PPO's clip as GRPO has it.
 func DefaultTokens() TokenLoss {
-	return TokenLoss{Objective: "ppo", Clipping: DefaultTokenClipping(), TokenOptions: DefaultTokenOptions(), KL: Penalty{Estimator: "k3"}, Correction: DefaultCorrection()}
+	return TokenLoss{Objective: ClipObjective.Name, Clipping: DefaultTokenClipping(), TokenOptions: DefaultTokenOptions(), KL: Penalty{Estimator: "k3"}, Correction: DefaultCorrection()}
 }
 
 // Check reports options that contradict each other or would do nothing.
 func (o TokenLoss) Check(report func(key, problem, hint string)) {
-	clips := slices.Contains([]string{"ppo", "gspo", "gspo-mean", "luspo", "gepo"}, o.Objective)
+	var f Form // of a name that is unknown, or not of sampled tokens, nothing is known
+	if k, ok := ObjectiveNamed(o.Objective); ok && k.Tokens != nil {
+		f = *k.Tokens
+	}
+	clips := f.clips()
 	if o.DualClip != 0 && !clips {
 		report("dual_clip", fmt.Sprintf("objective %q has no clip that it could bound", o.Objective), "leave it out")
 	} else {
 		o.checkDual("token", report)
 	}
-	if o.Objective != "cispo" && o.Objective != "gmpo" { // whose range has no lower end, or is of logarithms
+	if !f.Has(OpenRange) {
 		o.checkRange("0.2", report)
 	}
 	switch _, high := o.Bounds(); {
@@ -85,10 +87,10 @@ func (o TokenLoss) Check(report func(key, problem, hint string)) {
 	case o.RatioCap != 0 && o.RatioCap <= 1+high:
 		report("ratio_cap", "lies inside the clip", "write a cap above 1 + clip_high")
 	}
-	if o.SequenceRatio && !slices.Contains([]string{"ppo", "cispo", "sapo", "gspo-mean", "luspo"}, o.Objective) {
+	if o.SequenceRatio && !f.Has(AnswerRatio) {
 		report("sequence_ratio", fmt.Sprintf("objective %q has a ratio of its own", o.Objective), "leave it out")
 	}
-	if o.Objective == "gmpo" || o.Objective == "gepo" { // is one number an answer, in which no token stands alone
+	if f.Has(OneNumber) {
 		for _, x := range []struct {
 			key string
 			is  bool
@@ -98,12 +100,22 @@ func (o TokenLoss) Check(report func(key, problem, hint string)) {
 			}
 		}
 	}
-	if o.Objective == "distill" && o.Correction.On() {
-		report("correction", "the distance from a teacher is not weighed by what the sampler did otherwise", "leave it out")
+	if f.Refuse != nil {
+		f.Refuse(o, report)
 	}
-	o.Cov.check(o.Objective, report)
-	o.Perception.check(o.Objective, report)
+	o.Perception.check(o.Objective, f.Has(OneNumber), report)
 	o.Correction.Check(func(key, problem, hint string) { report("correction."+key, problem, hint) })
+}
+
+// clips reports whether a bound of the loss is read.
+func (f Form) clips() bool {
+	_, ok := f.Options.(Clipping)
+	return ok
+}
+
+// Tokens are the objective of the options over a language model's tokens.
+func (o Options) Tokens(objective string) TokenLoss {
+	return TokenLoss{Objective: objective, Clipping: o.Clipping, TokenOptions: o.TokenOptions, KL: o.KL.Penalty, Correction: o.Correction}
 }
 
 // Tokens are what a token objective looks at: rows are answers.
@@ -150,35 +162,38 @@ func (o TokenLoss) Of(t Tokens) (TokenResult, error) {
 
 // of is the objective of tokens that were corrected.
 func (o TokenLoss) of(t Tokens) (TokenResult, error) {
-	kind, err := o.kind()
+	form, err := o.form()
 	switch {
 	case err != nil:
 		return TokenResult{}, err
-	case kind.whole != nil:
-		return kind.whole(o, t), nil
-	case kind.as != nil:
-		return kind.as(o).of(t)
+	case form.Whole != nil:
+		return form.Whole(o, t), nil
+	case form.As != nil:
+		return form.As(o).of(t)
 	}
 	w, err := o.Aggregate.Weights(t.Mask)
 	if err != nil {
 		return TokenResult{}, err
 	}
-	b := o.batch(t)
+	b := wholeBatch{kept: o.Keep.mask(t)}
+	if form.Choose != nil {
+		b.chosen = form.Choose(o, t)
+	}
 	r := TokenResult{Grad: zeros(t.LogProb), Metrics: map[string]float64{}}
 	moved, clipped, dual, seen := zeros(t.LogProb), zeros(t.LogProb), zeros(t.LogProb), 0.0
 	for i, lp := range t.LogProb {
-		a := o.answer(t, i)
+		a := answerOf(t, i, form)
 		for k := range lp {
 			d := lp[k] - t.Old[i][k]
-			if moved[i][k] = -d; o.Objective != "gspo" {
+			if moved[i][k] = -d; !form.Has(RawChange) {
 				moved[i][k] = -cutLog(d, farthest)
 			}
 			if t.Mask[i][k] == 0 {
 				continue
 			}
-			v := kind.token(o, at{lp[k], d, t.Advantage[i][k], i, k}, a, b)
+			v := form.Token(o, at{lp[k], d, t.Advantage[i][k], i, k}, a, b)
 			v = v.times(b.kept[i][k])
-			if t.Weight != nil && o.Objective != "vespo" { // which has them in its φ
+			if t.Weight != nil && !form.Has(OwnCorrection) {
 				v = v.times(t.Weight[i][k])
 			}
 			if o.KL.Weight != 0 {
@@ -208,6 +223,10 @@ func (o TokenLoss) of(t Tokens) (TokenResult, error) {
 
 // complete says what an objective needs and does not have.
 func (o TokenLoss) complete(t Tokens) error {
+	form, err := o.form()
+	if err != nil {
+		return err
+	}
 	needs := []struct {
 		what string
 		is   bool
@@ -217,7 +236,7 @@ func (o TokenLoss) complete(t Tokens) error {
 		{"rollout weights", t.Weight != nil, t.Weight}, {"log-probabilities of the reference", o.KL.Weight != 0, t.Reference},
 		{"log-probabilities behind masked pictures", o.Perception.On(), t.Masked},
 		{"log-probabilities of the sampler", t.Sampler != nil || o.Correction.On(), t.Sampler},
-		{"entropies", o.EntropyWeight != 0 || o.Keep.byEntropy(), t.Entropy}, {"draws", o.Objective == "clip-cov", t.Draw},
+		{"entropies", o.EntropyWeight != 0 || o.Keep.byEntropy(), t.Entropy}, {"draws", form.Has(TokenDraws), t.Draw},
 	}
 	for _, n := range needs {
 		if !n.is {
@@ -237,10 +256,6 @@ func (o TokenLoss) complete(t Tokens) error {
 
 // wholeBatch is what tokens know of all others.
 type wholeBatch struct{ kept, chosen [][]float64 }
-
-func (o TokenLoss) batch(t Tokens) wholeBatch {
-	return wholeBatch{o.Keep.mask(t), o.chosen(t)}
-}
 
 // share spreads the gradient of an answer's mean log-ratio over its tokens.
 func share(grad, mask []float64, g float64) {

@@ -32,7 +32,7 @@ func answers(r *rand.Rand) Tokens {
 // changes it.
 func tokenTable() map[string]TokenLoss {
 	table := map[string]TokenLoss{}
-	for _, objective := range []string{"ppo", "gspo-mean", "luspo", "sapo", "gpg", "gmpo", "gepo", "clip-cov", "kl-cov"} {
+	for _, objective := range []string{"clip", "gspo-mean", "luspo", "sapo", "gpg", "gmpo", "gepo", "clip-cov", "kl-cov"} {
 		for _, mode := range Aggregates() {
 			o := DefaultTokens()
 			o.Objective, o.ClipHigh, o.Aggregate.Mode = objective, 0.28, mode
@@ -148,11 +148,11 @@ func TestHeldRatios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cispo, err := TokenLoss{Objective: "cispo", Clipping: Clipping{ClipRange: 0.2, ClipHigh: 0.28}, TokenOptions: TokenOptions{Aggregate: Aggregate{Mode: "token-mean"}}}.Of(x)
+	cispo, err := TokenLoss{Objective: "cispo", Clipping: Clipped(0.2, 0.28, 0), TokenOptions: TokenOptions{Aggregate: Aggregate{Mode: "token-mean"}}}.Of(x)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gspo, err := TokenLoss{Objective: "gspo", Clipping: Clipping{ClipRange: 9}, TokenOptions: TokenOptions{Aggregate: Aggregate{Mode: "token-mean"}}}.Of(x)
+	gspo, err := TokenLoss{Objective: "gspo", Clipping: Clipped(9, 0, 0), TokenOptions: TokenOptions{Aggregate: Aggregate{Mode: "token-mean"}}}.Of(x)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestFirstTokenUpdate(t *testing.T) {
 		o.Objective, o.Clipping, o.Aggregate.Mode, o.TauPos, o.TauNeg, o.Cov.Low = objective, Clipping{}, mode, 1, 1, 9
 		o.Cov.High, o.Cov.Weight = 10, 0
 		if objective == "gepo" { // whose ratio is not 1
-			o.Clipping = Clipping{ClipRange: 1, ClipHigh: 1e3}
+			o.Clipping = Clipped(1, 1e3, 0)
 		}
 		got, err := o.Of(x)
 		if err != nil {

@@ -45,3 +45,21 @@ func sequenceLog(t Tokens, i int) float64 {
 	}
 	return min(max(log, least), farthest)
 }
+
+// VESPOOptions are the options of VESPO alone.
+type VESPOOptions struct {
+	Vespo Vespo `toml:"vespo"`
+}
+
+// VESPOObjective is the smooth weight.
+var VESPOObjective = Objective{
+	Name: "vespo", Card: "A smooth weight of the whole sequence in place of a clip (VESPO).",
+	Paper: "VESPO", Formula: "a smooth weight of the whole answer's ratio, without gradient, times -A·lp", Cases: []string{"vlm.loss_trl"},
+	Tokens: &Form{
+		Learns: SampledTokens, Needs: Advantages | Ratio | PlainAtOne | OwnCorrection, Options: VESPOOptions{},
+		Token: func(o TokenLoss, x at, of answer, _ wholeBatch) token {
+			phi := o.Vespo.weight(of.sequence, x.a)
+			return token{value: -phi * x.a * x.lp, own: -phi * x.a}
+		},
+	},
+}

@@ -3,6 +3,7 @@ package model
 import (
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
@@ -11,11 +12,11 @@ func Needed(e *experiment.Experiment) []trainer.Weights {
 	asked := map[trainer.Weights]bool{}
 	for _, at := range e.Turns() {
 		kl, kind := at.Loss.KL, at.Kind()
-		compared := kl.Weight > 0 || kind.Reference
+		compared := kl.Weight > 0 || kind.Has(loss.Reference)
 		if compared && (kl.Reference == "base" || kl.Reference == "stage") {
 			asked[trainer.Reference] = true
 		}
-		if kind.Old || compared && kl.Reference == "old" && kind.Noised {
+		if kind.Has(loss.OldWeights) || compared && kl.Reference == "old" && kind.OfFinished() {
 			asked[trainer.Old] = true
 		}
 		if at.Optim.EMA > 0 {
@@ -46,7 +47,7 @@ func Actor(e *experiment.Experiment) trainer.Weights {
 
 // Average is which weights optim.ema makes. Old weights that follow at its pace are the average.
 func Average(e *experiment.Experiment) trainer.Weights {
-	if e.Kind().Follows {
+	if e.Kind().Has(loss.OldFollows) {
 		return trainer.Old
 	}
 	return trainer.Average

@@ -12,6 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // Before a stage's first samples are learned from, some of their transitions are judged again by
@@ -62,7 +63,7 @@ func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 		return found, fmt.Errorf("measuring the noise floor: %w\nhint: loss.noise_floor = \"off\" leaves it out", err)
 	}
 	found.Floor = &floor
-	if l := m.turn.Loss; m.turn.Kind().Plain && l.Ratio == "plain" && !m.turn.OnPolicy() { // ranges of other ratios are of other quantities
+	if l := m.turn.Loss; m.turn.Kind().Has(loss.BareRatio) && l.Ratio == "plain" && !m.turn.OnPolicy() { // ranges of other ratios are of other quantities
 		found.ClipRange = l.ClipRange
 	}
 	return found, nil

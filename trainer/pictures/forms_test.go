@@ -87,7 +87,7 @@ func TestSizes(t *testing.T) {
 		}
 	}
 	worth := []float64{1, -1, 0.5, -0.5, -2, 2}
-	clip := loss.Clip{Clipping: loss.Clipping{ClipRange: 1}}
+	clip := loss.Clip{Clipping: loss.Clipped(1, 0, 0)}
 	blame := func(micro int) (grads [][]float32) {
 		t.Helper()
 		m.Micro = micro

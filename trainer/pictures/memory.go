@@ -10,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
@@ -305,16 +306,16 @@ func (c *counting) evaluated() int64 {
 // what other weights answer. What further times take lives for a moment, and no garbage of their size is left.
 func (c *counting) noised(n int) (each, times int) {
 	kind, l := c.turn.Kind(), c.turn.Loss
-	if kind.Verdict == nil {
+	if kind.Noised == nil {
 		return 0, 1
 	}
 	each = 7
-	for _, asked := range []bool{kind.Old, kind.Reference || kind.KL && l.KL.Weight > 0, kind.Average && l.KL.EMAWeight > 0} {
+	for _, asked := range []bool{kind.Has(loss.OldWeights), kind.Has(loss.Reference) || kind.Has(loss.ReferenceIfWeighted) && l.KL.Weight > 0, kind.Has(loss.AverageIfWeighted) && l.KL.EMAWeight > 0} {
 		if asked {
 			each++
 		}
 	}
-	return each, trainer.TimesAtOnce(n, max(1, l.Times), kind.Together != nil && kind.Together(l))
+	return each, trainer.TimesAtOnce(n, max(1, l.Times), kind.Together != nil && kind.Together(l.Options))
 }
 
 // listed is what the lists of prompts take.

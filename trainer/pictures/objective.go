@@ -8,13 +8,14 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
 // unit is what networks are told at time 1.
 const unit = 1000
 
-// Objective is model.Model's. What an objective is made of stands in its row of experiment's table.
+// Objective is model.Model's. What an objective is made of stands in its value of package loss.
 func (m *Model) Objective(turn experiment.Turn, policy trainer.Policy) (trainer.Objective, error) {
 	l, kind, anchor := turn.Loss, turn.Kind(), model.Anchor(turn)
 	kl := l.KL.Weight > 0
@@ -24,16 +25,16 @@ func (m *Model) Objective(turn experiment.Turn, policy trainer.Policy) (trainer.
 		if err != nil {
 			return nil, err
 		}
-		return trainer.PolicyGradient{Even: turn.Comparison().Edges || turn.Sampler.Window.One || turn.Sampler.Window.Own, Weigh: turn.Weigh(), Rows: rows, RowsOf: of, Loss: kind.Steps(l), Reference: kl && l.KL.Reference != "old", Anchor: anchor,
+		return trainer.PolicyGradient{Even: turn.Comparison().Edges || turn.Sampler.Window.One || turn.Sampler.Window.Own, Weigh: turn.Weigh(), Rows: rows, RowsOf: of, Loss: kind.Steps(l.Options), Reference: kl && l.KL.Reference != "old", Anchor: anchor,
 			KLOver: l.KL.Denominator}, nil
-	case kind.Verdict != nil:
+	case kind.Noised != nil:
 		ladder, err := turn.Noising()
 		if err != nil {
 			return nil, err
 		}
-		return trainer.ForwardProcess{Draw: m.noising(turn), Settle: m.settle, At: ladder, Paired: kind.Pairs, Times: l.Times, Together: kind.Together != nil && kind.Together(l), Unit: unit, Old: kind.Old, Reference: kind.Reference || kind.KL && kl,
-			Anchor: anchor, Average: kind.Average && l.KL.EMAWeight > 0, Loss: kind.Verdict(l, turn.Rollout.Group)}, nil
-	case kind.Free:
+		return trainer.ForwardProcess{Draw: m.noising(turn), Settle: m.settle, At: ladder, Paired: kind.Has(loss.SamplePairs), Times: l.Times, Together: kind.Together != nil && kind.Together(l.Options), Unit: unit, Old: kind.Has(loss.OldWeights), Reference: kind.Has(loss.Reference) || kind.Has(loss.ReferenceIfWeighted) && kl,
+			Anchor: anchor, Average: kind.Has(loss.AverageIfWeighted) && l.KL.EMAWeight > 0, Loss: kind.Noised(l.Options, turn.Rollout.Group)}, nil
+	case kind.Learns == loss.RewardSlope:
 		return m.rewardGradient(turn, policy), nil
 	}
 	return nil, fmt.Errorf("objective %q cannot be trained with yet: %s can", l.Objective, strings.Join(trainable(), ", "))
@@ -41,9 +42,9 @@ func (m *Model) Objective(turn experiment.Turn, policy trainer.Policy) (trainer.
 
 // trainable are the names of the objectives on pictures.
 func trainable() (names []string) {
-	for _, o := range experiment.Objectives() {
-		if o.Steps != nil || o.Verdict != nil || o.Free {
-			names = append(names, o.Name.Name)
+	for _, o := range loss.Objectives() {
+		if o.Pictures != nil {
+			names = append(names, o.Name)
 		}
 	}
 	return names

@@ -48,7 +48,7 @@ func TestOne(t *testing.T) {
 	if len(seen) < 3 {
 		t.Errorf("eight prompts drew at the steps %v", seen)
 	}
-	clip := loss.Clip{Clipping: loss.Clipping{ClipRange: 1e-3}, AdvLow: 5, AdvHigh: 5}
+	clip := loss.Clip{Clipping: loss.Clipped(1e-3, 0, 0), AdvLow: 5, AdvHigh: 5}
 	b, err := trainer.PolicyGradient{Even: true, Weigh: sde.Rectified, Rows: p.Rows, Loss: clip.Of}.Blame(p, samples, advantages)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestOwnWindows(t *testing.T) {
 	if len(seen) < 2 {
 		t.Errorf("six windows begin at %v", seen)
 	}
-	clip := loss.Clip{Clipping: loss.Clipping{ClipRange: 1e-3}, AdvLow: 5, AdvHigh: 5}
+	clip := loss.Clip{Clipping: loss.Clipped(1e-3, 0, 0), AdvLow: 5, AdvHigh: 5}
 	b, err := trainer.PolicyGradient{Even: true, Rows: p.Rows, Loss: clip.Of}.Blame(p, samples, advantages)
 	if err != nil {
 		t.Fatal(err)

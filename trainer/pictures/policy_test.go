@@ -149,7 +149,7 @@ func iterate(t *testing.T, p *pictures.Policy, keys []trainer.Key, n int) (ratio
 
 func iterateOver(t *testing.T, p *pictures.Policy, keys []trainer.Key, n int) (ratios [][]float64, final []byte) {
 	t.Helper()
-	clip := loss.Clip{Clipping: loss.Clipping{ClipRange: 1e-3}, AdvLow: 5, AdvHigh: 5}
+	clip := loss.Clip{Clipping: loss.Clipped(1e-3, 0, 0), AdvLow: 5, AdvHigh: 5}
 	o := &remembered{PolicyGradient: trainer.PolicyGradient{Rows: p.Rows, Loss: clip.Of}}
 	tr := &trainer.Trainer{Policy: p, Prompts: func(i int) []trainer.Key {
 		out := slices.Clone(keys)

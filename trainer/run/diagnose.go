@@ -7,6 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/diagnosis"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // A check compares rollout and training before the first update of a stage. A diagnosis says why a reward may stay
@@ -63,7 +64,7 @@ func (l *loop) diagnose(it iteration, of *rollout, line *ledger.Line, r *trainer
 		return nil
 	}
 	m := diagnosis.Measured{Group: it.turn.Rollout.Group, Groups: len(line.Prompts), Dead: line.Dead, Spread: line.Spread, Noise: of.deviation,
-		Apart: !it.turn.ComparesGroups(), Free: it.turn.Kind().Free, Spoken: it.turn.Episode != nil, Eps: l.trainer.Optim.Eps, Rate: l.trainer.Optim.LR}
+		Apart: !it.turn.ComparesGroups(), Free: !it.turn.Kind().Has(loss.Advantages), Spoken: it.turn.Episode != nil, Eps: l.trainer.Optim.Eps, Rate: l.trainer.Optim.LR}
 	if err := l.policyFacts(it, of.check, &m, r); err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (m *colours) Begin(turn experiment.Turn, root rng.Key, _ float64) error {
 }
 
 func (m *colours) Objective(turn experiment.Turn, _ trainer.Policy) (trainer.Objective, error) {
-	return trainer.PolicyGradient{Rows: turn.Rows, Loss: turn.Kind().Steps(turn.Loss)}, nil
+	return trainer.PolicyGradient{Rows: turn.Rows, Loss: turn.Kind().Steps(turn.Loss.Options)}, nil
 }
 
 func (m *colours) Fixed(_ context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {

@@ -8,6 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
@@ -122,7 +123,7 @@ func (s *selection) choice(it iteration) trainer.Choice {
 	if a.BestOf > 0 {
 		c.Best = func(r *trainer.Report, places []int) []int { return s.bestOf(it, a.BestOf, a.BestBy, r, places) }
 	}
-	if a.Margin > 0 && it.turn.Kind().Pairs {
+	if a.Margin > 0 && it.turn.Kind().Has(loss.SamplePairs) {
 		c.Best = func(r *trainer.Report, places []int) []int { return apart(a.Margin, r, places) }
 	}
 	if compared {

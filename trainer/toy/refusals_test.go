@@ -99,7 +99,7 @@ func TestRefusals(t *testing.T) {
 func TestNotFinite(t *testing.T) {
 	p, tr := newRun(t, 7)
 	before, finite := p.Weights(trainer.Current), tr.Compare
-	tr.Objective = trainer.PolicyGradient{Rows: p.Rows, Loss: loss.Clip{Clipping: loss.Clipping{ClipRange: 1}}.Of}
+	tr.Objective = trainer.PolicyGradient{Rows: p.Rows, Loss: loss.Clip{Clipping: loss.Clipped(1, 0, 0)}.Of}
 	tr.Compare = func(s []trainer.Sample, _ []float64) ([]float64, error) {
 		all := make([]float64, len(s))
 		all[0] = math.Inf(1)

@@ -14,7 +14,7 @@ import (
 
 // clipped is a loss that reads all that decisions offer.
 func clipped(kl float64) loss.Clip {
-	return loss.Clip{Clipping: loss.Clipping{ClipRange: 0.2}, AdvLow: 5, AdvHigh: 5, KLWeight: kl}
+	return loss.Clip{Clipping: loss.Clipped(0.2, 0, 0), AdvLow: 5, AdvHigh: 5, KLWeight: kl}
 }
 
 const groups, members = 2, 3

@@ -1,12 +1,10 @@
-package experiment
+package loss
 
 import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
-
-	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // TestTimesApart: the loss of noised samples, its numbers and its gradients have the same bits however many times it
@@ -25,25 +23,26 @@ func TestTimesApart(t *testing.T) {
 		}
 		return all
 	}
-	n := loss.Noised{Clean: rows(), Noise: rows(), V: rows(), VOld: rows(), VRef: rows(), EMA: rows()}
+	n := Noised{Clean: rows(), Noise: rows(), V: rows(), VOld: rows(), VRef: rows(), EMA: rows()}
 	for range n.V {
 		n.Time = append(n.Time, 0.05+0.9*r.Float64())
 	}
 	tried := 0
-	for _, kind := range Objectives() {
+	for _, objective := range Objectives() {
+		kind := objective.Form(false)
 		for _, ratios := range []string{"exp_first", "sum_first"} {
-			l := Default().Loss
-			l.Objective, l.ClipRange, l.Ratios, l.KL.Weight, l.KL.EMAWeight, l.AdvMax, l.Times = kind.Name.Name, 0.5, ratios, 0.1, 0.2, 1, times
-			if kind.Verdict == nil || ratios == "sum_first" && kind.Together == nil {
+			l := DefaultOptions()
+			l.ClipRange, l.Ratios, l.KL.Weight, l.KL.EMAWeight, l.AdvMax, l.Times = 0.5, ratios, 0.1, 0.2, 1, times
+			if kind.Noised == nil || ratios == "sum_first" && kind.Together == nil {
 				continue
 			}
 			tried++
-			by := func(most int) (grads [][]float64, v loss.Verdict) {
-				walk := kind.Verdict(l, 3)(times, groups, advantages)
+			by := func(most int) (grads [][]float64, v Verdict) {
+				walk := kind.Noised(l, 3)(times, groups, advantages)
 				for from := 0; from < times; from += most {
 					grad, err := walk.Next(n.Rows(from*len(groups), min(from+most, times)*len(groups)))
 					if err != nil {
-						t.Fatalf("%s: %v", l.Objective, err)
+						t.Fatalf("%s: %v", objective.Name, err)
 					}
 					grads = append(grads, grad...)
 				}
@@ -51,17 +50,17 @@ func TestTimesApart(t *testing.T) {
 			}
 			want, whole := by(times)
 			if whole.Loss == 0 || slices.Equal(want[0], make([]float64, numbers)) {
-				t.Errorf("%s: a loss of %v, gradient %v", l.Objective, whole.Loss, want[0])
+				t.Errorf("%s: a loss of %v, gradient %v", objective.Name, whole.Loss, want[0])
 			}
 			for _, most := range []int{1, 2} {
 				if kind.Together != nil && kind.Together(l) {
-					if _, err := kind.Verdict(l, 3)(times, groups, advantages).Next(n.Rows(0, len(groups))); err == nil {
-						t.Errorf("%s by %s: a time by itself is taken", l.Objective, ratios)
+					if _, err := kind.Noised(l, 3)(times, groups, advantages).Next(n.Rows(0, len(groups))); err == nil {
+						t.Errorf("%s by %s: a time by itself is taken", objective.Name, ratios)
 					}
 					continue
 				}
 				if got, v := by(most); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(v, whole) {
-					t.Errorf("%s, %d times at once: other bits than of all", l.Objective, most)
+					t.Errorf("%s, %d times at once: other bits than of all", objective.Name, most)
 				}
 			}
 		}

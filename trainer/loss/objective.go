@@ -1,0 +1,185 @@
+package loss
+
+import (
+	"fmt"
+	"slices"
+)
+
+// An Objective is what a policy is trained by. Its value stands below its formula. Files, lists, pages, checks and
+// plans read this value. Objectives lists all of them.
+type Objective struct {
+	Name    string
+	Card    string   // a sentence: what it is, and whose
+	Paper   string   // whose it is
+	Formula string   // what is computed, in a line
+	Cases   []string // recorded operations of published code that hold it
+
+	Pictures *Form // what the name means of a sampler's pictures; nil: nothing
+	Tokens   *Form // what it means in an episode; nil: nothing
+}
+
+// A Form is what an objective is of one kind of samples.
+type Form struct {
+	Learns Source
+	Needs  Needs
+
+	Options any              // a struct of the option structs that it reads; nil: none of its own
+	Set     func(o *Options) // what the name says of options; nil: nothing
+	Check   func(o Options, report func(key, problem, hint string))
+	Words   func(o Options) string // the plan's sentence behind the name; nil: nothing
+	Numbers []string               // what it measures, for monitors, beside what all runs do
+
+	Steps    func(o Options) StepLoss                                  // of transitions
+	Noised   func(o Options, group int) NoisedLoss                     // of noised samples
+	Together func(o Options) bool                                      // whether Noised looks at all times of a sample at once; nil: it does not
+	Token    func(o TokenLoss, x at, of answer, b wholeBatch) token    // of sampled tokens, one at a time
+	Whole    func(o TokenLoss, t Tokens) TokenResult                   // an answer at a time
+	As       func(o TokenLoss) TokenLoss                               // as another objective with these settings
+	Choose   func(o TokenLoss, t Tokens) [][]float64                   // tokens that Token treats apart
+	Refuse   func(o TokenLoss, report func(key, problem, hint string)) // what its tokens' options cannot be
+}
+
+// Source is what an objective learns from.
+type Source int
+
+// The sources: of pictures first, then of episodes.
+const (
+	Nothing       Source = iota
+	Transitions          // of a sampler's steps, which draw and have log-probabilities
+	NoisedSamples        // finished samples, noised anew
+	RewardSlope          // the reward's own gradient
+	SampledTokens        // of conversations
+	WrittenTokens        // of conversations in a file: nothing is rolled
+	JudgedAnswers        // of such a file, each good or bad, or a better and a worse one
+)
+
+// Needs are what an objective asks for, and what it is.
+type Needs uint32
+
+// The needs.
+const (
+	Advantages          Needs = 1 << iota
+	Ratio                     // of new and old probabilities
+	BareRatio                 // the clip range is of the ratio itself, and rounding must not exceed it
+	PlainAtOne                // it is the plain policy gradient where every ratio is 1
+	SamplePairs               // a better and a worse sample of a prompt
+	AnswerPairs               // a better and a worse answer of a row
+	TokenDraws                // a random number for every token
+	Flow                      // velocities of a flow
+	OldWeights                // the network of the weights that rolled
+	OldFollows                // these follow at the pace of optim.ema, and are the average
+	ReferenceIfWeighted       // the reference, where loss.kl has a weight
+	Reference                 // the reference, always
+	AverageIfWeighted         // the moving average, where loss.kl.ema_weight is set
+	Teacher                   // the reference is who is learned from: nothing is corrected for the sampler
+	AnswerRatio               // a ratio that may be an answer's (sequence_ratio)
+	OneNumber                 // it is one number an answer, in which no token stands alone
+	OpenRange                 // its clip range has no lower end, or is of logarithms
+	RawChange                 // ppo_kl is of log-ratios that were not cut
+	OwnCorrection             // weights of the rollout's correction are a part of its own
+)
+
+// StepLoss is the loss of a sampler's transitions.
+type StepLoss = func(Terms) (Result, error)
+
+// NoisedLoss is the loss of samples that were noised to so many times. Samples of one group share a number. It may
+// see any number of times at once, unless Together: row n·len(groups)+i is the n-th of sample i.
+type NoisedLoss = func(times int, groups []int, advantages []float64) Walk
+
+// Objectives are all objectives.
+func Objectives() []Objective {
+	return []Objective{
+		ClipObjective,
+		GuardObjective,
+		DPPOObjective,
+		NFTObjective,
+		CRDObjective,
+		AWMObjective,
+		DPOObjective,
+		KTOObjective,
+		DistillObjective,
+		RWRObjective,
+		SFTObjective,
+		DGPOObjective,
+		RewardGradientObjective,
+		GSPOObjective,
+		GSPOMeanObjective,
+		GMPOObjective,
+		GPGObjective,
+		CISPOObjective,
+		LUSPOObjective,
+		VESPOObjective,
+		ClipCovObjective,
+		KLCovObjective,
+		GEPOObjective,
+		SAPOObjective,
+	}
+}
+
+// ObjectiveNamed is the objective of a name.
+func ObjectiveNamed(name string) (Objective, bool) {
+	all := Objectives()
+	i := slices.IndexFunc(all, func(o Objective) bool { return o.Name == name })
+	if i < 0 {
+		return Objective{}, false
+	}
+	return all[i], true
+}
+
+// Form is what the objective is of tokens, or of pictures. Where the name means nothing there it is the other form,
+// which a check refuses.
+func (o Objective) Form(tokens bool) Form {
+	first, second := o.Pictures, o.Tokens
+	if tokens {
+		first, second = second, first
+	}
+	switch {
+	case first != nil:
+		return *first
+	case second != nil:
+		return *second
+	}
+	return Form{}
+}
+
+// Has reports whether the form has all of some needs.
+func (f Form) Has(n Needs) bool { return f.Needs&n == n }
+
+// OfTokens reports whether the form is of episodes.
+func (f Form) OfTokens() bool { return f.Learns >= SampledTokens }
+
+// OfFinished reports whether the form looks at finished pictures alone, and at no step.
+func (f Form) OfFinished() bool { return f.Learns == NoisedSamples || f.Learns == RewardSlope }
+
+// Written reports whether the form learns from conversations of a file, and nothing is rolled.
+func (f Form) Written() bool { return f.Learns == WrittenTokens || f.Learns == JudgedAnswers }
+
+// rangeWords are how far ratios go.
+func rangeWords(o Options) string {
+	low, high := o.Bounds()
+	return fmt.Sprintf(", ratios from 1 - %v to 1 + %v", low, high)
+}
+
+// TokenObjectives are the names of objectives of sampled tokens.
+func TokenObjectives() (names []string) {
+	for _, o := range Objectives() {
+		if o.Tokens != nil && o.Tokens.Learns == SampledTokens {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+// Known says whether an objective of sampled tokens exists.
+func (o TokenLoss) Known() error {
+	_, err := o.form()
+	return err
+}
+
+// form is the objective's, of sampled tokens.
+func (o TokenLoss) form() (Form, error) {
+	if k, ok := ObjectiveNamed(o.Objective); ok && k.Tokens != nil && k.Tokens.Learns == SampledTokens {
+		return *k.Tokens, nil
+	}
+	return Form{}, fmt.Errorf("token objective %q is not known: write one of %v", o.Objective, TokenObjectives())
+}
