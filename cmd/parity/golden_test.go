@@ -2,19 +2,11 @@ package main
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"testing"
 )
 
-// later are operations of the copied families that a later part of Darkroom brings.
-var later = []string{}
-
-// unfinished areas are being built: what is missing of them is only listed.
-var unfinished = []string{}
-
 // TestGolden holds every operation that exists to the repository's copies of the
-// recorded cases, and lists those that do not exist yet.
+// recorded cases.
 func TestGolden(t *testing.T) {
 	r, err := Run(context.Background(), []string{"../../internal/golden"}, Options{})
 	if err != nil {
@@ -30,16 +22,8 @@ func TestGolden(t *testing.T) {
 		t.Errorf("only %d cases were found", r.Cases)
 	}
 	for _, op := range r.Ops {
-		area, _, _ := strings.Cut(op.Op, ".")
-		switch {
-		case !op.Unsupported || slices.Contains(later, op.Op):
-		case slices.Contains(unfinished, area):
-			t.Logf("not yet: %s (%d cases)", op.Op, op.Cases)
-		default:
+		if op.Unsupported {
 			t.Errorf("%s does not exist, and has %d cases", op.Op, op.Cases)
-		}
-		if !op.Unsupported && slices.Contains(later, op.Op) {
-			t.Errorf("%s exists: strike it off the list of later ones", op.Op)
 		}
 	}
 }
