@@ -50,7 +50,7 @@ func tokenLoss(c *Case) error {
 		Clipping:     loss.Clipped(numberOr(c, "clip_low", 0), numberOr(c, "clip_high", 0), numberOr(c, "dual_clip", 0)),
 		TokenOptions: loss.TokenOptions{SAPOOptions: loss.SAPOOptions{TauPos: numberOr(c, "tau_pos", 1), TauNeg: numberOr(c, "tau_neg", 1)}},
 	}
-	o.Objective = map[string]string{"vlm.loss_reinforce": "gpg"}[c.Op]
+	o.Objective = map[string]string{"vlm.loss_reinforce": "gpg", "vlm.loss_ppo": "clip"}[c.Op]
 	if o.Objective == "" {
 		o.Objective = c.Op[len("vlm.loss_"):]
 	}
