@@ -41,6 +41,15 @@ func writeMethods(w io.Writer) {
 		}
 		fmt.Fprintf(w, " %s |\n", cases(experiment.PresetCases(p.Name.Name)))
 	}
+	fmt.Fprintf(w, "\n### What the presets set\n\nTheir conventions beside those of their sources: [conventions.md](conventions.md).\n\n| preset | %s |\n|---%s|\n",
+		strings.Join(experiment.SettingsColumns, " | "), strings.Repeat("|---", len(experiment.SettingsColumns)))
+	for _, p := range experiment.Presets() {
+		set, err := p.Settings()
+		if err != nil {
+			set = []string{err.Error(), "", "", ""} // a test has them parse
+		}
+		fmt.Fprintf(w, "| `%s` | %s |\n", p.Name.Name, strings.Join(set, " | "))
+	}
 	for _, s := range experiment.Sections() {
 		if slices.ContainsFunc(experiment.Methods(), func(m experiment.Method) bool { return m.Kind == s.Name }) {
 			writeSection(w, s)
