@@ -133,12 +133,12 @@ func (b *Backend) LogSoftmaxGatherBackward(a *kernels.LogSoftmaxGatherBackward) 
 }
 
 type drawArgs struct {
-	x                                 mat
-	banned, seen, uniform, given      uintptr
-	token, logProb, entropy           uintptr
-	inverse, penalty, least           float32
-	drop                              uint32
-	mostDrawn, topP, words, alignment int32
+	x                            mat
+	banned, seen, uniform, given uintptr
+	token, logProb, entropy      uintptr
+	inverse, penalty, least      float32
+	drop                         uint32
+	mostDrawn, topP, words, _    int32
 }
 
 // Draw draws every row's token, a block each.
