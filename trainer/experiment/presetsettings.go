@@ -28,7 +28,7 @@ var SettingsColumns = []string{"sampler", "advantage", "objective", "KL"}
 // Settings is what a preset sets, in cells of a table.
 func (p Preset) Settings() ([]string, error) {
 	reward, episode := "jpeg", ""
-	if strings.Contains(p.Card, "for tokens") {
+	if p.forTokens() {
 		episode = "[episode]\n"
 	}
 	if episode != "" || strings.Contains(p.Text, "[episode]") {
@@ -40,6 +40,9 @@ func (p Preset) Settings() ([]string, error) {
 	}
 	return []string{samplerCell(e), advantageCell(e), lossCell(e), klCell(e)}, nil
 }
+
+// forTokens says of a preset without an [episode] that it needs one; its card says so.
+func (p Preset) forTokens() bool { return strings.Contains(p.Card, "for tokens") }
 
 func samplerCell(e *Experiment) string {
 	if e.Episode != nil {

@@ -17,13 +17,11 @@ import (
 func withPreset(t *testing.T, p Preset) *Experiment {
 	t.Helper()
 	text := fmt.Sprintf("preset = %q\n", p.Name.Name) + least
-	if forTokens(p) {
+	if p.forTokens() {
 		text += "[episode]\n"
 	}
 	return parse(t, text)
 }
-
-func forTokens(p Preset) bool { return strings.Contains(p.Card, "for tokens") }
 
 // complain fails for every option that does not fit.
 func complain(t *testing.T, what string) report {

@@ -231,3 +231,8 @@ var ClipObjective = Objective{
 		},
 	},
 }
+
+// Rectification is Flash-GRPO's weight of decisions; package sde's rectify.go has the formula.
+type Rectification struct {
+	Rectify bool `toml:"rectify" doc:"of flow-sde and flow-wan: decisions weigh by how little of the gradient their step keeps, 1 on average (Flash-GRPO)"`
+}

@@ -43,8 +43,3 @@ func (o *Options) OfTokens() {
 	o.Clipping = DefaultTokenClipping()
 	o.KL.Estimator = "k3"
 }
-
-// Rectification is Flash-GRPO's weight of decisions.
-type Rectification struct {
-	Rectify bool `toml:"rectify" doc:"of flow-sde and flow-wan: decisions weigh by how little of the gradient their step keeps, 1 on average (Flash-GRPO)"`
-}
