@@ -56,7 +56,7 @@ attacks: ## hundreds of changed results, experiments and files; forged words; hu
 	go test ./trainer/run -count=1 -v -timeout 60m -run TestChangedResults -attacks 646
 	go test ./trainer/preflight -count=1 -v -timeout 60m -run 'TestChangedExperiments|TestChangedFiles' -attacks $(ATTACKS)
 	go test -count=1 -v -run 'TestForged|TestBounds|TestConnections|TestLocked' ./trainer/fleet/natsio
-	go test -count=1 -run TestDeclared ./trainer/prompts
+	go test -count=1 -run TestDeclared ./data/prompts
 	go test -count=1 -run 'TestFaults|TestLists|TestRedirect' ./cmd/darkroom/pull
 	go test -count=1 -run 'TestExec|TestHTTP' ./rewards
 	go test -count=1 -run 'Outside|Environment' ./trainer/conversations
@@ -109,7 +109,7 @@ docs: ## every command line of README.md and docs, in order, in an empty folder:
 faults: kill fuzz-calls ## the long campaigns of docs/faults.md: kills, pauses, little memory, 300 flipped bits, torn ends, a clock that jumps, workers, liars; hours
 	go test ./cmd/darkroom -count=1 -v -timeout 120m -run 'TestFaults$$|TestClockJumps$$' -flips 300 -long
 	go test ./cmd/darkroom -count=1 -v -timeout 60m -run TestFleetKilled -kills 100
-	go test -count=20 -timeout 120m -run 'Killed|Kills|Liar|Lies|Broken|Fails|Lost|Poison|Hedged|Rollback' ./trainer/folder ./trainer/fleet/... ./rewards/... ./trainer/run
+	go test -count=20 -timeout 120m -run 'Killed|Kills|Liar|Lies|Broken|Fails|Lost|Poison|Hedged|Rollback' ./record/folder ./trainer/fleet/... ./rewards/... ./trainer/run
 
 # A run that goes on and on, servers, and runs of all kinds in turn, in one process, at a tenth of a core.
 SOAK ?= 2h
@@ -132,7 +132,7 @@ peer: ## the same task in PyTorch beside ours
 # as fit into so many millions of instructions of warps (MILLIONS), and what they cover.
 MILLIONS ?= 20
 ptx: ## the PTX that ships, interpreted
-	go test ./kernels/cuda/ptxtest -v -count=1 -timeout 2h -long
+	go test ./internal/emulators/ptxtest -v -count=1 -timeout 2h -long
 	go test ./kernels/cuda -run PTX -v -count=1 -timeout 6h -ptx $(MILLIONS) | grep -v 'RUN\|PASS: TestPTX.*/'
 
 # What a machine with a CUDA device needs to be asked everything at once, without Go: one program of at most 12 MiB, the

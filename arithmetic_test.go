@@ -29,7 +29,7 @@ var inexact = map[string]string{
 	"portable":           "hands constants and special values through; its own arithmetic is tested",
 	"kernels/kerneltest": "formulas that kernels are compared with by a tolerance",
 	"sde/sdetest":        "problems whose solutions tests compare by a tolerance",
-	"trainer/report":     "axes and shades of a page",
+	"view/report":        "axes and shades of a page",
 	"cmd":                "means of timings, pictures that flow is timed on",
 	"internal":           "tools for measurements",
 }
@@ -117,7 +117,7 @@ func TestArithmeticFails(t *testing.T) {
 		"a value":     {"sde/a.go", "math.Log1p", 1},
 		"both":        {"kernels/cpu/a.go", "math.Tanh(math.Pow(2, 3))", 2},
 		"exact":       {"sde/a.go", "math.Sqrt(math.Pi * math.Ln2 * math.MaxFloat64)", 0},
-		"of the list": {"trainer/report/a.go", "math.Exp(1)", 0},
+		"of the list": {"view/report/a.go", "math.Exp(1)", 0},
 		"a test":      {"sde/a_test.go", "math.Exp(1)", 0},
 		"ours":        {"sde/a.go", "portable.Exp(1)", 0},
 	} {

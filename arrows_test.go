@@ -26,6 +26,7 @@ var places = [][]string{
 	{"kernels/rng", "sde/...", "video", "assets/...", "trainer/config"},
 	{"kernels"},
 	{"kernels/ref"},
+	{"internal/emulators/..."}, // processors that are not at hand, for tests
 	{"kernels/exchange", "kernels/kerneltest/..."},
 	{"kernels/cpu/...", "kernels/cuda/..."},
 	{"kernels/tensor/..."},
@@ -34,8 +35,10 @@ var places = [][]string{
 	{"vision/..."},
 	{"video/flow/..."},
 	{"diffusion/...", "rewards/...", "video/..."},
-	{"diffusion/pipeline"}, // of the networks of pictures and of clips
+	{"diffusion/pipeline", "data/...", "record/..."}, // pipeline: of the networks of pictures and of clips
 	{"trainer/..."},
+	{"internal/rigs/..."}, // small models, runs and engines, for tests
+	{"view/..."},
 	{"cmd/..."},
 	{"internal/...", "examples/..."},
 }
@@ -43,29 +46,28 @@ var places = [][]string{
 // floors lists the packages inside a place, from its bottom to its top: a package imports what lies on a lower floor,
 // and nothing beside it. "." is the place's root. Tests may look up: a run's are also those of what it is made of.
 var floors = map[string][][]string{
-	"kernels/cpu":  {{"isa", "amxemu"}, {"noise", "peak", "gemm", "rows"}, {"attention"}, {"."}},
-	"kernels/cuda": {{"driver"}, {"blas", "nccl"}, {".", "double", "ptxtest"}},
+	"kernels/cpu":  {{"isa"}, {"noise", "peak", "gemm", "rows"}, {"attention"}, {"."}},
+	"kernels/cuda": {{"driver"}, {"blas", "nccl"}, {".", "double"}},
 	"kernels/nn":   {{"safetensors", "hub"}, {"edition", "torchfile"}, {"."}, {"peft"}},
-	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program"}, {"sft"}},
+	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program"}},
 	"video":        {{"."}, {"flow"}, {"dit", "vae"}},
 	"diffusion":    {{"."}, {"mmdit", "resnet", "single", "t5"}, {"flux", "flux2", "qwenimage", "unet", "vae", "zimage"}, {"pipeline"}},
 	"rewards":      {{"boxes", "edits", "motion", "call"}, {"."}, {"answers", "neural", "preference"}, {"judge"}, {"eval"}},
+	"data":         {{"sft"}, {"prompts"}, {"album", "suites"}},
+	"record":       {{"folder"}, {"ledger"}},
 	"trainer": {
-		{"config", "advantage", "diagnosis", "optim", "sampling", "folder", "engine", "otlp"},
+		{"config", "advantage", "diagnosis", "optim", "sampling", "engine"},
 		{"loss"},
-		{"prompts"},
-		{"album", "experiment", "suites"},
+		{"experiment"},
 		{"judges"},
 		{"."},
-		{"toy", "ledger"},
 		{"model"},
 		{"ranks", "pictures", "conversations", "fleet"},
-		{"fleet/peer", "conversations/enginetest"},
-		{"run", "pretrain", "report/runtest", "fleet/natsio"},
-		{"report", "pretrain/brief", "preflight", "compare", "trained", "track"},
-		{"watch"},
-		{"ablate"},
+		{"fleet/peer"},
+		{"run", "pretrain", "fleet/natsio"},
+		{"preflight", "trained"},
 	},
+	"view": {{"otlp", "report", "compare", "track"}, {"watch"}, {"ablate"}},
 }
 
 // pure packages are plain float64 mathematics: they import nothing of the
@@ -77,14 +79,14 @@ var standardOnly = []string{"sde", "trainer/config"}
 // without the engine.
 var narrow = map[string][]string{
 	"trainer/experiment": {"assets", "outside/regular", "portable", "kernels/rng", "kernels/exchange", "sde", "rewards", "vision/tools", "trainer/config", "trainer/advantage", "trainer/diagnosis", "trainer/loss",
-		"trainer/optim", "trainer/prompts", "trainer/sampling"},
+		"trainer/optim", "trainer/sampling", "data/prompts"},
 }
 
 // testOnly modules must not become part of the program.
 var testOnly = []string{"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/rogpeppe/go-internal", "github.com/google/go-cmp"}
 
 // helpers may be imported by the tests of any package.
-var helpers = []string{"kernels/kerneltest", "sde/sdetest"}
+var helpers = []string{"kernels/kerneltest", "sde/sdetest", "internal/emulators", "internal/rigs"}
 
 // configReader is what trainer/config reads files with; its parser lies below it.
 const configReader = "github.com/pelletier/go-toml/v2"

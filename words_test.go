@@ -30,7 +30,7 @@ var odd = map[string]*regexp.Regexp{
 // TestWords: see odd.
 func TestWords(t *testing.T) {
 	root, read := os.DirFS("."), 0
-	for _, dir := range []string{"cmd/darkroom", "diffusion", "docs", "deploy", "README.md", "ARCHITECTURE.md", "assets", "kernels", "outside", "rewards", "sde", "trainer", "video", "vision"} {
+	for _, dir := range []string{"cmd/darkroom", "data", "diffusion", "docs", "deploy", "README.md", "ARCHITECTURE.md", "assets", "kernels", "outside", "record", "rewards", "sde", "trainer", "video", "view", "vision"} {
 		err := fs.WalkDir(root, dir, func(file string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err

@@ -3,7 +3,7 @@ package trainer
 import (
 	"math"
 
-	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // A Buffer keeps groups that had signal, and hands some of them out again (the selective sample
@@ -54,7 +54,7 @@ func (b *Buffer) exchange(iteration int, fresh []Sample, worth []float64) (again
 			young, weights = append(young, g), append(weights, g.signal())
 		}
 	}
-	for _, k := range advantage.Weighted(b.Uniform(iteration, b.Groups), weights, b.Groups) {
+	for _, k := range portable.Weighted(b.Uniform(iteration, b.Groups), weights, b.Groups) {
 		for _, s := range young[k].Samples {
 			s.Reused = true
 			again = append(again, s)

@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/darkroom-rl/darkroom/trainer/compare"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
-	"github.com/darkroom-rl/darkroom/trainer/report"
+	"github.com/darkroom-rl/darkroom/record/ledger"
+	"github.com/darkroom-rl/darkroom/view/compare"
+	"github.com/darkroom-rl/darkroom/view/report"
 )
 
-// darkroom compare: what trainer/compare finds between two folders, as words or JSON.
+// darkroom compare: what view/compare finds between two folders, as words or JSON.
 
 func compareCommand() *cobra.Command {
 	return &cobra.Command{

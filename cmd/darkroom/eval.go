@@ -12,7 +12,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/rewards/eval"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/report"
+	"github.com/darkroom-rl/darkroom/view/report"
 )
 
 func evalCommand() *cobra.Command {

@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/eval"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // readPairs is an embedded set, a published collection, or a file with a line a pair. What is wrong with a line is told

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/rigs/brief"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/trainer/pretrain"
-	"github.com/darkroom-rl/darkroom/trainer/pretrain/brief"
 )
 
 // Experiments of moments, to be killed, broken and starved.

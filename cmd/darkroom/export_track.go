@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/darkroom-rl/darkroom/trainer/track"
+	"github.com/darkroom-rl/darkroom/view/track"
 )
 
 // What a run's folder says, as files that other pages read. Weights are in export.go.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/fleet/natsio"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // darkroom fleet: who rolled a run's samples.

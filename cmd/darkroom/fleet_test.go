@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
 // started starts the program.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/record/folder"
 )
 
 var kills = flag.Int("kills", 0, "how often to kill runs, and fleets; 0: runs two or three times")

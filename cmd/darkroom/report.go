@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/darkroom-rl/darkroom/trainer/report"
+	"github.com/darkroom-rl/darkroom/view/report"
 )
 
 func reportCommand() *cobra.Command {

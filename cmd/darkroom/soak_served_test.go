@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/darkroom-rl/darkroom/trainer/report"
+	"github.com/darkroom-rl/darkroom/view/report"
 )
 
 // What a soak serves meanwhile, and how a browser asks for it.

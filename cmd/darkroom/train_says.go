@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
-	"github.com/darkroom-rl/darkroom/trainer/report"
 	"github.com/darkroom-rl/darkroom/trainer/run"
 	"github.com/darkroom-rl/darkroom/trainer/trained"
+	"github.com/darkroom-rl/darkroom/view/report"
 )
 
 // What train says of its iterations and of its end. What was not measured is not shown as a number.

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
-	"github.com/darkroom-rl/darkroom/trainer/otlp"
 	"github.com/darkroom-rl/darkroom/trainer/run"
+	"github.com/darkroom-rl/darkroom/view/otlp"
 )
 
 // Traces of a run, where OpenTelemetry's variables ask for them: a trace an iteration, with a span for each of its

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/darkroom-rl/darkroom/trainer/watch"
+	"github.com/darkroom-rl/darkroom/view/watch"
 )
 
-// darkroom watch: trainer/watch's page, served until the command is interrupted.
+// darkroom watch: view/watch's page, served until the command is interrupted.
 
 func watchCommand() *cobra.Command {
 	var address string

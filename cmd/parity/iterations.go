@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/internal/rigs/toy"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
-	"github.com/darkroom-rl/darkroom/trainer/toy"
 )
 
 // Whole iterations of the trainer's own Step, with a linear policy.

@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // Methods whose cases are made by internal/oracle/methods.py, and by preference.py beside it.

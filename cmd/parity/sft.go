@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/data/sft"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
-	"github.com/darkroom-rl/darkroom/vision/sft"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 

@@ -17,10 +17,10 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
-	"github.com/darkroom-rl/darkroom/trainer/report"
 	"github.com/darkroom-rl/darkroom/trainer/run"
+	"github.com/darkroom-rl/darkroom/view/report"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 

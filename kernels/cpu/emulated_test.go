@@ -5,7 +5,7 @@ package cpu
 import (
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/kernels/cpu/amxemu"
+	"github.com/darkroom-rl/darkroom/internal/emulators/amxemu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/kernels/cuda/ptxtest"
+	"github.com/darkroom-rl/darkroom/internal/emulators/ptxtest"
 )
 
 // whatOrders are a kernel's barriers and waits for copies.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/emulators/ptxtest"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
-	"github.com/darkroom-rl/darkroom/kernels/cuda/ptxtest"
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest"
 )
 

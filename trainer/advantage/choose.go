@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // Which samples are trained on. A sample whose score is missing is never chosen.
@@ -47,7 +49,7 @@ func FirstAndDrawn(u, scores []float64, n int) []int {
 		others[i] = 1
 	}
 	others[best] = 0
-	return slices.Sorted(slices.Values(append(Weighted(u, others, n-1), best)))
+	return slices.Sorted(slices.Values(append(portable.Weighted(u, others, n-1), best)))
 }
 
 // ascending are the places of scores, lowest first; of equals the first is first.
@@ -90,35 +92,6 @@ func Pairs(ids []int, scores []float64, margin float64) [][2]int {
 		}
 	}
 	return pairs
-}
-
-// Weighted draws n places without replacement, each with probability in proportion to its weight
-// among those that are left; u are n drawn numbers in [0, 1). Places without weight are never
-// drawn, so there may be fewer. Only sums and products decide, so that every machine draws the same.
-func Weighted(u, weights []float64, n int) []int {
-	var drawn []int
-	left := slices.Clone(weights)
-	for _, v := range u[:min(n, len(u))] {
-		total := 0.0
-		for _, w := range left {
-			total += w
-		}
-		at, last, sum := v*total, -1, 0.0
-		for i, w := range left {
-			if w <= 0 {
-				continue
-			}
-			last, sum = i, sum+w
-			if sum > at {
-				break
-			}
-		}
-		if last < 0 {
-			break
-		}
-		drawn, left[last] = append(drawn, last), 0
-	}
-	return drawn
 }
 
 // PairOptions are the options of objectives over pairs of samples.

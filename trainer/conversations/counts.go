@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/data/sft"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/vision/sft"
 )
 
 // How many tokens rows have. To count a row is to tokenise it and to look at its pictures, which takes as long as

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // What the ledger says of conversations.
@@ -44,7 +44,7 @@ func noisy(samples []trainer.Sample, expected bool) *ledger.NoisyLine {
 	if l.Samples == 0 {
 		return nil
 	}
-	u := ledger.UpdateOf(trainer.Update{Blame: trainer.Blame{Metrics: map[string][]float64{"ratio": ratios}}})
+	u := ledger.UpdateOf(0, 0, 0, map[string][]float64{"ratio": ratios})
 	l.RatioMean, l.RatioMost, l.Mismatch = u.RatioMean, u.RatioMost, u.Mismatch
 	return &l
 }

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/internal/rigs/enginetest"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/conversations"
-	"github.com/darkroom-rl/darkroom/trainer/conversations/enginetest"
 	"github.com/darkroom-rl/darkroom/trainer/engine"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/vision/tools"

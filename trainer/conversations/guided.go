@@ -3,9 +3,9 @@ package conversations
 import (
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // Card: answers that begin with part of a solution (G2RPO-A; g2rpoa_trainer.py of its code). The first of a group have

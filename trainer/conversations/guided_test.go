@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/trainer/model"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // TestGuidedAnswers: part of a group is given the beginning of the solution: the others are as without it, a guided

@@ -3,9 +3,9 @@ package conversations
 import (
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // Card: answers that somebody wrote, learned from in the updates of rollouts (trainer.Imitating, CHORD). They are

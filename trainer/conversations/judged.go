@@ -6,12 +6,12 @@ import (
 	"math"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/data/sft"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/model"
-	"github.com/darkroom-rl/darkroom/vision/sft"
 )
 
 // Card: answers of a file that somebody judged, for objectives dpo and kto: a row's answers are the samples of its

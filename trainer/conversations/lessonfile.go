@@ -11,10 +11,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
+	"github.com/darkroom-rl/darkroom/data/sft"
 	"github.com/darkroom-rl/darkroom/outside/regular"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
-	"github.com/darkroom-rl/darkroom/vision/sft"
 )
 
 // A lessonFile is a file of conversations: a .jsonl, a row a line; a Parquet file or a folder of a data set, whose

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/data/prompts"
+	"github.com/darkroom-rl/darkroom/data/sft"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision"
-	"github.com/darkroom-rl/darkroom/vision/sft"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
@@ -19,7 +19,7 @@ import (
 
 // Card: conversations of a file that are learned from in place of rollouts: rollout.lessons, read by
 // a stage whose objective is sft. Tokens and pictures are those of a rollout where the mask is
-// "whole" (vision/sft). Rows with more tokens than episode.tokens are left out, and named. Every row is
+// "whole" (data/sft). Rows with more tokens than episode.tokens are left out, and named. Every row is
 // counted once: the counts are kept beside what else may be computed again (counts.go).
 
 // lessonReader makes episodes of lessons.

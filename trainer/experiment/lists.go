@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/data/prompts"
 )
 
 // What an experiment trains on: one list of prompts or several, in each of its stages. All of them lie one behind

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/data/prompts"
 )
 
 // A Setup is what a worker opens before its first job: what does not change while a run goes on.

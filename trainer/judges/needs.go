@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )

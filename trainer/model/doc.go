@@ -8,5 +8,5 @@
 // and how they follow.
 //
 // A further modality is one package with a Modality, and one line in trainer/run/modalities.go. Nothing of
-// trainer/run, trainer/ranks or trainer/report knows which modality it serves.
+// trainer/run, trainer/ranks or view/report knows which modality it serves.
 package model

@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // A Folder is a model's folder that is held against an experiment before anything is computed. Settings and headers

@@ -8,7 +8,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
-	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/record/folder"
 )
 
 // Known is what an adapter's file calls the network.

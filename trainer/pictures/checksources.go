@@ -3,8 +3,8 @@ package pictures
 import (
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // Pictures that prompts name to be made of, held against the model before anything is computed.

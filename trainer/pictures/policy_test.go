@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/internal/rigs/brief"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
@@ -19,7 +20,6 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/trainer/pictures"
-	"github.com/darkroom-rl/darkroom/trainer/pretrain/brief"
 )
 
 // steps of the sampler, and those that draw and are judged.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/internal/rigs/brief"
 	"github.com/darkroom-rl/darkroom/sde"
-	"github.com/darkroom-rl/darkroom/trainer/pretrain/brief"
 )
 
 // ladder is a recorded Stable Diffusion, for solvers of variance-preserving models.

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/diffusion/single"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
@@ -78,7 +78,7 @@ func readables(t *testing.T, dir string) map[string]readable {
 			}
 			return nil
 		}},
-		"Parquet": {"../prompts/testdata/dataset/data/train-00000-of-00002.parquet", "", func(path string) error {
+		"Parquet": {"../../data/prompts/testdata/dataset/data/train-00000-of-00002.parquet", "", func(path string) error {
 			list, err := prompts.Open(path)
 			for _, p := range list {
 				_, _ = p.Pictures(filepath.Dir(path))

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/darkroom-rl/darkroom/trainer/album"
+	"github.com/darkroom-rl/darkroom/data/album"
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // readPrompts reads what is trained on in each stage, and what is held out.

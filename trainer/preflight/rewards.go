@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/judges"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // alerting has monitors whose alerts name a run.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/trainer"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // TestBan: a prompt whose samples all do well is rolled no more, after going on from a checkpoint either; one whose

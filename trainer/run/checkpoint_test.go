@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels"
-	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/record/folder"
 )
 
 // choosing is a backend that chose.

@@ -3,7 +3,7 @@ package run
 import (
 	"time"
 
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
 // A run may be given seconds in place of iterations: so methods are compared after equal times.

@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/data/prompts"
+	"github.com/darkroom-rl/darkroom/record/folder"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/folder"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 var rewrite = flag.Bool("record", false, "write the curves of the shipped experiments anew")

@@ -4,9 +4,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // Card: what a control is worth to its group: T-GRPO (Video-R1, arXiv 2503.21776; open_r1/trainer/grpo_trainer.py).

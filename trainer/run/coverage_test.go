@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // someRows are trained always: those whose way through the program no other test of this package takes.

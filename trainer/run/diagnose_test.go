@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/diagnosis"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // answering is a reward that says a number of each picture, whenever it is asked.

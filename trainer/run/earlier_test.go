@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/trainer/folder"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/record/folder"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
 // younger are keys that resolved files of earlier versions lack, as lines.

@@ -11,12 +11,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/rigs/brief"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
-	"github.com/darkroom-rl/darkroom/trainer/folder"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/record/folder"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/pretrain"
-	"github.com/darkroom-rl/darkroom/trainer/pretrain/brief"
 )
 
 const talking = `

@@ -11,8 +11,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/conversations"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // families are config.json of tiny models of today's families, with the tokens of embed:tiny-vlm. VISION is the tower.

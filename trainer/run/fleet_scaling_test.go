@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // What a fleet is for: time. Workers and judges here wait as long as larger models would compute, so that a machine of

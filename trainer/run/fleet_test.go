@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // TestFleet: a run that workers roll for leaves the bytes of one that nobody helps, however many they are, and

@@ -14,7 +14,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
 // guarded is a run of three iterations whose rewards are a server's.

@@ -3,7 +3,7 @@ package run
 import (
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
 // TestImitates: rollouts and written answers are learned from in one update (CHORD): the first ratio is 1, and the

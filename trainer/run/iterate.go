@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/diagnosis"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // One iteration: prompts -> samples -> scores -> advantages -> report -> line. The trainer's step makes the report;
@@ -142,7 +142,7 @@ func (l *loop) line(it iteration, report *trainer.Report, r *rollout) *ledger.Li
 	l.selection.describe(it, line, report)
 	line.Check, line.Passes = r.check, l.model.Passes()
 	for _, u := range report.Updates {
-		line.Updates = append(line.Updates, ledger.UpdateOf(u))
+		line.Updates = append(line.Updates, ledger.UpdateOf(u.Loss, u.Norm, u.Rate, u.Metrics))
 	}
 	return line
 }

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
 // TestLabels: two rewards of one kind are told apart by their labels in everything that a run writes, and a

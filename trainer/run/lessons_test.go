@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/trainer/folder"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/data/prompts"
+	"github.com/darkroom-rl/darkroom/record/folder"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
 const coldStart = `

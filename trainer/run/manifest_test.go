@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/data/prompts"
 )
 
 // TestSumOf: the sum of prompts is that of their list in JSON, which older runs have in their manifest.

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/pictures"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // modalities are the kinds of models; the first that an experiment is of counts. A further one is a line.

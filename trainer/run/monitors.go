@@ -6,8 +6,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // A monitor watches a number of the ledger. What it compares with falls_below is the number's

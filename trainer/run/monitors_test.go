@@ -3,8 +3,8 @@ package run
 import (
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // lineOf has a number of every kind.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
 // overflown is a run whose first update moves its weights so far that nothing finite comes of them.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/record/folder"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/folder"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // TestObjectives: every objective that can be trained with moves the weights, and says so.

@@ -3,8 +3,8 @@ package run
 import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // Options are what a run needs of its caller.

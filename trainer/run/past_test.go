@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/assets"
-	"github.com/darkroom-rl/darkroom/trainer/folder"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/record/folder"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/trainer/album"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/data/album"
+	"github.com/darkroom-rl/darkroom/data/prompts"
 )
 
 // TestPicturesSum: the pictures of prompts and of an album count, by their bytes and not by where the folder lies; of

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
 // TestRemeasured: a run that goes on with other held-out samples tells no gain between two measures. The start is

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
 // How a run ended. A monitor's stop is in the checkpoint that it leaves, too: a process that is killed

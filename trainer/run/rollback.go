@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
 // A monitor with then = "rollback" takes the run back to its last regular checkpoint, one that

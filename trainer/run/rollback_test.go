@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/record/folder"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/folder"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // rolling is a run whose learning rate passes a bound in its third iteration.

@@ -4,12 +4,12 @@ import (
 	"math"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // selection chooses the prompts that an iteration rolls, and its samples that are learned from.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/record/folder"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
-	"github.com/darkroom-rl/darkroom/trainer/folder"
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 func readLedger(t *testing.T, dir string) (lines []ledger.Line) {

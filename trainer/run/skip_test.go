@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/trainer"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // TestSkip: a prompt that is always solved is rolled less and less often, every other one as often as

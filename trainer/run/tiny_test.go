@@ -4,7 +4,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/trainer/pretrain/brief"
+	"github.com/darkroom-rl/darkroom/internal/rigs/brief"
 )
 
 // tiny names brief's denoiser: a tenth of the embedded model's work, for tests that look at the run and not at the

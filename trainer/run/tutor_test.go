@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
 // TestTutor: a policy draws near to a teacher of conversations, which is another adapter of its model; rewards are

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/emulators/amxemu"
 	"github.com/darkroom-rl/darkroom/kernels"
-	"github.com/darkroom-rl/darkroom/kernels/cpu/amxemu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 )
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // TestScores: who asks rewards gets what they are asked about and nothing else, and who rolls gets none of that.

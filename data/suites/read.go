@@ -1,0 +1,254 @@
+package suites
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/data/prompts"
+	"github.com/darkroom-rl/darkroom/outside/regular"
+	"github.com/darkroom-rl/darkroom/vision/pytext"
+)
+
+// row is one of a file's, by its columns. Values are texts, lists, objects, or bytes of pictures.
+type row struct {
+	file   string
+	values map[string]any
+	again  func() (row, error) // reads it anew (picture.go)
+}
+
+// stretch is where a row stands in a file of texts.
+type stretch struct{ from, to int64 }
+
+// eachRow reads a file's rows: .json (a list, or an object of rows), .jsonl, .tsv, .parquet.
+func eachRow(file string, f func(row) error) error {
+	if filepath.Ext(file) == ".parquet" {
+		t, err := prompts.OpenTable(file)
+		if err != nil {
+			return err
+		}
+		n := -1
+		return errors.Join(t.Each(true, func(_ prompts.Place, r pytext.Ordered) error {
+			n++
+			return f(row{file, columns(r), tableRow(file, n)})
+		}), t.Close())
+	}
+	open, err := regular.Open(file)
+	if err != nil {
+		return err
+	}
+	defer open.Close()
+	with := func(parse func(text []byte) (map[string]any, error)) func(map[string]any, stretch) error {
+		return func(v map[string]any, at stretch) error { return f(row{file, v, textRow(file, at, parse)}) }
+	}
+	switch filepath.Ext(file) {
+	case ".json":
+		return jsonRows(file, open, with(object))
+	case ".jsonl":
+		return lineRows(file, open, with(object))
+	case ".tsv":
+		return tabRows(file, open, with)
+	}
+	return fmt.Errorf("%s: a suite is a .json, .jsonl, .tsv or .parquet file", file)
+}
+
+// columns are a Parquet row's values.
+func columns(r pytext.Ordered) map[string]any {
+	values := map[string]any{}
+	for k, v := range r.Values {
+		values[k] = plain(v)
+	}
+	return values
+}
+
+// object is a row of JSON.
+func object(text []byte) (v map[string]any, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return v, d.Decode(&v)
+}
+
+// plain is a Parquet value as JSON would have it, bytes apart.
+func plain(v any) any {
+	switch v := v.(type) {
+	case pytext.Ordered:
+		out := map[string]any{}
+		for k, x := range v.Values {
+			out[k] = plain(x)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = plain(x)
+		}
+		return out
+	case nil, bool, string, []byte:
+		return v
+	}
+	return pytext.Dumps(v)
+}
+
+// jsonRows reads a list of rows, or an object of them by their names, in the order of the file.
+func jsonRows(file string, r io.Reader, f func(map[string]any, stretch) error) error {
+	d := json.NewDecoder(r)
+	open, err := d.Token()
+	if err != nil || open != json.Delim('[') && open != json.Delim('{') {
+		return fmt.Errorf("%s: neither a list of rows nor an object of them", file)
+	}
+	for n := 1; d.More(); n++ {
+		name := ""
+		if open == json.Delim('{') {
+			key, err := d.Token()
+			if err != nil {
+				return fmt.Errorf("%s: row %d: %w", file, n, err)
+			}
+			name = fmt.Sprint(key)
+		}
+		var text json.RawMessage
+		if err := d.Decode(&text); err != nil {
+			return fmt.Errorf("%s: row %d: %w", file, n, err)
+		}
+		end := d.InputOffset()
+		v, err := object(text)
+		if err != nil {
+			return fmt.Errorf("%s: row %d: %w", file, n, err)
+		}
+		if _, ok := v["pid"]; !ok && name != "" && v != nil {
+			v["pid"] = name
+		}
+		if err := f(v, stretch{end - int64(len(text)), end}); err != nil {
+			return err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return fmt.Errorf("%s: it breaks off: %w", file, err)
+	}
+	return nil
+}
+
+// mostLine is a row's bytes at most: pictures of 8K are in them.
+const mostLine = 256 << 20
+
+func lineRows(file string, r io.Reader, f func(map[string]any, stretch) error) error {
+	s := bufio.NewScanner(r)
+	s.Buffer(nil, mostLine)
+	var at stretch
+	s.Split(func(data []byte, last bool) (n int, line []byte, err error) {
+		if n, line, err = bufio.ScanLines(data, last); n > 0 {
+			at = stretch{at.to, at.to + int64(n)}
+		}
+		return n, line, err
+	})
+	for n := 1; s.Scan(); n++ {
+		if len(bytes.TrimSpace(s.Bytes())) == 0 {
+			continue
+		}
+		v, err := object(s.Bytes())
+		if err != nil {
+			return fmt.Errorf("%s:%d: %w", file, n, err)
+		}
+		if err := f(v, at); err != nil {
+			return err
+		}
+	}
+	if err := s.Err(); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
+
+// tabRows reads a table whose first line names the columns; with makes of a row's parser what takes rows.
+func tabRows(file string, r io.Reader, with func(func([]byte) (map[string]any, error)) func(map[string]any, stretch) error) error {
+	c := tabbed(r)
+	names, err := c.Read()
+	if err != nil {
+		return fmt.Errorf("%s: its first line names no columns: %w", file, err)
+	}
+	f := with(func(text []byte) (map[string]any, error) {
+		fields, err := tabbed(bytes.NewReader(text)).Read()
+		if err == nil && len(fields) != len(names) {
+			err = csv.ErrFieldCount
+		}
+		if err != nil {
+			return nil, err
+		}
+		return fielded(names, fields), nil
+	})
+	for {
+		from := c.InputOffset()
+		fields, err := c.Read()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if err := f(fielded(names, fields), stretch{from, c.InputOffset()}); err != nil {
+			return err
+		}
+	}
+}
+
+func tabbed(r io.Reader) *csv.Reader {
+	c := csv.NewReader(r)
+	c.Comma, c.LazyQuotes = '\t', true
+	return c
+}
+
+// fielded are a line's values by their columns.
+func fielded(names, fields []string) map[string]any {
+	v := map[string]any{}
+	for i, name := range names {
+		if fields[i] != "" { // pandas' missing value
+			v[name] = strings.Clone(fields[i]) // fields share one string, with the picture
+		}
+	}
+	return v
+}
+
+// text is the first of some columns that is there, as a text.
+func (r row) text(names ...string) string {
+	for _, n := range names {
+		switch v := r.values[n].(type) {
+		case nil:
+		case string:
+			return v
+		default:
+			return fmt.Sprint(v)
+		}
+	}
+	return ""
+}
+
+// list is the first of some columns that is there: a list of texts, or a text with a line each.
+func (r row) list(names ...string) (out []string) {
+	for _, n := range names {
+		switch v := r.values[n].(type) {
+		case []any:
+			for _, x := range v {
+				out = append(out, fmt.Sprint(x))
+			}
+			return out
+		case string:
+			return strings.Split(v, "\n")
+		}
+	}
+	return nil
+}
+
+// need is text, which must be there.
+func (r row) need(names ...string) (string, error) {
+	if v := r.text(names...); v != "" {
+		return v, nil
+	}
+	return "", fmt.Errorf("no column %s: it has %s", strings.Join(names, " or "), strings.Join(slices.Sorted(maps.Keys(r.values)), ", "))
+}

@@ -1,0 +1,27 @@
+package portable
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestWeighted: places come as often as their weights say, once each, and never without weight.
+func TestWeighted(t *testing.T) {
+	weights := []float64{1, 0, 3, 4}
+	n := make([]float64, 4)
+	const grid = 4000
+	for i := range grid {
+		for _, k := range Weighted([]float64{(float64(i) + 0.5) / grid}, weights, 1) {
+			n[k]++
+		}
+	}
+	if want := []float64{grid / 8, 0, grid * 3 / 8, grid / 2}; !slices.Equal(n, want) {
+		t.Errorf("drawn %v times, not %v", n, want)
+	}
+	if got := Weighted([]float64{0.999999, 0, 0.999999, 0.5}, weights, 4); !slices.Equal(got, []int{3, 0, 2}) {
+		t.Errorf("all of them are %v", got)
+	}
+	if got := Weighted([]float64{0.5}, []float64{0, 0}, 1); len(got) != 0 {
+		t.Errorf("nothing to draw gives %v", got)
+	}
+}

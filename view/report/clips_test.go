@@ -1,0 +1,61 @@
+package report
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/internal/rigs/browsertest"
+	"github.com/darkroom-rl/darkroom/internal/rigs/runtest"
+)
+
+// TestClipsPlay: held-out clips move on the page, each its part of the sheet,
+// and stand still for readers who want rest.
+func TestClipsPlay(t *testing.T) {
+	b := browsertest.Start(t)
+	dir := runtest.Write(t, filepath.Join(t.TempDir(), "moves"), runtest.Options{Iterations: 2, Every: 1, Prompts: 3, Clips: true})
+	must(t, Write(dir))
+	b.Size(700, 900, false, false)
+	b.Open("file://" + filepath.Join(dir, Name))
+	b.Until(`[...document.querySelectorAll(".pair .sprite[data-drawn=yes] img")].filter((i) => i.complete && i.naturalWidth > 0).length === 6`, 20*time.Second)
+	b.Eval(`document.querySelector("#pictures").scrollIntoView()`, nil)
+	b.Shot(*shots, "clips", 2000)
+	folder := t.TempDir()
+	b.Shot(folder, "first", 900)
+	first, err := os.ReadFile(filepath.Join(folder, "first.png"))
+	must(t, err)
+	for began := time.Now(); ; {
+		b.Shot(folder, "second", 900)
+		second, err := os.ReadFile(filepath.Join(folder, "second.png"))
+		must(t, err)
+		if !bytes.Equal(first, second) {
+			break
+		}
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("nothing moves")
+		}
+	}
+	var same bool
+	b.Eval(`new Set([...document.querySelectorAll(".pair .sprite img")].map((i) => i.src)).size === 2`, &same)
+	if !same {
+		t.Error("the clips of a sheet are read more than once")
+	}
+	b.Eval(`document.querySelector(".pair").click()`, nil)
+	b.Until(`document.querySelectorAll("dialog[open] .stage .sprite img").length === 2`, 5*time.Second)
+	if m := b.Messages(); len(m) > 0 {
+		t.Errorf("the console says %s", m)
+	}
+}
+
+// TestAnimated: an animated PNG is told from one that is not, and from what is no PNG.
+func TestAnimated(t *testing.T) {
+	root := t.TempDir()
+	still := runtest.Write(t, filepath.Join(root, "still"), runtest.Options{Iterations: 1, Every: 1, Prompts: 1})
+	moves := runtest.Write(t, filepath.Join(root, "moves"), runtest.Options{Iterations: 1, Every: 1, Prompts: 1, Clips: true})
+	const sheet = "images/heldout_before.png"
+	if animated(still, sheet) || !animated(moves, sheet) || animated(moves, "images/none.png") || animated(moves, "config.toml") || animated(root, "nowhere/../../"+sheet) {
+		t.Errorf("%v %v", animated(still, sheet), animated(moves, sheet))
+	}
+}

@@ -1,0 +1,112 @@
+package report
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/record/folder"
+)
+
+// Name is the page in a run's folder.
+const Name = "report.html"
+
+// The pictures of a page that is one file are a part of it, so they are bounded: few of each kind, and so many bytes.
+var embeddedLimits = Limits{Evaluations: 6, Iterations: 12}
+
+const mostEmbedded = 24 << 20
+
+// Write rewrites a folder's page from its files. A run that is under way, or was killed, has a
+// page too.
+func Write(dir string) error {
+	text, err := Page(dir)
+	if err != nil {
+		return err
+	}
+	return folder.WriteFile(filepath.Join(dir, Name), text)
+}
+
+// Page is the page.
+func Page(dir string) ([]byte, error) {
+	run, err := Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf([]*Run{run})
+}
+
+// data is what the script of a page in a file draws.
+type data struct {
+	Runs        []*Document  `json:"runs"`
+	Differences []Difference `json:"differences,omitempty"` // of the first run's settings to the others'
+	Alike       bool         `json:"alike"`                 // all are trained on the same rewards
+}
+
+// pageOf is the page of some runs.
+func pageOf(runs []*Run) ([]byte, error) {
+	d := data{Alike: alike(runs), Differences: differences(runs)}
+	var says []string
+	for i, r := range runs {
+		s := NewSamples(r.Dir)
+		if _, err := s.Read(); err != nil {
+			return nil, err
+		}
+		one, err := NewDocument(r, s, embedding(r.Dir, mostEmbedded/len(runs)), embeddedLimits)
+		if err != nil {
+			return nil, err
+		}
+		if one.Workers, err = workers(r.Dir); err != nil {
+			return nil, err
+		}
+		one.ID = string(rune('a' + i%26))
+		if i >= 26 {
+			one.ID += string(rune('a' + i/26))
+		}
+		d.Runs = append(d.Runs, one)
+		says = append(append(says, one.Name+", "+one.Status+": "+one.Verdict.Says), one.Verdict.Notes...)
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	title := runs[0].Name
+	if len(runs) > 1 {
+		title = count(len(runs), "run")
+	}
+	return single(title, says, text)
+}
+
+// embedding is the source of pictures that are a part of the page, until so many bytes are in it. What is named beside
+// the folder, or linked to, is not read.
+func embedding(dir string, bytes int) Source {
+	return func(name string) string {
+		kind := MediaType(name)
+		if kind == "" {
+			return ""
+		}
+		text, err := inside(dir, name)
+		if err != nil || len(text) > bytes { // one that was deleted is not shown
+			return ""
+		}
+		bytes -= len(text)
+		return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(text)
+	}
+}
+
+// MediaType is that of a picture or a clip that a page may show, by its name; "" for what is none.
+func MediaType(name string) string {
+	return map[string]string{".png": "image/png", ".apng": "image/apng", ".gif": "image/gif", ".jpg": "image/jpeg", ".webp": "image/webp",
+		".mp4": "video/mp4", ".webm": "video/webm"}[strings.ToLower(filepath.Ext(name))]
+}
+
+// inside is a file of a run's folder.
+func inside(dir, name string) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.ReadFile(filepath.FromSlash(name))
+}

@@ -1,0 +1,171 @@
+package watch
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/darkroom-rl/darkroom/view/report"
+)
+
+// Server is the page and what it asks for. It is an http.Handler.
+type Server struct {
+	paths []string
+	hosts []string
+	mux   *http.ServeMux
+
+	mu        sync.RWMutex
+	dirs      map[string]string // of runs, by their names in addresses
+	summaries map[string]report.Summary
+	pages     map[*page]bool
+
+	read sync.Mutex // a page's documents are read one after another
+	kept map[string]*report.Reader
+}
+
+// Options are a server's.
+type Options struct {
+	Hosts []string // names that a browser may call the server by, beside localhost and numbers
+}
+
+// New is a server over folders: of runs, or of folders with runs.
+func New(paths []string, o Options) *Server {
+	s := &Server{paths: paths, hosts: o.Hosts, mux: http.NewServeMux(), dirs: map[string]string{}, summaries: map[string]report.Summary{}, pages: map[*page]bool{}, kept: map[string]*report.Reader{}}
+	s.mux.HandleFunc("GET /{$}", s.text("text/html; charset=utf-8", report.Shell))
+	s.mux.HandleFunc("GET /app.js", s.text("text/javascript; charset=utf-8", plainText(report.Script)))
+	s.mux.HandleFunc("GET /app.css", s.text("text/css; charset=utf-8", plainText(report.Sheet)))
+	s.mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	s.mux.HandleFunc("GET /events", s.events)
+	s.mux.HandleFunc("GET /api/runs/{id}", s.document)
+	s.mux.HandleFunc("GET /files/{id}/{name...}", s.file)
+	s.mux.HandleFunc("GET /metrics", s.metrics)
+	return s
+}
+
+// plainText is a text as bytes.
+func plainText(of func() (string, error)) func() ([]byte, error) {
+	return func() ([]byte, error) {
+		text, err := of()
+		return []byte(text), err
+	}
+}
+
+// text serves a part of the program.
+func (s *Server) text(kind string, of func() ([]byte, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		text, err := of()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", kind)
+		_, _ = w.Write(text) // a browser that left needs nothing
+	}
+}
+
+// dir is a run's folder.
+func (s *Server) dir(id string) (string, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	dir, ok := s.dirs[id]
+	return dir, ok
+}
+
+// mostKept is of how many runs it is remembered what was read, so that only what is new is read.
+const mostKept = 4
+
+// document is all of a run.
+func (s *Server) document(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	dir, ok := s.dir(id)
+	if !ok {
+		http.Error(w, "there is no run of this address", http.StatusNotFound)
+		return
+	}
+	d, err := s.documentOf(id, dir)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(d) // a browser that left needs nothing
+}
+
+func (s *Server) documentOf(id, dir string) (*report.Document, error) {
+	s.read.Lock()
+	defer s.read.Unlock()
+	reader := s.kept[id]
+	if reader == nil {
+		if len(s.kept) >= mostKept {
+			clear(s.kept)
+		}
+		reader = report.NewReader(dir)
+		s.kept[id] = reader
+	}
+	d, err := reader.Document(addresses(id, dir))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	d.ID, d.Name, d.Written = id, s.summaries[id].Name, s.summaries[id].Written
+	return d, nil
+}
+
+// pictures is the folder of a run that pages may look into.
+const pictures = "images/"
+
+// addresses are where a page finds pictures of a run. A sheet is written anew where a run goes on from before it, so
+// the address has its time.
+func addresses(id, dir string) report.Source {
+	return func(name string) string {
+		if !shown(name) {
+			return ""
+		}
+		info, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil || !info.Mode().IsRegular() {
+			return ""
+		}
+		return fmt.Sprintf("files/%s/%s?%d", id, name, info.ModTime().UnixMilli())
+	}
+}
+
+// shown reports whether a name is that of a picture that pages may show.
+func shown(name string) bool {
+	return strings.HasPrefix(name, pictures) && path.Clean(name) == name && report.MediaType(name) != "" && !strings.ContainsAny(name, "\\?#%")
+}
+
+// file serves a picture of a run. What is named beside the folder, or linked to from it, is not there.
+func (s *Server) file(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	dir, ok := s.dir(r.PathValue("id"))
+	if !ok || !shown(name) {
+		http.NotFound(w, r)
+		return
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	defer root.Close()
+	info, err := root.Lstat(filepath.FromSlash(name))
+	if err != nil || !info.Mode().IsRegular() {
+		http.NotFound(w, r)
+		return
+	}
+	f, err := root.Open(filepath.FromSlash(name))
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	defer f.Close()
+	w.Header().Set("Content-Type", report.MediaType(name))
+	w.Header().Set("Cache-Control", "private, max-age=86400") // its address has its time
+	http.ServeContent(w, r, "", info.ModTime(), f)
+}
