@@ -1,18 +1,21 @@
 package experiment
 
 import (
+	_ "embed"
 	"fmt"
-	"slices"
 	"strings"
+
+	"github.com/pelletier/go-toml/v2"
 )
 
-// Which published systems a file can ask for: docs/coverage.md is written from it,
-// and a test reads every row as a file.
+//go:embed coverage.toml
+var coverageFile string
 
-// A Covered is a published system with what asks for it, or with why nothing does.
+// A Covered is a published system with the preset or the keys that ask for it, or with the reason that nothing does.
+// coverage.toml lists all; docs/coverage.md is written from it, and a test reads every row as a file.
 type Covered struct {
-	Area   string // "tokens", "recipes", "generators", "rewards" or "frameworks"
-	System string
+	Area   string   `toml:"-"` // "tokens", "recipes", "generators", "rewards" or "frameworks"
+	System string   // its name
 	Paper  string   // whose it is
 	Preset string   // that asks for it
 	Keys   []string // that ask for it, in place of a preset or beside it
@@ -40,15 +43,22 @@ func (c Covered) How() string {
 	return how
 }
 
-// Coverage is all that is listed.
+// Coverage is every row of coverage.toml, in the order of the page.
 func Coverage() []Covered {
-	return slices.Concat(in("tokens", tokenCoverage()), in("recipes", recipeCoverage()), in("generators", generatorCoverage()),
-		in("rewards", rewardCoverage()), in("frameworks", frameworkCoverage()))
-}
-
-func in(area string, all []Covered) []Covered {
-	for i := range all {
-		all[i].Area = area
+	d := toml.NewDecoder(strings.NewReader(coverageFile)).DisallowUnknownFields()
+	var areas struct{ Tokens, Recipes, Generators, Rewards, Frameworks []Covered }
+	if err := d.Decode(&areas); err != nil {
+		panic(err) // embedded
+	}
+	var all []Covered
+	for _, area := range []struct {
+		name string
+		rows []Covered
+	}{{"tokens", areas.Tokens}, {"recipes", areas.Recipes}, {"generators", areas.Generators}, {"rewards", areas.Rewards}, {"frameworks", areas.Frameworks}} {
+		for _, c := range area.rows {
+			c.Area = area.name
+			all = append(all, c)
+		}
 	}
 	return all
 }
