@@ -37,7 +37,7 @@ note names no others. "CPU minutes" are those that a run took of the processor, 
 over its seeds; unlike minutes of a clock they depend little on what else the machine does. "Gain a CPU minute" is the
 mean gain over these minutes, and "cost" is them over those of the preset that is named above the table. A gain whose
 sign differs from seed to seed may be chance. Episodes are used for one update each here: presets that differ only in
-how they treat later updates (` + "`cispo` and `deepeyes`; `gspo` and `sapo`" + `) have the same numbers.
+how they treat later updates (` + "`gspo` and `sapo`" + `) have the same numbers.
 
 `
 
