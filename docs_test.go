@@ -152,6 +152,13 @@ func TestLinesFit(t *testing.T) {
 	}
 }
 
+// TestArchitectureIsShort: a newcomer reads ARCHITECTURE.md whole, so it has at most 20 kB.
+func TestArchitectureIsShort(t *testing.T) {
+	if text, err := os.ReadFile("ARCHITECTURE.md"); err != nil || len(text) > 20_000 {
+		t.Errorf("%d bytes of at most 20,000: %v; what is generated or belongs to one room goes to docs or its doc.go", len(text), err)
+	}
+}
+
 // long are the lines of prose that are too long, and begin with a mark.
 func long(text, mark string) (lines []string) {
 	for line := range strings.Lines(text) {
