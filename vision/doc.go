@@ -12,5 +12,5 @@
 //
 // Widths come before heights in calls, x before y; (0, 0) is the upper left pixel.
 //
-// Files come from strangers: decode.go and settings.go believe no size that they read.
+// Files come from strangers: decode.go and png.go believe no size that they read.
 package vision

@@ -1,3 +1,11 @@
+// Package pytext reads text the way Python reads it.
+//
+// What language models write is judged by published programs, and those are written in Python:
+// what str.strip removes, which texts float takes, that json.loads knows NaN, decide whether an
+// answer counts. Go differs in each of these, so the rules are here, once.
+//
+// Here are white space and case; values.go has float, isdigit, repr, str and the types of values, json.go has
+// json.loads and json.dumps.
 package pytext
 
 import (

@@ -1,8 +1,22 @@
+// Package scenes draws captioned pictures by rule, with the truth beside them:
+// which objects lie where, which word is written. They are the training data of
+// the embedded models, and the ground on which rewards are judged.
+//
+//	s := scenes.Random(rng.New(7).With("scene").Draw(), scenes.Everything)
+//	px := s.Draw(scenes.Jitter(rng.New(7).With("jitter").Draw()))
+//	score := s.Score(px)          // Task, Strict, Clean, Total
+//
+// Parse reads a Scene back from its caption, Corrupt makes captions wrong, as captions of the web are. draw.go
+// makes pixels, score.go judges any pixels against a scene, without a learnt model.
+//
+// Pictures are Size x Size pixels of three bytes, row by row. Boxes are
+// [x0, y0, x1, y1] in pixels, y downwards.
 package scenes
 
 import (
 	"fmt"
 	"hash/fnv"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -204,4 +218,48 @@ func Parse(prompt string) (Scene, error) {
 		return bad("relations are left of, right of, above, below a colour and a shape")
 	}
 	return NewRelation(body[1], body[2], relation, second[1], second[2], background), nil
+}
+
+// kinds are the attributes of captions: a word is replaced by another of its kind.
+var kinds = [][]string{Colors, Shapes, {"circles", "squares", "triangles"}, Relations, {"two", "three", "four"}}
+
+// attributes finds whole words of each kind.
+var attributes = func() []*regexp.Regexp {
+	var out []*regexp.Regexp
+	for _, k := range kinds {
+		out = append(out, regexp.MustCompile(`\b(`+strings.Join(k, "|")+`)\b`))
+	}
+	return out
+}()
+
+// Corrupt is a caption with one attribute wrong (colour, shape, relation, number or letter),
+// as captions of the web are: a model that learns from such captions is often wrong in one
+// attribute, and so has room for reinforcement learning.
+func Corrupt(prompt string, r *rng.Stream) string {
+	type hit struct {
+		kind   []string
+		lo, hi int
+	}
+	var hits []hit
+	for i, re := range attributes {
+		for _, m := range re.FindAllStringIndex(prompt, -1) {
+			hits = append(hits, hit{kinds[i], m[0], m[1]})
+		}
+	}
+	if at := strings.IndexByte(prompt, '"'); at >= 0 {
+		if n := strings.IndexByte(prompt[at+1:], '"'); n > 0 {
+			at += 1 + r.Intn(n)
+			hits = append(hits, hit{strings.Split(Letters, ""), at, at + 1})
+		}
+	}
+	if len(hits) == 0 {
+		return prompt
+	}
+	h := hits[r.Intn(len(hits))]
+	old := prompt[h.lo:h.hi]
+	for {
+		if x := h.kind[r.Intn(len(h.kind))]; x != old {
+			return prompt[:h.lo] + x + prompt[h.hi:]
+		}
+	}
 }

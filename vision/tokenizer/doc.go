@@ -8,7 +8,7 @@
 //	text = t.Decode(ids)
 //
 // Start with Tokenizer in tokenizer.go: a text is cut at special tokens, and each piece
-// between them is normalised (normalize.go, precompiled.go), split into words (split.go),
+// between them is normalised (normalize.go), split into words (split.go),
 // and each word is cut into the model's pieces (bpe.go, unigram.go, wordpiece.go). post.go adds special
 // tokens, decode.go goes back.
 //

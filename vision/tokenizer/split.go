@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
+
+	"github.com/dlclark/regexp2"
 )
 
 // splitter cuts pieces of text into words; first says that the text begins with them.
@@ -190,4 +193,144 @@ func cutAt(s string, matches [][2]int, behavior string, invert bool) []string {
 		}
 	}
 	return all
+}
+
+// added is a token that is found in a text as it stands, before the model sees it.
+type added struct {
+	ID         int32  `json:"id"`
+	Content    string `json:"content"`
+	SingleWord bool   `json:"single_word"` // only between what is not of words
+	LStrip     bool   `json:"lstrip"`      // takes the blanks before it
+	RStrip     bool   `json:"rstrip"`
+	Normalized bool   `json:"normalized"` // found in the normalised text
+	Special    bool   `json:"special"`
+}
+
+// segment is a stretch of text, or a token.
+type segment struct {
+	text  string
+	token *added
+}
+
+// cut cuts a text at the tokens that are looked for before or after normalisation: of
+// those that begin first the longest.
+func cut(text string, tokens []added, normalized bool) []segment {
+	var all []segment
+	from := 0
+	for at := 0; at < len(text); {
+		t := longest(text, at, tokens, normalized)
+		if t == nil {
+			at++
+			continue
+		}
+		end := at + len(t.Content)
+		start := at
+		if t.LStrip {
+			start = from + len(strings.TrimRightFunc(text[from:at], unicode.IsSpace))
+		}
+		if t.RStrip {
+			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
+		}
+		if start > from {
+			all = append(all, segment{text: text[from:start]})
+		}
+		all = append(all, segment{token: t})
+		from, at = end, end
+	}
+	if from < len(text) {
+		all = append(all, segment{text: text[from:]})
+	}
+	return all
+}
+
+func longest(text string, at int, tokens []added, normalized bool) *added {
+	var best *added
+	for i := range tokens {
+		t := &tokens[i]
+		if t.Normalized != normalized || t.Content == "" || t.Content[0] != text[at] || !strings.HasPrefix(text[at:], t.Content) {
+			continue
+		}
+		if best != nil && len(best.Content) >= len(t.Content) {
+			continue
+		}
+		if t.SingleWord && (wordBefore(text[:at]) || wordAfter(text[at+len(t.Content):])) {
+			continue
+		}
+		best = t
+	}
+	return best
+}
+
+func isWord(r rune) bool {
+	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
+}
+
+func wordBefore(s string) bool {
+	r, n := utf8.DecodeLastRuneInString(s)
+	return n > 0 && isWord(r)
+}
+
+func wordAfter(s string) bool {
+	r, n := utf8.DecodeRuneInString(s)
+	return n > 0 && isWord(r)
+}
+
+// finder is where matches lie in a text: [start, end) in bytes.
+type finder func(*work, string) [][2]int
+
+func (p pattern) compile() (finder, error) {
+	switch {
+	case p.String != nil && *p.String == "":
+		return nil, fmt.Errorf("an empty text to find")
+	case p.String != nil:
+		return func(_ *work, s string) [][2]int { return plainMatches(s, *p.String) }, nil
+	case p.Regex != nil:
+		return compile(*p.Regex)
+	}
+	return nil, fmt.Errorf(`a pattern is {"String": ...} or {"Regex": ...}`)
+}
+
+func plainMatches(s, find string) (all [][2]int) {
+	for at := 0; ; {
+		i := strings.Index(s[at:], find)
+		if i < 0 {
+			return all
+		}
+		all = append(all, [2]int{at + i, at + i + len(find)})
+		at += i + len(find)
+	}
+}
+
+func compile(expression string) (finder, error) {
+	re, err := regexp2.Compile(expression, regexp2.None)
+	if err != nil {
+		return nil, fmt.Errorf("the expression %.200q: %w", expression, err)
+	}
+	re.MatchTimeout = workTime
+	return func(w *work, s string) [][2]int {
+		var all [][2]int
+		if !w.goesOn() {
+			return nil
+		}
+		runes := []rune(s)
+		offset, at := 0, 0 // bytes before rune at
+		m, err := re.FindRunesMatch(runes)
+		for ; m != nil && err == nil && w.goesOn(); m, err = re.FindNextMatch(m) {
+			for ; at < m.Index; at++ {
+				offset += utf8.RuneLen(runes[at])
+			}
+			start := offset
+			for ; at < m.Index+m.Length; at++ {
+				offset += utf8.RuneLen(runes[at])
+			}
+			if offset > start {
+				all = append(all, [2]int{start, offset})
+			}
+		}
+		if err != nil {
+			w.late = true
+			w.fail("matching %.40q takes more than %v: it is broken, or made to be slow", expression, workTime)
+		}
+		return all
+	}, nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
+	"unicode/utf8"
 
 	"github.com/darkroom-rl/darkroom/outside/spent"
 )
@@ -51,7 +53,7 @@ func (e *Encoding) add(p ...Piece) {
 }
 
 // Encode is the text's pieces, without the special tokens that frame it. Special tokens
-// inside the text are recognised. Text that is not UTF-8, or that costs too much (work.go), is an error.
+// inside the text are recognised. Text that is not UTF-8, or that costs too much (work), is an error.
 func (t *Tokenizer) Encode(text string) (Encoding, error) {
 	for try, before := 1, spent.CPU(); ; try++ {
 		w := begin(text)
@@ -207,4 +209,107 @@ func (t *Tokenizer) text(ids []int32, plain bool) string {
 		}
 	}
 	return t.decode.text(tokens)
+}
+
+// Ends is Encode, and where each token ends, in bytes of the text as Normalized gives it. It is
+// for byte-level tokenizers alone, whose tokens are the text's bytes.
+func (t *Tokenizer) Ends(text string) (ids []int32, ends []int, err error) {
+	e, err := t.Encode(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	at := 0
+	for i, id := range e.IDs {
+		if _, added := t.names[id]; added {
+			at += len(e.Tokens[i])
+		} else {
+			at += utf8.RuneCountInString(e.Tokens[i])
+		}
+		ends = append(ends, at)
+	}
+	if n := len(t.Normalized(text)); at != n {
+		return nil, nil, fmt.Errorf("the tokens of a text of %d bytes have %d: only those of byte-level tokenizers have places in a text", n, at)
+	}
+	return e.IDs, ends, nil
+}
+
+// Normalized is a text as its tokens have it.
+func (t *Tokenizer) Normalized(text string) string {
+	if t.normalize == nil {
+		return text
+	}
+	return t.normalize(begin(text), text)
+}
+
+// Card: what a text may cost. A tokenizer's file is a stranger's: its expressions may take time that
+// grows exponentially, and its replacements may make a text a million times as long. A text that costs
+// more than the limits below is an error, and never other tokens: ids must not depend on how busy a
+// machine is. So where time ran out, and the process had less of a CPU than that (it was stopped, or others took its
+// turns), the text is encoded again. Text that is not UTF-8 is an error, too:
+// byte offsets of matches are those of characters.
+//
+// Invariants (tests): no file of 64 KB makes an encoding take more than about twice workTime of a CPU that it has to
+// itself, or more memory than a few times mostText.
+
+const (
+	workTime  = 5 * time.Second // of all matching in one text
+	mostTries = 60              // encodings of one text
+	mostText  = 4 << 20         // bytes of a text, before and after it is rewritten
+	mostWord  = 1 << 10         // bytes of what a file puts around or in the place of words
+)
+
+// work is what one text has cost so far. The first limit that is met ends it: what follows does nothing.
+type work struct {
+	begun time.Time
+	late  bool // time ran out
+	err   error
+}
+
+func begin(text string) *work {
+	w := &work{begun: time.Now()}
+	if !utf8.ValidString(text) {
+		at := 0
+		for r, n := utf8.DecodeRuneInString(text); r != utf8.RuneError || n != 1; r, n = utf8.DecodeRuneInString(text[at:]) {
+			at += n
+		}
+		w.fail("the text is not UTF-8: its byte %d is %#x", at, text[at])
+	}
+	w.holds(len(text))
+	return w
+}
+
+func (w *work) fail(format string, args ...any) {
+	if w.err == nil {
+		w.err = fmt.Errorf(format, args...)
+	}
+}
+
+// holds reports whether a text of n bytes is within the limits.
+func (w *work) holds(n int) bool {
+	if n > mostText {
+		w.fail("the tokenizer makes a text of %d bytes; at most %d are encoded", n, mostText)
+	}
+	return w.err == nil
+}
+
+// goesOn reports whether there is time left.
+func (w *work) goesOn() bool {
+	if w.err == nil && time.Since(w.begun) > workTime {
+		w.late = true
+		w.fail("the tokenizer's expressions take more than %v for one text: they are broken, or made to be slow", workTime)
+	}
+	return w.err == nil
+}
+
+// starved reports whether time ran out although all tries together had too little of a CPU.
+func (w *work) starved(had time.Duration) bool {
+	return spent.Known && w.late && had < workTime*3/4
+}
+
+// short refuses what a file would put around words, or in their place, if it is too long.
+func short(what, text string) error {
+	if len(text) > mostWord {
+		return fmt.Errorf("%s of %d bytes: at most %d are usual", what, len(text), mostWord)
+	}
+	return nil
 }

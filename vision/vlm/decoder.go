@@ -207,3 +207,240 @@ func (d *Decoder) LogProbs(tokens []int32, temperature float32) ([]float32, erro
 	pool.Backend().LogSoftmaxGather(&kernels.LogSoftmaxGather{X: d.logits.Mat(), Index: at.Span(), Temperature: temperature, Out: y.Span(), LSE: lse.Span()})
 	return y.F32(), nil
 }
+
+// Step is Next, and gives the logits of what follows, a slice a row.
+func (d *Decoder) Step(rows []int, ids []int32) ([][]float32, error) {
+	if err := d.Next(rows, ids); err != nil {
+		return nil, err
+	}
+	return d.Logits(), nil
+}
+
+// Next reads one token behind each of several rows.
+func (d *Decoder) Next(rows []int, ids []int32) error {
+	if err := d.checkStep(rows, ids); err != nil {
+		return err
+	}
+	defer d.tape.Reset()
+	m, tp, n := d.m, d.tape, len(rows)
+	in := input{x: tp.Embedding(m.tokens, ids, 1, n)}
+	for axis := range in.positions {
+		in.positions[axis] = make([]int, n)
+		for i, r := range rows {
+			in.positions[axis][i] = d.Len(r) + d.rows[r].delta
+		}
+	}
+	b, stores := d.batch(rows), d.stores(rows)
+	parts := make([]part, n)
+	for i, r := range rows {
+		parts[i] = part{row: r, past: d.Len(r), first: i, n: 1}
+	}
+	hidden := m.run(tp, in, nil, looks{func(layer int, q, k, v *autograd.Value) *autograd.Value {
+		for _, s := range stores {
+			d.cache.storeEach(layer, s, k.Tensor(), v.Tensor())
+		}
+		return b.attention(tp, d.m.Text, q, d.cache.keys[layer], d.cache.values[layer])
+	}, d.runs(parts)}, nil)
+	for i, r := range rows {
+		d.rows[r].read.IDs = append(d.rows[r].read.IDs, ids[i])
+	}
+	d.keep(rows, m.Logits(tp, hidden))
+	return nil
+}
+
+// abreast are rows that follow each other and hold as many tokens: the first of n, what each holds, and the first one's
+// place among the rows of a step. A group's answers to one prompt are, and one copy a layer writes all of their keys.
+type abreast struct{ row, at, first, n int }
+
+// stores are a step's rows as they are abreast.
+func (d *Decoder) stores(rows []int) (all []abreast) {
+	for i, r := range rows {
+		if n := len(all) - 1; n >= 0 && all[n].row+all[n].n == r && all[n].at == d.Len(r) {
+			all[n].n++
+			continue
+		}
+		all = append(all, abreast{r, d.Len(r), i, 1})
+	}
+	return all
+}
+
+// Logits are those of what follows the last reading, a slice a row.
+func (d *Decoder) Logits() [][]float32 {
+	all, logits := d.logits.F32(), make([][]float32, len(d.of))
+	for i := range logits {
+		logits[i] = all[i*d.m.Text.Vocabulary:][:d.m.Text.Vocabulary]
+	}
+	return logits
+}
+
+// checkRows refuses rows that are none, or are named twice.
+func (d *Decoder) checkRows(rows []int, things int) error {
+	if len(rows) != things || len(rows) == 0 {
+		return fmt.Errorf("%d rows are to be read, and there is something for %d", len(rows), things)
+	}
+	seen := make([]bool, len(d.rows))
+	for _, r := range rows {
+		if r < 0 || r >= len(d.rows) || seen[r] {
+			return fmt.Errorf("row %d of %d, or it is named twice", r, len(d.rows))
+		}
+		seen[r] = true
+	}
+	return nil
+}
+
+func (d *Decoder) checkStep(rows []int, ids []int32) error {
+	if err := d.checkRows(rows, len(ids)); err != nil {
+		return err
+	}
+	most := 0
+	for i, r := range rows {
+		switch id := ids[i]; {
+		case d.Len(r) == 0:
+			return fmt.Errorf("row %d is empty: Extend it first", r)
+		case id < 0 || int(id) >= d.m.Text.Vocabulary:
+			return UnknownToken{i, id, d.m.Text.Vocabulary}
+		case id == d.m.Picture || id == d.m.Clip:
+			return MarkSaid{id}
+		}
+		most = max(most, d.Len(r)+1)
+	}
+	d.cache.reserve(most)
+	return nil
+}
+
+// batch is how the rows of a step lie in the cache.
+type batch struct {
+	lengths []int32 // keys of each row of the cache: none of a row that has no part
+	in, out []int32 // which query each row of the cache has, and back; nil: as they are
+}
+
+func (d *Decoder) batch(rows []int) batch {
+	b := batch{lengths: make([]int32, len(d.rows)), in: make([]int32, len(d.rows)), out: make([]int32, len(rows))}
+	same := len(rows) == len(d.rows)
+	for i, r := range rows {
+		b.lengths[r] = int32(d.Len(r) + 1)
+		b.in[r], b.out[i] = int32(i), int32(r)
+		same = same && i == r
+	}
+	if same {
+		b.in, b.out = nil, nil
+	}
+	return b
+}
+
+// attention is that of one query a row.
+func (b batch) attention(tp *autograd.Tape, t TextConfig, q *autograd.Value, keys, values *tensor.Tensor) *autograd.Value {
+	n, width := q.Dim(1), q.Dim(2)
+	if b.in != nil {
+		q = tp.Gather(q, b.in, len(b.in), 1)
+	} else {
+		q = tp.Reshape(q, n, 1, width)
+	}
+	y := tp.Attention(q, tp.Input(keys), tp.Input(values), autograd.Attend{Heads: t.Heads, KVHeads: t.KVHeads, KeyLens: b.lengths})
+	if b.out != nil {
+		return tp.Gather(y, b.out, 1, n)
+	}
+	return tp.Reshape(y, 1, n, width)
+}
+
+// cache is the keys and values of rows of tokens, [rows, room, KVHeads HeadDim] a layer. Room
+// is the same for all rows and grows by steps; what lies beyond a row's length is never read.
+type cache struct {
+	pool         *tensor.Pool
+	dtype        kernels.DType
+	width        int // of a token's keys
+	rows, room   int
+	keys, values []*tensor.Tensor // a layer; nil of layers that keep a state
+	memories     [][]memory       // a layer, a row: of layers that keep a state
+}
+
+// roomStep is by how many tokens room grows: a stretch that attention rescales by.
+const roomStep = kernels.KeyBlock
+
+func newCache(pool *tensor.Pool, d kernels.DType, t TextConfig, rows int) *cache {
+	c := &cache{pool: pool, dtype: d, width: t.KVHeads * t.HeadDim, rows: rows,
+		keys: make([]*tensor.Tensor, t.Layers), values: make([]*tensor.Tensor, t.Layers), memories: make([][]memory, t.Layers)}
+	for i := range t.Layers {
+		if !t.attends(i) {
+			c.memories[i] = make([]memory, rows)
+		}
+	}
+	return c
+}
+
+// reserve makes room for so many tokens of a row.
+func (c *cache) reserve(tokens int) {
+	if tokens <= c.room {
+		return
+	}
+	room := (max(tokens, c.room+c.room/2) + roomStep - 1) / roomStep * roomStep
+	for _, list := range [][]*tensor.Tensor{c.keys, c.values} {
+		for i, old := range list {
+			if c.memories[i] != nil {
+				continue
+			}
+			list[i] = c.pool.New(c.dtype, c.rows, room, c.width).Named("keys or values")
+			if old == nil {
+				continue
+			}
+			c.copy(list[i], 0, room, old, 0, c.room, c.room, c.rows)
+			old.Free()
+		}
+	}
+	c.room = room
+}
+
+// copy takes runs of tokens from one tensor to another: n tokens, so many times, that lie
+// apart by strides in tokens.
+func (c *cache) copy(dst *tensor.Tensor, to, dstStride int, src *tensor.Tensor, from, srcStride, n, times int) {
+	d, s := dst.Span(), src.Span()
+	c.pool.Backend().Copy(&kernels.Copy{
+		Dst: d.Slice(to*c.width, d.Len), Src: s.Slice(from*c.width, s.Len), Shape: [5]int{1, 1, 1, times, n * c.width},
+		DstStride: [5]int{0, 0, 0, dstStride * c.width, 1}, SrcStride: [5]int{0, 0, 0, srcStride * c.width, 1}})
+}
+
+// store writes tokens of a layer behind the first at of a row: n of keys and values, from the
+// row first on.
+func (c *cache) store(layer, row, at int, k, v *tensor.Tensor, first, n int) {
+	c.copy(c.keys[layer], row*c.room+at, 0, k, first, 0, n, 1)
+	c.copy(c.values[layer], row*c.room+at, 0, v, first, 0, n, 1)
+}
+
+// storeEach writes a token to each of several rows that follow each other, behind the first at of each.
+func (c *cache) storeEach(layer int, s abreast, k, v *tensor.Tensor) {
+	c.copy(c.keys[layer], s.row*c.room+s.at, c.room, k, s.first, 1, 1, s.n)
+	c.copy(c.values[layer], s.row*c.room+s.at, c.room, v, s.first, 1, 1, s.n)
+}
+
+// duplicate copies the first n tokens of a row to another.
+func (c *cache) duplicate(to, from, n int) {
+	for i := range c.keys {
+		if m := c.memories[i]; m != nil {
+			m[to] = m[from].clone()
+			continue
+		}
+		c.copy(c.keys[i], to*c.room, 0, c.keys[i], from*c.room, 0, n, 1)
+		c.copy(c.values[i], to*c.room, 0, c.values[i], from*c.room, 0, n, 1)
+	}
+}
+
+// row is the first n tokens of a row, [1, n, width].
+func (c *cache) row(t *tensor.Tensor, row, n int) *tensor.Tensor {
+	all := t.Reshape(c.rows*c.room, c.width)
+	defer all.Free()
+	part := all.Slice(row*c.room, row*c.room+n)
+	defer part.Free()
+	return part.Reshape(1, n, c.width)
+}
+
+func (c *cache) free() {
+	for _, list := range [][]*tensor.Tensor{c.keys, c.values} {
+		for i, t := range list {
+			if t != nil {
+				t.Free()
+				list[i] = nil
+			}
+		}
+	}
+	c.room = 0
+}

@@ -7,7 +7,7 @@ import (
 
 // Card: Qwen-VL's language models. Qwen2.5's (Qwen2-VL, Qwen2.5-VL): causal, grouped heads,
 // biases on queries, keys and values. Qwen3's (Qwen3-VL): no biases, queries and keys normalised
-// head by head. Qwen3.5's: most layers follow the delta rule (deltalayer.go), attention has gates,
+// head by head. Qwen3.5's: most layers follow the delta rule (deltanet.go), attention has gates,
 // only a part of a head turns, and norms' weights lack 1. A token's pairs turn by time, row or column (positions.go),
 // section by section or in turns. A picture's tokens take the tower's states in place of the table's rows, and
 // Qwen3-VL adds states of lower layers of the tower behind its first layers (deepstack).
@@ -159,4 +159,60 @@ func (m *Model) LogProbs(tp *autograd.Tape, hidden *autograd.Value, rows, tokens
 		w = m.head.W
 	}
 	return tp.TokenLogProbs(x, w, tokens, temperature)
+}
+
+// segments are stretches of a list that attend to themselves alone: windows, frames. They are
+// computed side by side, the shorter ones filled up, which changes no bit of them.
+type segments struct {
+	longest int
+	lengths []int32
+	in, out []int32 // rows of the padded list, and back; nil where all are as long
+}
+
+func segmentsOf(ends []int) segments {
+	var s segments
+	equal := true
+	for i := 1; i < len(ends); i++ {
+		n := ends[i] - ends[i-1]
+		s.lengths = append(s.lengths, int32(n))
+		s.longest = max(s.longest, n)
+		equal = equal && n == ends[1]-ends[0]
+	}
+	if equal {
+		return s
+	}
+	for i, n := range s.lengths {
+		for j := range int32(s.longest) {
+			s.in = append(s.in, int32(ends[i])+min(j, n-1))
+			if j < n {
+				s.out = append(s.out, int32(i*s.longest)+j)
+			}
+		}
+	}
+	return s
+}
+
+// attention is that of [1, rows, C] within segments.
+func (s segments) attention(tp *autograd.Tape, q, k, v *autograd.Value, how autograd.Attend) *autograd.Value {
+	if len(s.lengths) == 1 {
+		return tp.Attention(q, k, v, how)
+	}
+	rows, width := q.Dim(1), q.Dim(2)
+	pad := func(x *autograd.Value) *autograd.Value {
+		if s.in != nil {
+			return tp.Gather(x, s.in, len(s.lengths), s.longest)
+		}
+		return tp.Reshape(x, len(s.lengths), s.longest, x.Dim(2))
+	}
+	how.KeyLens = s.lengths
+	y := tp.Attention(pad(q), pad(k), pad(v), how)
+	if s.out != nil {
+		return tp.Gather(y, s.out, 1, rows)
+	}
+	return tp.Reshape(y, 1, rows, width)
+}
+
+// UsualTargets are the layers of the language model that an adapter is usually for, by the ends of their names.
+func UsualTargets() []string {
+	return []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"}
 }

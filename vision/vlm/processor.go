@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image/color"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,9 +17,9 @@ import (
 
 // Card: a picture as the list of patches that the tower reads (Qwen2VLImageProcessor):
 //
-//	alpha is laid on white; bicubic to the size of sizes.go, in 8 bits
+//	alpha is laid on white; bicubic to the size of SizeRule, in 8 bits
 //	x = (byte - mean/rescale) / (std/rescale)       in fp32, in this order
-//	patches block by block (layout.go), each [channel, frame, row, column]
+//	patches block by block (positions.go), each [channel, frame, row, column]
 //
 // A still picture is repeated to fill the frames of a patch. Bytes are torchvision's with
 // Torch8, which present transformers and published weights' evaluations use, and Pillow's with
@@ -284,4 +285,145 @@ func (p *Processor) tables() (tables [3][256]float32) {
 		}
 	}
 	return tables
+}
+
+// Card: the size that a picture is resized to. Both sides become multiples of factor (a patch's
+// side times merge), the area comes between two bounds, the shape stays about the same:
+//
+//	side  = round(side/factor) factor                      half to even
+//	above = floor(side / sqrt(area/max) / factor) factor   where the area is above max
+//	below = ceil(side sqrt(min/area) / factor) factor      where it is below min
+//
+// Source: smart_resize of transformers and of qwen-vl-utils, which differ for thin pictures:
+// the former holds a side that shrinks at factor or more, and lets one that is rounded become 0
+// (which is below min, and grows again where min is above 0); the latter the reverse, and may
+// return 0. Weights saw the former. Held to vlm.smart_resize and vlm.pixel_budget.
+
+// A SizeRule is one of the two published versions.
+type SizeRule int
+
+const (
+	Transformers SizeRule = iota
+	QwenUtils
+)
+
+// Pixels bounds a picture's area.
+type Pixels struct{ Min, Max int }
+
+// thinnest is the largest ratio of a picture's sides.
+const thinnest = 200
+
+// TooThin is the error of a picture whose sides differ too much.
+type TooThin struct {
+	Width, Height int
+	Ratio         float64
+}
+
+func (e TooThin) Error() string {
+	return fmt.Sprintf("a picture of %d x %d pixels is too thin: one side is %g times the other, at most %d is possible: crop it", e.Width, e.Height, e.Ratio, thinnest)
+}
+
+// Size is the size that a picture of width x height is resized to.
+func (rule SizeRule) Size(width, height, factor int, p Pixels) (w, h int, err error) {
+	if err := sane(width, height); err != nil {
+		return 0, 0, err
+	}
+	if factor < 1 || factor > 1<<16 || p.Max < 1 || p.Max > 1<<40 || p.Min < 0 || p.Min > 1<<40 || rule == QwenUtils && p.Max < p.Min {
+		return 0, 0, fmt.Errorf("pictures of %d to %d pixels in multiples of %d: there are none", p.Min, p.Max, factor)
+	}
+	if ratio := float64(max(width, height)) / float64(min(width, height)); ratio > thinnest {
+		return 0, 0, TooThin{width, height, ratio}
+	}
+	atLeast, least := 0, factor
+	if rule == QwenUtils {
+		atLeast, least = factor, 0
+	}
+	side := func(n int) int {
+		return max(atLeast, int(math.RoundToEven(float64(n)/float64(factor)))*factor)
+	}
+	w, h = side(width), side(height)
+	area := float64(width) * float64(height)
+	switch {
+	case w*h > p.Max:
+		by := math.Sqrt(area / float64(p.Max))
+		shrink := func(n int) int {
+			return max(least, int(math.Floor(float64(n)/by/float64(factor)))*factor)
+		}
+		w, h = shrink(width), shrink(height)
+	case w*h < p.Min:
+		by := math.Sqrt(float64(p.Min) / area)
+		grow := func(n int) int { return int(math.Ceil(float64(n)*by/float64(factor))) * factor }
+		w, h = grow(width), grow(height)
+	}
+	return w, h, nil
+}
+
+// Budget is the size that training projects (EasyR1, Mini-o3, VRAG) cut a picture to before
+// the processor sees it: into the largest area, then into the smallest, sides cut to whole
+// numbers. A side that becomes 0 is an error.
+func (p Pixels) Budget(width, height int) (w, h int, err error) {
+	if err := sane(width, height); err != nil {
+		return 0, 0, err
+	}
+	if p.Min < 0 || p.Max < 0 || max(p.Min, p.Max) > 1<<40 {
+		return 0, 0, fmt.Errorf("pictures of %d to %d pixels: there are none", p.Min, p.Max)
+	}
+	w, h = width, height
+	scale := func(area int) {
+		by := math.Sqrt(float64(area) / float64(w*h))
+		w, h = int(float64(w)*by), int(float64(h)*by)
+	}
+	if w*h > p.Max {
+		scale(p.Max)
+	}
+	if w > 0 && h > 0 && w*h < p.Min {
+		scale(p.Min)
+	}
+	if w < 1 || h < 1 {
+		return 0, 0, fmt.Errorf("a picture of %d x %d pixels becomes %d x %d within %d to %d pixels", width, height, w, h, p.Min, p.Max)
+	}
+	return w, h, nil
+}
+
+// sane refuses sides that no picture has: products of two stay exact.
+func sane(width, height int) error {
+	if width < 1 || height < 1 || width > 1<<24 || height > 1<<24 {
+		return fmt.Errorf("a picture of %d x %d pixels: there is none", width, height)
+	}
+	return nil
+}
+
+// A Grid is a picture or a clip in patches: frames (pairs of frames where the processor joins
+// two), rows and columns. A picture has one frame. Pictures reach the tower as lists of
+// patches, and the grid is what says where each belongs.
+type Grid struct{ Frames, Rows, Columns int }
+
+// maxPatches is more than any picture or clip has: of a list of grids, all together.
+const maxPatches = 1 << 24
+
+// Patches is how many patches there are.
+func (g Grid) Patches() int { return g.Frames * g.Rows * g.Columns }
+
+// Tokens is how many tokens of the language model a grid becomes: merge x merge patches one.
+func (g Grid) Tokens(merge int) int { return g.Frames * (g.Rows / merge) * (g.Columns / merge) }
+
+// Check refuses grids that cannot be merged, or that no memory holds.
+func Check(grids []Grid, merge int) error {
+	if merge < 1 || merge > 64 {
+		return fmt.Errorf("patches are merged %d by %d: from 1 to 64 is possible", merge, merge)
+	}
+	room := maxPatches
+	for i, g := range grids {
+		if g.Frames < 1 || g.Rows < 1 || g.Columns < 1 {
+			return fmt.Errorf("grid %d of %d x %d x %d patches holds nothing", i, g.Frames, g.Rows, g.Columns)
+		}
+		if g.Frames > room || g.Rows > room/g.Frames || g.Columns > room/(g.Frames*g.Rows) {
+			return fmt.Errorf("grid %d of %d x %d x %d patches: with those before it more than %d", i, g.Frames, g.Rows, g.Columns, maxPatches)
+		}
+		room -= g.Patches()
+		if g.Rows%merge != 0 || g.Columns%merge != 0 {
+			return fmt.Errorf("grid %d of %d x %d patches is not made of blocks of %d x %d", i, g.Rows, g.Columns, merge, merge)
+		}
+	}
+	return nil
 }

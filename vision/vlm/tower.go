@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 )
@@ -140,4 +141,133 @@ func (t *Tower) turns(tp *autograd.Tape, o order) angles {
 		}
 		return float32(at.Column) * f[pair-len(f)]
 	})
+}
+
+// A tower's layers, and the layers that merge patches into tokens.
+
+type towerLayer struct {
+	before, between *nn.Norm
+	qkv, out        *nn.Linear
+	mlp             feedForward
+}
+
+type feedForward interface {
+	Apply(tp *autograd.Tape, x *autograd.Value, o autograd.With) *autograd.Value
+}
+
+// towerEps is the norms' in every tower.
+const towerEps = 1e-6
+
+func newTowerLayer(l *nn.Params, f Family, c TowerConfig) *towerLayer {
+	t := &towerLayer{qkv: l.Linear("attn.qkv", c.Width, 3*c.Width, true), out: l.Linear("attn.proj", c.Width, c.Width, true)}
+	if f == FamilyQwen25VL {
+		t.before, t.between = l.RMSNorm("norm1", c.Width, towerEps), l.RMSNorm("norm2", c.Width, towerEps)
+		t.mlp = gated(l, c.Width, c.Inner, true)
+		return t
+	}
+	t.before, t.between = l.LayerNorm("norm1", c.Width, towerEps), l.LayerNorm("norm2", c.Width, towerEps)
+	up, down, act := "mlp.fc1", "mlp.fc2", kernels.QuickGELU
+	if f.third() {
+		up, down, act = "mlp.linear_fc1", "mlp.linear_fc2", kernels.GELUTanh
+	}
+	t.mlp = &nn.MLP{Up: l.Linear(up, c.Width, c.Inner, true), Down: l.Linear(down, c.Inner, c.Width, true), Act: act}
+	return t
+}
+
+func (l *towerLayer) forward(tp *autograd.Tape, x *autograd.Value, heads int, turn angles, see segments) *autograd.Value {
+	return tp.Block(func(in ...*autograd.Value) []*autograd.Value {
+		h := l.before.Apply(tp, in[0])
+		w := h.Dim(-1)
+		parts := tp.Split(l.qkv.Apply(tp, h, autograd.With{}), 2, w, w, w)
+		a := see.attention(tp, turn.apply(tp, parts[0], heads), turn.apply(tp, parts[1], heads), parts[2], autograd.Attend{Heads: heads})
+		y := l.out.Apply(tp, a, autograd.With{Residual: in[0]})
+		return []*autograd.Value{l.mlp.Apply(tp, l.between.Apply(tp, y), autograd.With{Residual: y})}
+	}, x)[0]
+}
+
+// merger makes tokens of Merge x Merge patches that follow each other in the list.
+type merger struct {
+	norm   *nn.Norm
+	up     *nn.Linear
+	down   *nn.Linear
+	cells  int  // patches of a token
+	behind bool // the norm is over a token's patches together
+}
+
+func newMerger(p *nn.Params, f Family, c TowerConfig, behind bool) *merger {
+	m := &merger{cells: c.Merge * c.Merge, behind: behind}
+	wide := c.Width * m.cells
+	norm, up, down := "ln_q", "mlp.0", "mlp.2"
+	if f.third() {
+		norm, up, down = "norm", "linear_fc1", "linear_fc2"
+	}
+	over := c.Width
+	if behind {
+		over = wide
+	}
+	if f == FamilyQwen25VL {
+		m.norm = p.RMSNorm(norm, over, towerEps)
+	} else {
+		m.norm = p.LayerNorm(norm, over, towerEps)
+	}
+	m.up, m.down = p.Linear(up, wide, wide, true), p.Linear(down, wide, c.Out, true)
+	return m
+}
+
+func (m *merger) apply(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+	n, width := x.Dim(1)/m.cells, x.Dim(2)*m.cells
+	if m.behind {
+		x = m.norm.Apply(tp, tp.Reshape(x, 1, n, width))
+	} else {
+		x = tp.Reshape(m.norm.Apply(tp, x), 1, n, width)
+	}
+	h := m.up.Apply(tp, x, autograd.With{Act: kernels.GELUErf})
+	return m.down.Apply(tp, h, autograd.With{})
+}
+
+// Card: a square table of positions, resampled to a picture's grid by bilinear interpolation
+// with aligned corners: patch i of n stands at i (side-1) / max(n-1, 1) of the table's rows.
+// Source: transformers, get_vision_interpolation_indices_and_weights. The interpolation is a
+// product of weights [patches, side side], four of a row not zero, with the table.
+
+// interpolated are the weights of the table's rows for every patch, in the layers' order.
+func (t *Tower) interpolated(tp *autograd.Tape, grids []Grid, o order) *autograd.Value {
+	side := t.side()
+	weights := make([]float32, len(o.rows)*t.Side)
+	at := 0
+	for _, g := range grids {
+		rows, columns := taps(g.Rows, side), taps(g.Columns, side)
+		for range g.Patches() {
+			p := o.places[o.rows[at]]
+			w := weights[at*t.Side:][:t.Side]
+			for _, y := range rows[p.Row] {
+				for _, x := range columns[p.Column] {
+					w[y.at*side+x.at] += float32(y.weight * x.weight)
+				}
+			}
+			at++
+		}
+	}
+	pool := tp.Pool()
+	u := pool.FromF32(kernels.F32, weights, 1, len(o.rows), t.Side)
+	defer u.Free()
+	return tp.Input(u)
+}
+
+// tap is a share of a row of a table.
+type tap struct {
+	at     int
+	weight float32
+}
+
+// taps are the two rows that each of n places lies between.
+func taps(n, side int) [][2]tap {
+	all := make([][2]tap, n)
+	for i := range all {
+		src := float32(i*(side-1)) / float32(max(n-1, 1))
+		low := int(src)
+		part := src - float32(low)
+		all[i] = [2]tap{{min(low, side-1), 1 - part}, {min(low+1, side-1), part}}
+	}
+	return all
 }
