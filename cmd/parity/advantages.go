@@ -66,7 +66,7 @@ func idsOf(names []string) []int {
 }
 
 // byColumn applies f to each column of rewards [rows] or [rows, steps].
-func byColumn(r Array, f func(column []float64) ([]float64, error)) (Array, error) {
+func byColumn(r Array, f func(column []float64) []float64) Array {
 	cols := 1
 	for _, d := range r.Shape[1:] {
 		cols *= d
@@ -77,20 +77,17 @@ func byColumn(r Array, f func(column []float64) ([]float64, error)) (Array, erro
 		for i := c; i < len(r.Data); i += cols {
 			column = append(column, r.Data[i])
 		}
-		a, err := f(column)
-		if err != nil {
-			return out, err
-		}
+		a := f(column)
 		for i, v := range a {
 			out.Data[i*cols+c] = v
 		}
 	}
-	return out, nil
+	return out
 }
 
 // updates runs an estimator on every update of a tracker. Rewards of several steps are
 // estimated step by step.
-func updates(c *Case, e advantage.Estimator) error {
+func updates(c *Case, e advantage.Estimator) {
 	var all []any
 	distinct := map[string]bool{}
 	size := 0.0
@@ -100,15 +97,12 @@ func updates(c *Case, e advantage.Estimator) error {
 		if u.Has("features") {
 			b.Features = mat(u, "features")
 		}
-		a, err := byColumn(u.Array("rewards"), func(r []float64) ([]float64, error) {
+		a := byColumn(u.Array("rewards"), func(r []float64) []float64 {
 			b.Rewards = [][]float64{r}
-			a, s, err := e.Advantages(b)
+			a, s := must2(e.Advantages(b))
 			size = s.MeanSize
-			return a, err
+			return a
 		})
-		if err != nil {
-			return err
-		}
 		all = append(all, map[string]any{"advantages": a})
 		for _, n := range names {
 			distinct[n] = true
@@ -117,10 +111,9 @@ func updates(c *Case, e advantage.Estimator) error {
 	c.Put("updates", all)
 	c.Put("mean_group_size", size)
 	c.Put("distinct_prompts", len(distinct))
-	return nil
 }
 
-func advTracker(c *Case) error {
+func advTracker(c *Case) {
 	e := advantage.Estimator{Options: numpyGroup(c.Op != "adv.max_group_std" && c.Bool("global_std"))}
 	switch text(c, "mode", "max") {
 	case "rwr":
@@ -132,17 +125,17 @@ func advTracker(c *Case) error {
 	case "max":
 		e.Scale = "max_group"
 	}
-	return updates(c, e)
+	updates(c, e)
 }
 
-func advGardo(c *Case) error { return updates(c, advantage.Estimator{Rule: "diversity"}) }
+func advGardo(c *Case) { updates(c, advantage.Estimator{Rule: "diversity"}) }
 
-func advHistory(c *Case) error {
+func advHistory(c *Case) {
 	h := &advantage.History{Size: c.Int("buffer_size"), Min: c.Int("min_count")}
-	return updates(c, advantage.Estimator{Rule: "history", Options: trackedGroup(), History: h})
+	updates(c, advantage.Estimator{Rule: "history", Options: trackedGroup(), History: h})
 }
 
-func advVerlOmni(c *Case) error {
+func advVerlOmni(c *Case) {
 	o := advantage.Options{Over: "group", Baseline: "mean", Scale: "group", DDOF: 1, Eps: numberOr(c, "eps", 1e-4), EpsMode: "add", Singleton: "zero"}
 	switch {
 	case !c.Bool("normalise"):
@@ -150,57 +143,46 @@ func advVerlOmni(c *Case) error {
 	case c.Bool("global_std"):
 		o.Scale = "batch"
 	}
-	a, err := o.Of(idsOf(c.Strings("groups")), c.Floats("rewards"))
-	if err != nil {
-		return err
-	}
+	a := must(o.Of(idsOf(c.Strings("groups")), c.Floats("rewards")))
 	c.Put("advantages", a)
 	if c.Has("clip") {
 		c.Put("r", advantage.Probability(a, c.Float("clip"), "all"))
 	}
-	return nil
 }
 
-func putAdvantages(c *Case, a []float64, err error) error {
-	c.Put("advantages", a)
-	return err
-}
-
-func advConsecutive(c *Case) error {
+func advConsecutive(c *Case) {
 	r := c.Floats("rewards")
-	a, err := torchGroup(c.Float("trimmed_ratio")).Of(consecutive(len(r), c.Int("group_size")), r)
-	return putAdvantages(c, a, err)
+	a := must(torchGroup(c.Float("trimmed_ratio")).Of(consecutive(len(r), c.Int("group_size")), r))
+	c.Put("advantages", a)
 }
 
-func advGlobal(c *Case) error {
+func advGlobal(c *Case) {
 	r, o := c.Floats("rewards"), torchGroup(0)
 	o.Over = "batch"
-	a, err := o.Of(make([]int, len(r)), r)
-	return putAdvantages(c, a, err)
+	a := must(o.Of(make([]int, len(r)), r))
+	c.Put("advantages", a)
 }
 
-func advRLOO(c *Case) error {
+func advRLOO(c *Case) {
 	o := advantage.Options{Over: "group", Baseline: "others", Scale: "none", Singleton: "raw"}
-	a, err := o.Of(idsOf(c.Strings("groups")), c.Floats("rewards"))
-	return putAdvantages(c, a, err)
+	a := must(o.Of(idsOf(c.Strings("groups")), c.Floats("rewards")))
+	c.Put("advantages", a)
 }
 
-func advProbability(c *Case) error {
+func advProbability(c *Case) {
 	a := c.Array("advantages")
 	c.Put("r", Array{a.Shape, advantage.Probability(a.Data, c.Float("clip"), c.String("mode"))})
-	return nil
 }
 
-func advZeroStd(c *Case) error {
+func advZeroStd(c *Case) {
 	s := advantage.Measure(idsOf(c.Strings("groups")), c.Floats("rewards"))
 	c.Put("zero_std_ratio", s.Dead)
 	c.Put("mean_std", s.Deviation)
 	c.Put("all_correct_ratio", s.AllOne)
 	c.Put("all_wrong_ratio", s.AllZero)
-	return nil
 }
 
-func advZeroMask(c *Case) error {
+func advZeroMask(c *Case) {
 	a := c.Array("advantages")
 	cols := len(a.Data) / a.Shape[0]
 	var rows [][]float64
@@ -216,7 +198,6 @@ func advZeroMask(c *Case) error {
 	}
 	c.Put("nonzero", bits)
 	c.Put("count", count)
-	return nil
 }
 
 // named are a case's rewards and weights by name, in one order.
@@ -235,19 +216,19 @@ func named(c *Case) (rewards [][]float64, weights []float64) {
 }
 
 // compared puts the advantages of several rewards.
-func compared(c *Case, o advantage.Options, how string, ids []int, rewards [][]float64, weights []float64) error {
+func compared(c *Case, o advantage.Options, how string, ids []int, rewards [][]float64, weights []float64) {
 	e := advantage.Estimator{Options: o, Several: advantage.Several{How: how}}
-	a, _, err := e.Advantages(advantage.Batch{Groups: ids, Rewards: rewards, Weights: weights})
-	return putAdvantages(c, a, err)
+	a, _ := must2(e.Advantages(advantage.Batch{Groups: ids, Rewards: rewards, Weights: weights}))
+	c.Put("advantages", a)
 }
 
-func advSeveral(c *Case) error {
+func advSeveral(c *Case) {
 	rewards, weights := named(c)
 	how := "rewards"
 	if c.String("mix") == "advantage_aggr" {
 		how = "advantages"
 	}
-	return compared(c, torchGroup(c.Float("trimmed_ratio")), how, consecutive(len(rewards[0]), c.Int("group_size")), rewards, weights)
+	compared(c, torchGroup(c.Float("trimmed_ratio")), how, consecutive(len(rewards[0]), c.Int("group_size")), rewards, weights)
 }
 
 // floored is Flow-Factory's: deviation over n, at least 1e-6.
@@ -259,17 +240,17 @@ func floored(global bool) advantage.Options {
 	return o
 }
 
-func advFlowFactory(c *Case) error {
+func advFlowFactory(c *Case) {
 	rewards, weights := named(c)
-	return compared(c, floored(c.Bool("global_std")), "rewards", idsOf(c.Strings("groups")), rewards, weights)
+	compared(c, floored(c.Bool("global_std")), "rewards", idsOf(c.Strings("groups")), rewards, weights)
 }
 
-func advGDPOFlowFactory(c *Case) error {
+func advGDPOFlowFactory(c *Case) {
 	rewards, weights := named(c)
-	return compared(c, floored(false), "gdpo", idsOf(c.Strings("groups")), rewards, weights)
+	compared(c, floored(false), "gdpo", idsOf(c.Strings("groups")), rewards, weights)
 }
 
-func advGDPO(c *Case) error {
+func advGDPO(c *Case) {
 	weights := c.Floats("weights")
 	rewards := byReward(c.Array("rewards"))
 	for _, r := range rewards {
@@ -281,7 +262,7 @@ func advGDPO(c *Case) error {
 	}
 	o := torchGroup(0)
 	o.Eps = 1e-4
-	return compared(c, o, "gdpo", consecutive(len(rewards[0]), c.Int("group_size")), rewards, weights)
+	compared(c, o, "gdpo", consecutive(len(rewards[0]), c.Int("group_size")), rewards, weights)
 }
 
 // byReward are the columns of a matrix.
@@ -293,25 +274,23 @@ func byReward(a Array) [][]float64 {
 	return all
 }
 
-func selectBest(c *Case) error {
+func selectBest(c *Case) {
 	v, m := c.Floats("vq_advantages"), c.Floats("mq_advantages")
 	for i := range v {
 		v[i] = c.Float("vq_coef")*v[i] + c.Float("mq_coef")*m[i]
 	}
 	c.Put("selected", advantage.BestOfN(v, c.Int("best_of_n")))
-	return nil
 }
 
-func selectPairs(c *Case) error {
+func selectPairs(c *Case) {
 	flat := []int{}
 	for _, p := range advantage.Pairs(idsOf(c.Strings("groups")), c.Floats("scores"), 0) {
 		flat = append(flat, p[0], p[1])
 	}
 	c.Put("pairs", flat)
-	return nil
 }
 
-func advWinRate(c *Case) error {
+func advWinRate(c *Case) {
 	flat := c.Ints("pairs")
 	var pairs [][2]int
 	for i := 0; i+1 < len(flat); i += 2 {
@@ -324,7 +303,6 @@ func advWinRate(c *Case) error {
 		}
 	}
 	c.Put("win_rate", rates)
-	return nil
 }
 
 // trainedRows are the rows (of samples, by step) whose advantages are not all 0, and how many

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
@@ -44,7 +43,7 @@ func verlGroup(scale string, eps float64) advantage.Options {
 }
 
 // outcomeOf is the estimator of an op, and the credit after it.
-func outcomeOf(c *Case) (e advantage.Estimator, credit advantage.Credit, err error) {
+func outcomeOf(c *Case) (e advantage.Estimator, credit advantage.Credit) {
 	scale := "group"
 	if c.Has("norm_by_std") && !c.Bool("norm_by_std") {
 		scale = "none"
@@ -69,9 +68,9 @@ func outcomeOf(c *Case) (e advantage.Estimator, credit advantage.Credit, err err
 		e.Options = groupMean
 		credit.Whiten = whitened()
 	default:
-		err = fmt.Errorf("%s is no estimator of outcomes", c.Op)
+		failf("%s is no estimator of outcomes", c.Op)
 	}
-	return e, credit, err
+	return e, credit
 }
 
 // whitened is verl's masked_whiten.
@@ -81,32 +80,29 @@ func whitened() advantage.Whiten {
 	return w
 }
 
-func answerOutcome(c *Case) error {
-	e, credit, err := outcomeOf(c)
-	if err != nil {
-		return err
-	}
-	return credited(c, e, credit, [][]float64{c.Floats("rewards")})
+func answerOutcome(c *Case) {
+	e, credit := outcomeOf(c)
+	credited(c, e, credit, [][]float64{c.Floats("rewards")})
 }
 
-func answerGDPO(c *Case) error {
+func answerGDPO(c *Case) {
 	e := advantage.Estimator{Options: verlGroup("group", c.Float("eps")), Several: advantage.Several{How: "advantages"}}
 	var rewards [][]float64
 	list, _ := c.Raw("rewards").([]any)
 	for i := range list {
 		a, ok := list[i].(Array)
 		if !ok {
-			return fmt.Errorf("input rewards[%d] is not an array", i)
+			failf("input rewards[%d] is not an array", i)
 		}
 		rewards = append(rewards, a.Data)
 	}
 	credit := advantage.Credit{Whiten: whitened()}
 	credit.Whiten.Extra = 0
-	return credited(c, e, credit, rewards)
+	credited(c, e, credit, rewards)
 }
 
 // credited estimates outcomes and spreads them over tokens.
-func credited(c *Case, e advantage.Estimator, credit advantage.Credit, rewards [][]float64) error {
+func credited(c *Case, e advantage.Estimator, credit advantage.Credit, rewards [][]float64) {
 	mask := mat(c, "response_mask")
 	b := advantage.Batch{Groups: c.Ints("group"), Rewards: rewards}
 	for _, m := range mask {
@@ -116,53 +112,48 @@ func credited(c *Case, e advantage.Estimator, credit advantage.Credit, rewards [
 		}
 		b.Lengths = append(b.Lengths, n)
 	}
-	a, _, err := e.Advantages(b)
-	if err != nil {
-		return err
-	}
-	tokens, _, err := credit.Of(advantage.Tokens{Mask: mask, Outcome: a})
+	a, _ := must2(e.Advantages(b))
+	tokens, _ := must2(credit.Of(advantage.Tokens{Mask: mask, Outcome: a}))
 	putMat(c, "advantages", tokens, "response_mask")
-	return err
 }
 
 // putCredit spreads rewards of tokens.
-func putCredit(c *Case, credit advantage.Credit, t advantage.Tokens) error {
+func putCredit(c *Case, credit advantage.Credit, t advantage.Tokens) {
 	t.Mask = mat(c, "response_mask")
-	a, returns, err := credit.Of(t)
+	a, returns := must2(credit.Of(t))
 	putMat(c, "advantages", a, "response_mask")
 	putMat(c, "returns", returns, "response_mask")
-	return err
 }
 
-func answerReinforce(c *Case) error {
+func answerReinforce(c *Case) {
 	credit := advantage.Credit{How: "gae", Gamma: c.Float("gamma"), Lambda: 1, Observations: "reset", Whiten: whitened()}
 	credit.Whiten.Outside = c.Has("mask_result") && !c.Bool("mask_result")
-	return putCredit(c, credit, advantage.Tokens{Rewards: mat(c, "token_level_rewards")})
+	putCredit(c, credit, advantage.Tokens{Rewards: mat(c, "token_level_rewards")})
 }
 
-func answerReMax(c *Case) error {
+func answerReMax(c *Case) {
 	credit := advantage.Credit{How: "gae", Gamma: 1, Lambda: 1, Observations: "count"}
-	return putCredit(c, credit, advantage.Tokens{Rewards: mat(c, "token_level_rewards"), Greedy: c.Floats("reward_baselines")})
+	putCredit(c, credit, advantage.Tokens{Rewards: mat(c, "token_level_rewards"), Greedy: c.Floats("reward_baselines")})
 }
 
-func answerGAE(c *Case) error {
+func answerGAE(c *Case) {
 	credit := advantage.Credit{How: "gae", Gamma: c.Float("gamma"), Lambda: c.Float("lam"), Observations: "skip", Whiten: whitened()}
 	credit.Whiten.Outside = true
-	return putCredit(c, credit, advantage.Tokens{Rewards: mat(c, "token_level_rewards"), Values: mat(c, "values")})
+	putCredit(c, credit, advantage.Tokens{Rewards: mat(c, "token_level_rewards"), Values: mat(c, "values")})
 }
 
-func answerBaseline(c *Case) error {
+func answerBaseline(c *Case) {
 	credit := advantage.Credit{How: "baseline", Compact: c.Op == "vlm.adv_otb_multiturn", ZeroTail: c.Bool("handle_zero_tail")}
 	t := advantage.Tokens{Groups: c.Ints("group"), Rewards: mat(c, "token_level_rewards"), LogProb: mat(c, "old_log_probs"), SumSquares: mat(c, "sum_pi_squared")}
 	if c.Has("rollout_is_weights") {
 		t.Weights = mat(c, "rollout_is_weights")
 	}
-	return putCredit(c, credit, t)
+	putCredit(c, credit, t)
 }
 
 // answerOpenRLHF is its whole pipeline: outcomes compared, put at the last token less the KL,
 // summed to the end, and for some estimators whitened.
-func answerOpenRLHF(c *Case) error {
+func answerOpenRLHF(c *Case) {
 	r, mask := c.Floats("rewards"), mat(c, "response_mask")
 	o := advantage.Options{Over: "group", Baseline: "none", Scale: "none"}
 	credit := advantage.Credit{How: "gae", Gamma: c.Float("gamma"), Lambda: 1, Observations: "count"}
@@ -181,14 +172,11 @@ func answerOpenRLHF(c *Case) error {
 	case "gae", "reinforce", "reinforce_baseline":
 		credit.Whiten = advantage.Whiten{On: true, Eps: 1e-8, Floor: true, Outside: true}
 	}
-	a, err := o.Of(consecutive(len(r), c.Int("group_size")), r)
-	if err != nil {
-		return err
-	}
-	return putCredit(c, credit, advantage.Tokens{Rewards: advantage.AtEnd(a, mask, mat(c, "kl"), c.Float("kl_coef")), Values: values})
+	a := must(o.Of(consecutive(len(r), c.Int("group_size")), r))
+	putCredit(c, credit, advantage.Tokens{Rewards: advantage.AtEnd(a, mask, mat(c, "kl"), c.Float("kl_coef")), Values: values})
 }
 
-func answerTRL(c *Case) error {
+func answerTRL(c *Case) {
 	rewards := byReward(c.Array("rewards_per_func"))
 	o := advantage.Options{Over: "group", Baseline: "mean", Scale: c.String("scale"), DDOF: 1, Eps: c.Float("eps"), EpsMode: "add"}
 	s := advantage.Several{How: "rewards", Partial: true}
@@ -196,21 +184,21 @@ func answerTRL(c *Case) error {
 		s.How, o.Scale = "gdpo", "group"
 	}
 	b := advantage.Batch{Groups: consecutive(len(rewards[0]), c.Int("group_size")), Rewards: rewards, Weights: c.Floats("weights")}
-	a, _, err := advantage.Estimator{Options: o, Several: s}.Advantages(b)
+	a, _ := must2(advantage.Estimator{Options: o, Several: s}.Advantages(b))
 	for i, v := range a {
 		if math.IsNaN(v) { // nobody is blamed, which TRL writes as 0
 			a[i] = 0
 		}
 	}
-	return putAdvantages(c, a, err)
+	c.Put("advantages", a)
 }
 
-func answerOverturn(c *Case) error {
+func answerOverturn(c *Case) {
 	scale := map[string]string{"std": "group", "inverse_std": "inverse", "none": "none"}[c.String("norm")]
 	e := advantage.Estimator{Options: verlGroup(scale, c.Float("eps"))}
 	e.InverseOf = c.Float("scale")
 	putMat(c, "loss_mask", silenced(mat(c, "response_mask"), truths(c, "exceeded")), "response_mask")
-	return credited(c, e, advantage.Credit{}, [][]float64{c.Floats("rewards")})
+	credited(c, e, advantage.Credit{}, [][]float64{c.Floats("rewards")})
 }
 
 // truths are numbers that say yes or no.

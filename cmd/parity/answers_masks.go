@@ -7,26 +7,24 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 )
 
-func overlong(c *Case) error {
+func overlong(c *Case) {
 	o := advantage.Overlong{Limit: c.Int("max_len"), Buffer: c.Int("buffer"), Factor: c.Float("factor"), Floor: c.Bool("floor")}
 	var all []float64
 	for _, n := range c.Ints("lengths") {
 		all = append(all, o.Penalty(n))
 	}
 	c.Put("penalty", all)
-	return nil
 }
 
-func stopProperly(c *Case) error {
+func stopProperly(c *Case) {
 	r, truncated := c.Floats("rewards"), truths(c, "truncated")
 	for i := range r {
 		r[i] = advantage.StopProperly(r[i], c.Float("coef"), truncated[i])
 	}
 	c.Put("rewards", r)
-	return nil
 }
 
-func responseMask(c *Case) error {
+func responseMask(c *Case) {
 	ends := map[int]bool{}
 	for _, id := range c.Ints("eos") {
 		ends[id] = true
@@ -40,18 +38,17 @@ func responseMask(c *Case) error {
 		all = append(all, answerMask(ids, ends))
 	}
 	putMat(c, "mask", all, "ids")
-	return nil
 }
 
-func filterGroups(c *Case) error {
+func filterGroups(c *Case) {
 	ids, scores := c.Ints("group"), c.Floats("scores")
 	switch c.String("rule") {
 	case "mean":
 		c.Put("kept", advantage.Filter{By: "mean", Low: c.Float("low"), High: c.Float("high")}.Kept(ids, scores, nil))
-		return nil
+		return
 	case "std_pop":
 		c.Put("kept", advantage.Filter{By: "rounded"}.Kept(ids, scores, nil))
-		return nil
+		return
 	}
 	var exceeded []bool
 	if c.Has("exceeded") {
@@ -81,7 +78,6 @@ func filterGroups(c *Case) error {
 	stats["solve_format_none"] = stats["totals"]
 	c.Put("stats", stats)
 	c.Put("image_counts", pictures)
-	return nil
 }
 
 // answerMask is 1 up to and including the first end token.

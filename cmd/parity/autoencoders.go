@@ -14,23 +14,17 @@ var autoencoderOps = map[string]Op{
 	"models.autoencoder_tiny":   autoencoderTiny,
 }
 
-func autoencoderKL(c *Case) error {
-	config, err := vae.ReadConfig(c.Dir())
-	if err != nil {
-		return err
-	}
-	return runFolder(c, c.Dir(), how{names: vae.Names}, func(n *network) error {
+func autoencoderKL(c *Case) {
+	config := must(vae.ReadConfig(c.Dir()))
+	runFolder(c, c.Dir(), how{names: vae.Names}, func(n *network) {
 		m := vae.New(n.params, config)
-		if err := n.params.Check(); err != nil {
-			return err
-		}
+		check(n.params.Check())
 		mean, logVariance := m.Encode(n.tape, n.picture("in.image"))
 		n.outPicture("out.mean", mean)
 		n.outPicture("out.latent", m.Scaled(n.tape, mean))
 		n.outPicture("out.decoded", m.Decode(n.tape, n.picture("in.latent")))
 
 		n.cut("logvar", logVariance, clampLogVariance)
-		return nil
 	})
 }
 
@@ -52,16 +46,11 @@ func (n *network) cut(name string, v *autograd.Value, bound func(x []float32) []
 }
 
 // autoencoderWan runs clip by clip: each has a causal cache of its own.
-func autoencoderWan(c *Case) error {
-	config, err := clips.ReadConfig(c.Dir())
-	if err != nil {
-		return err
-	}
-	return runNetwork(c, c.Dir(), func(n *network) error {
+func autoencoderWan(c *Case) {
+	config := must(clips.ReadConfig(c.Dir()))
+	runNetwork(c, c.Dir(), func(n *network) {
 		m := clips.New(n.params, config)
-		if err := n.params.Check(); err != nil {
-			return err
-		}
+		check(n.params.Check())
 		// each runs f on every clip of an input, and joins what it makes.
 		each := func(name string, f func(clip *autograd.Value) []*autograd.Value) (joined []*autograd.Value) {
 			v := n.clip(name)
@@ -96,23 +85,16 @@ func autoencoderWan(c *Case) error {
 			}
 			return y
 		})
-		return nil
 	})
 }
 
-func autoencoderTiny(c *Case) error {
-	config, err := vae.ReadTinyConfig(c.Dir())
-	if err != nil {
-		return err
-	}
-	return runNetwork(c, c.Dir(), func(n *network) error {
+func autoencoderTiny(c *Case) {
+	config := must(vae.ReadTinyConfig(c.Dir()))
+	runNetwork(c, c.Dir(), func(n *network) {
 		m := vae.NewTiny(n.params, config)
-		if err := n.params.Check(); err != nil {
-			return err
-		}
+		check(n.params.Check())
 		n.outPicture("out.latent", m.Encode(n.tape, n.picture("in.image")))
 		n.outPicture("out.decoded", m.Decode(n.tape, n.picture("in.latent")))
-		return nil
 	})
 }
 

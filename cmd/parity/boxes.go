@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/darkroom-rl/darkroom/rewards/answers"
@@ -51,7 +50,7 @@ func oneBox(c *Case, name string) boxes.Box {
 
 // overlaps gives NaN, as torchvision does, where ours is 0: where nothing is covered, or a box has
 // no shape.
-func overlaps(c *Case) error {
+func overlaps(c *Case) {
 	kind := c.Op[len("boxes."):]
 	of := map[string]func(a, b boxes.Box) float64{"iou": boxes.IoU, "giou": boxes.GIoU, "diou": boxes.DIoU, "ciou": boxes.CIoU}[kind]
 	shapeless := func(b boxes.Box) bool { return b[0] == b[2] && b[1] == b[3] }
@@ -67,30 +66,24 @@ func overlaps(c *Case) error {
 		}
 	}
 	c.Put(kind, out)
-	return nil
 }
 
-func convertBoxes(c *Case) error {
+func convertBoxes(c *Case) {
 	out := Array{Shape: c.Array("boxes").Shape}
 	for _, b := range boxList(c, "boxes") {
-		b, err := boxes.Convert(b, c.String("from"), c.String("to"))
-		if err != nil {
-			return err
-		}
+		b := must(boxes.Convert(b, c.String("from"), c.String("to")))
 		out.Data = append(out.Data, b[:]...)
 	}
 	c.Put("boxes", out)
-	return nil
 }
 
-func suppressBoxes(c *Case) error {
+func suppressBoxes(c *Case) {
 	c.Put("keep", boxes.Suppress(boxList(c, "boxes"), c.Floats("scores"), c.Float("threshold")))
-	return nil
 }
 
-func assignRows(c *Case) error {
+func assignRows(c *Case) {
 	score := samples(c.Array("score"))
-	rows, columns, err := boxes.Assign(score, c.Bool("maximize"))
+	rows, columns := must2(boxes.Assign(score, c.Bool("maximize")))
 	total := 0.0
 	for k, i := range rows {
 		total += score[i][columns[k]]
@@ -98,10 +91,9 @@ func assignRows(c *Case) error {
 	c.Put("row", rows)
 	c.Put("col", columns)
 	c.Put("total", total)
-	return err
 }
 
-func matchedLayout(c *Case) error {
+func matchedLayout(c *Case) {
 	m := boxes.Matching{Score: c.String("score"), Threshold: c.Float("threshold"), DivideBy: c.String("divide_by")}
 	labelled := func(name string) []boxes.Labelled {
 		list, labels := boxList(c, name), c.Strings(name+"_label")
@@ -115,17 +107,16 @@ func matchedLayout(c *Case) error {
 		}
 		return out
 	}
-	reward, pairs, err := m.Match(labelled("pred"), labelled("want"))
+	reward, pairs := must2(m.Match(labelled("pred"), labelled("want")))
 	list := []any{}
 	for _, p := range pairs {
 		list = append(list, []any{p.Found, p.Want, p.Score})
 	}
 	c.Put("reward", reward)
 	c.Put("pairs", list)
-	return err
 }
 
-func averagePrecision(c *Case) error {
+func averagePrecision(c *Case) {
 	var truth []boxes.Truth
 	for _, r := range sevens(c, "truth") {
 		truth = append(truth, boxes.Truth{Image: int(r[0]), Class: int(r[1]), Rect: boxes.Rect{X: r[2], Y: r[3], W: r[4], H: r[5]}, Crowd: r[6] != 0})
@@ -136,12 +127,11 @@ func averagePrecision(c *Case) error {
 	}
 	classes := c.Int("classes")
 	if classes < 0 || classes > 1e5 {
-		return fmt.Errorf("%d classes", classes)
+		failf("%d classes", classes)
 	}
 	p := boxes.AveragePrecision(truth, found, classes)
 	c.Put("stats", []float64{p.AP, p.AP50, p.AP75, p.APSmall, p.APMedium, p.APLarge, p.AR1, p.AR10, p.AR100, p.ARSmall, p.ARMedium, p.ARLarge})
 	c.Put("ap_per_class", p.PerClass)
-	return nil
 }
 
 func sevens(c *Case, name string) [][]float64 {
@@ -157,26 +147,23 @@ func sevens(c *Case, name string) [][]float64 {
 	return list
 }
 
-func pixelOverlap(c *Case) error {
+func pixelOverlap(c *Case) {
 	c.Put("iou", answers.PixelOverlap(oneBox(c, "a"), oneBox(c, "b")))
-	return nil
 }
 
-func weightedDetection(c *Case) error {
-	s, err := answers.Weighted(c.String("content"), c.String("solution"))
+func weightedDetection(c *Case) {
+	s := must(answers.Weighted(c.String("content"), c.String("solution")))
 	c.Put("score", s.Value)
-	return err
 }
 
-func mapReward(c *Case) error {
+func mapReward(c *Case) {
 	m := answers.MAP{Fifty: c.Int("score_type") == 1, Length: c.Bool("length_reward")}
-	s, err := m.Rule(c.String("content"), c.String("solution"))
+	s := must(m.Rule(c.String("content"), c.String("solution")))
 	c.Put("reward", s.Value)
-	return err
 }
 
-func positionLists(c *Case) error {
-	p, err := answers.JudgePositions(c.String("answer"), c.String("solution"))
+func positionLists(c *Case) {
+	p := must(answers.JudgePositions(c.String("answer"), c.String("solution")))
 	matches := []any{}
 	for _, m := range p.Matches {
 		matches = append(matches, []float64{m.IoU, m.Confidence})
@@ -186,5 +173,4 @@ func positionLists(c *Case) error {
 	c.Put("iou_reward", p.IoU)
 	c.Put("iou_reward_v1", p.Mean)
 	c.Put("confidence_reward", p.Sure)
-	return err
 }

@@ -11,8 +11,39 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 )
 
-// An Op computes the outputs of a case from its inputs.
-type Op func(c *Case) error
+// An Op computes the outputs of a case from its inputs. It stops at the first error, by [must], [check] or [failf].
+type Op func(c *Case)
+
+// A failure is the panic by which an op stops: its case fails with the error.
+type failure struct{ error }
+
+// check stops an op at an error.
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+// must is the value that was computed, if there is no error.
+func must[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
+// must2 is must of two values.
+func must2[A, B any](a A, b B, err error) (A, B) {
+	check(err)
+	return a, b
+}
+
+// must3 is must of three values.
+func must3[A, B, C any](a A, b B, c C, err error) (A, B, C) {
+	check(err)
+	return a, b, c
+}
+
+// failf stops an op with an error of its own.
+func failf(format string, args ...any) { check(fmt.Errorf(format, args...)) }
 
 // A Case is one recorded call: its inputs, to be read by name, and its outputs,
 // to be computed and Put.

@@ -27,7 +27,7 @@ var clipMathOps = map[string]Op{
 }
 
 // flowWan: where the case is of evaluation, the mean is scored and Euler's step is taken.
-func flowWan(c *Case) error {
+func flowWan(c *Case) {
 	b := newBatch(c, func(s sde.Schedule, step int) sde.Row { return sde.FlowWan(s, step, 1) })
 	if c.Bool("deterministic") {
 		b.put(b.euler)
@@ -38,13 +38,13 @@ func flowWan(c *Case) error {
 	at := func(i int) int { return index[min(i, len(index)-1)] }
 	b.perRow("std_dev_t", func(i int) float64 { return b.rows[i].Noise / math.Sqrt(b.rows[i].From-b.rows[i].To) })
 	b.perRow("coefficient", func(i int) float64 { return sde.Rectified(sde.FlowWan(b.s, at(i), 1)) })
-	return nil
 }
 
 // flowFactoryUniPC: the step's sigmas may be whole timesteps over 1000.
-func flowFactoryUniPC(c *Case) error {
+func flowFactoryUniPC(c *Case) {
 	if !c.Bool("use_timesteps") {
-		return flowFactory(c)
+		flowFactory(c)
+		return
 	}
 	var sigmas []float64
 	for _, t := range c.Floats("timesteps") {
@@ -63,19 +63,17 @@ func flowFactoryUniPC(c *Case) error {
 		}
 		return sde.FlowSDE(s, step, eta, 0)
 	}).put(nil)
-	return nil
 }
 
-func schedWan(c *Case) error {
+func schedWan(c *Case) {
 	now, old := sde.FlowUniPC(c.Float("shift"), c.Int("steps"), false), sde.FlowDPM(c.Float("shift"), c.Int("steps"), false)
 	c.Put("sigmas", now.Sigmas)
 	c.Put("timesteps", now.Timesteps)
 	c.Put("sigmas_old", old.Sigmas)
 	c.Put("timesteps_old", old.Timesteps)
-	return nil
 }
 
-func flashWindow(c *Case) error {
+func flashWindow(c *Case) {
 	u, seen, index := c.Floats("u"), map[float64]int{}, []int{}
 	var all []int
 	for i := range c.Int("steps") {
@@ -88,11 +86,10 @@ func flashWindow(c *Case) error {
 		index = append(index, seen[prompt])
 	}
 	c.Put("index", index)
-	return nil
 }
 
 // flashWeight: upstream's table has four digits.
-func flashWeight(c *Case) error {
+func flashWeight(c *Case) {
 	s := sde.Schedule{Sigmas: c.Floats("sigmas")}
 	var weights, table, times []float64
 	for _, i := range c.Ints("index") {
@@ -103,7 +100,6 @@ func flashWeight(c *Case) error {
 	c.Put("coefficient", weights)
 	c.Put("table", table)
 	c.Put("timesteps", times)
-	return nil
 }
 
 // linear is a case's policy for one expert: A·x + b·t/1000 + an embedding, along the last axis.
@@ -133,7 +129,7 @@ func guided(c *Case, second bool, x []float64, t, scale float64, combines bool, 
 	return diffusion.Guide(linear(c, second, x, t, negative), v, scale)
 }
 
-func twoExperts(c *Case) error {
+func twoExperts(c *Case) {
 	x, times := c.Array("x"), c.Floats("timesteps")
 	rows, embeds, negatives := samples(x), samples(c.Array("embeds")), samples(c.Array("negative_embeds"))
 	ratio, second, cfg2 := c.Float("boundary_ratio"), false, numberOr(c, "cfg_2", -1)
@@ -147,10 +143,9 @@ func twoExperts(c *Case) error {
 		all = append(all, guided(c, second, row, times[i], scale, scale > 1, embeds[i], negatives[i])...)
 	}
 	c.Put("v", Array{x.Shape, all})
-	return nil
 }
 
-func rolloutWan(c *Case) error {
+func rolloutWan(c *Case) {
 	z, s := c.Array("z"), sde.Schedule{Sigmas: c.Floats("sigmas")}
 	now, embeds, negatives := samples(z), samples(c.Array("embeds")), samples(c.Array("negative_embeds"))
 	noise, only := samples(c.Array("noise")), c.Int("stochastic_step")
@@ -189,11 +184,10 @@ func rolloutWan(c *Case) error {
 	c.Put("latents", Array{shape, flat(kept)})
 	c.Put("log_probs", Array{[]int{len(now), len(lps[0])}, flat(lps)})
 	c.Put("expert", experts)
-	return nil
 }
 
 // lossWan is the clipped objective over 2τ², with Flash-GRPO's weights where the case has them.
-func lossWan(c *Case) error {
+func lossWan(c *Case) {
 	t, o := terms(c), clipOptions(c)
 	for i, g := range t.Std {
 		t.KLDenominator = append(t.KLDenominator, 2*g*t.SqrtDt[i]*g*t.SqrtDt[i])
@@ -208,15 +202,14 @@ func lossWan(c *Case) error {
 		o.NoiseWeight = float64(len(t.Deviation)) / sum
 		c.Put("w", o.NoiseWeight)
 	}
-	r, err := o.Of(t)
-	if err == nil && o.KLWeight == 0 && t.MeanRef != nil {
+	r := must(o.Of(t))
+	if o.KLWeight == 0 && t.MeanRef != nil {
 		r.KL, r.GradMean = klOnly(t)
 	}
 	putClip(c, r)
-	return err
 }
 
-func adaptiveKL(c *Case) error {
+func adaptiveKL(c *Case) {
 	a := adaptiveWeight{Target: c.Float("target"), Horizon: c.Float("horizon"), Alpha: c.Float("ema_alpha"), Least: c.Float("beta_min"), Most: c.Float("beta_max"), Weight: c.Float("init_beta")}
 	var beta, average []float64
 	n := c.Floats("n")
@@ -226,10 +219,9 @@ func adaptiveKL(c *Case) error {
 	}
 	c.Put("beta", beta)
 	c.Put("ema", average)
-	return nil
 }
 
-func lossCRD(c *Case) error {
+func lossCRD(c *Case) {
 	o := loss.CRD{CRDOptions: loss.CRDOptions{Match: c.String("loss_type"), Temperature: c.Float("weight_temp"), Adaptive: c.Bool("adaptive_logp"), KLByReward: c.Bool("reward_adaptive_kl")},
 		Low: -c.Float("adv_lo"), High: c.Float("adv_hi"), Beta: c.Float("crd_beta"), KLWeight: c.Float("kl_beta"), OthersR: c.Floats("other_r"), OthersAdv: c.Floats("other_a")}
 	v := c.Array("v")
@@ -238,14 +230,9 @@ func lossCRD(c *Case) error {
 	for name, x := range map[string]any{"r_theta": r.Reward, "adv01": r.Share, "policy_loss": r.Policy, "kl_div": r.Distant, "kl_loss": r.KL, "loss": r.Loss, "grad_v": Array{v.Shape, flat(r.GradV)}} {
 		c.Put(name, x)
 	}
-	return nil
 }
 
-func crdDecay(c *Case) error {
-	limit, d, err := crdRamp(c.String("type"))
-	if err != nil {
-		return err
-	}
+func crdDecay(c *Case) {
+	limit, d := crdRamp(c.String("type"))
 	putDecays(c, limit, d)
-	return nil
 }

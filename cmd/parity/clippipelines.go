@@ -33,49 +33,31 @@ type clipCase struct {
 	texts    []*pipeline.Text
 }
 
-func runClips(c *Case) error {
-	be, err := c.open()
-	if err != nil {
-		return err
-	}
+func runClips(c *Case) {
+	be := must(c.open())
 	defer be.Close()
-	p, err := pipeline.Open(c.Dir(), pipeline.Options{Pool: tensor.NewPool(be), TextLength: c.Int("max_sequence_length")})
-	if err != nil {
-		return err
-	}
+	p := must(pipeline.Open(c.Dir(), pipeline.Options{Pool: tensor.NewPool(be), TextLength: c.Int("max_sequence_length")}))
 	defer p.Close()
 	s := clipCase{Case: c, Pipeline: p, guidance: pipeline.Guidance{Scale: c.Float("guidance_scale"), Second: numberOr(c, "guidance_scale_2", 0)}}
-	if s.at, err = p.ClipShape(c.Int("num_frames"), c.Int("height"), c.Int("width")); err != nil {
-		return err
-	}
-	if s.schedule, err = s.Schedule(s.Int("steps"), s.at); err != nil {
-		return err
-	}
-	if s.texts, err = s.Encode(s.String("prompt"), s.String("negative_prompt")); err != nil {
-		return err
-	}
+	s.at = must(p.ClipShape(c.Int("num_frames"), c.Int("height"), c.Int("width")))
+	s.schedule = must(s.Schedule(s.Int("steps"), s.at))
+	s.texts = must(s.Encode(s.String("prompt"), s.String("negative_prompt")))
 	s.putTexts()
-	rows, err := s.Rows(s.schedule, 0)
-	if err != nil {
-		return err
-	}
-	return s.ways(rows)
+	rows := must(s.Rows(s.schedule, 0))
+	s.ways(rows)
 }
 
 // ways runs each of the ways that a case goes: one, or with and without a picture, or with UniPC besides.
-func (s clipCase) ways(rows []sde.Row) error {
-	given, err := s.given()
-	if err != nil {
-		return err
-	}
+func (s clipCase) ways(rows []sde.Row) {
+	given := s.given()
 	if s.Op == "pipelines.wan22_ti2v" {
-		if err := s.sample("t2v.", s.schedule, rows, nil); err != nil {
-			return err
-		}
-		return s.sample("i2v.", s.schedule, rows, given)
+		s.sample("t2v.", s.schedule, rows, nil)
+		s.sample("i2v.", s.schedule, rows, given)
+		return
 	}
-	if err := s.sample("", s.schedule, rows, given); err != nil || !s.Has("scheduler_unipc") {
-		return err
+	s.sample("", s.schedule, rows, given)
+	if !s.Has("scheduler_unipc") {
+		return
 	}
 	said := s.Sub("scheduler_unipc")
 	u, schedule := sde.UniPC{Order: said.Int("solver_order"), BH1: said.String("solver_type") == "bh1"}, sde.UniPCFP32(said.Float("flow_shift"), s.Int("steps"), false)
@@ -83,18 +65,18 @@ func (s clipCase) ways(rows []sde.Row) error {
 	for i := range schedule.Steps() {
 		rows = append(rows, u.Row(schedule, i))
 	}
-	return s.sample("unipc.", schedule, rows, nil)
+	s.sample("unipc.", schedule, rows, nil)
 }
 
 // image is a picture of the case's, nil where it has none.
-func (s clipCase) image(name string) (*vision.Image, error) {
+func (s clipCase) image(name string) *vision.Image {
 	if !s.Has(name) {
-		return nil, nil
+		return nil
 	}
 	m := bytesOf(s.Array(name))
-	pixels, err := s.SightPixels(m)
-	if err != nil || pixels == nil {
-		return m, err
+	pixels := must(s.SightPixels(m))
+	if pixels == nil {
+		return m
 	}
 	side := s.Array("out.clip_pixels").Shape[3]
 	seen := channelsFirst(Array{Shape: []int{1, side, side, 3}, Data: widened(pixels)})
@@ -102,34 +84,31 @@ func (s clipCase) image(name string) (*vision.Image, error) {
 		seen = Array{Shape: []int{2, 3, side, side}, Data: append(before.Data, seen.Data...)}
 	}
 	s.Put("out.clip_pixels", seen)
-	return m, nil
+	return m
 }
 
-func (s clipCase) given() (*pipeline.Given, error) {
-	first, err := s.image("in.image")
-	if err != nil || first == nil {
-		return nil, err
+func (s clipCase) given() *pipeline.Given {
+	first := s.image("in.image")
+	if first == nil {
+		return nil
 	}
-	last, err := s.image("in.last_image")
-	if err != nil {
-		return nil, err
-	}
-	g, err := s.Give(context.Background(), s.at, first, last)
-	if err == nil && g.Tokens() != nil {
+	last := s.image("in.last_image")
+	g := must(s.Give(context.Background(), s.at, first, last))
+	if g.Tokens() != nil {
 		s.Put("out.image_embeds", Array{Shape: s.Array("out.image_embeds").Shape, Data: widened(g.Tokens())})
 	}
-	return g, err
+	return g
 }
 
 // sample goes one way; its outputs' names begin with tag.
-func (s clipCase) sample(tag string, schedule sde.Schedule, rows []sde.Row, given *pipeline.Given) error {
+func (s clipCase) sample(tag string, schedule sde.Schedule, rows []sde.Row, given *pipeline.Given) {
 	start := framesFirst(s.Array("in.latents")).Data
 	name := func(format string, args ...any) string { return "out." + tag + fmt.Sprintf(format, args...) }
 	s.Put(name("sigmas"), schedule.Sigmas)
 	s.Put(name("timesteps"), schedule.Timesteps)
 	now, experts := start, []int{}
 	picture := pipeline.Picture{Text: s.texts[0], Negative: s.texts[1], Given: given, Start: start}
-	tracks, err := s.Sample(context.Background(), []pipeline.Picture{picture}, pipeline.Sampler{
+	tracks := must(s.Sample(context.Background(), []pipeline.Picture{picture}, pipeline.Sampler{
 		At: s.at, Rows: rows, Times: schedule.Timesteps, Guidance: s.guidance,
 		Watch: func(step, _ int, output, next []float64) {
 			q := pipeline.Question{Latents: now, Time: schedule.Timesteps[step], Given: given}
@@ -143,34 +122,24 @@ func (s clipCase) sample(tag string, schedule sde.Schedule, rows []sde.Row, give
 			s.Put(name("model_output.%d", step), s.clip(output))
 			s.Put(name("latents.%d", step+1), s.clip(next))
 			now = next
-		}})
-	if err != nil {
-		return err
-	}
+		}}))
 	s.Put(name("expert"), experts)
 	final := tracks[0].Final
-	if err := s.putScaled(name("vae_in"), final); err != nil {
-		return err
-	}
-	raw, err := s.Decode(final, s.at)
-	if err != nil {
-		return err
-	}
+	s.putScaled(name("vae_in"), final)
+	raw := must(s.Decode(final, s.at))
 	frames := moveAxes(Array{Shape: []int{1, s.at.Frames, s.at.Height * s.at.Width, 3}, Data: widened(pipeline.Pixels(raw))}, 0, 1, 3, 2)
 	frames.Shape = []int{1, s.at.Frames, 3, s.at.Height, s.at.Width}
 	s.Put(name("image"), frames)
-	return nil
 }
 
 // putScaled records latents as the autoencoder has them.
-func (s clipCase) putScaled(name string, latents []float64) error {
-	c, err := clips.ReadConfig(filepath.Join(s.Case.Dir(), "vae"))
+func (s clipCase) putScaled(name string, latents []float64) {
+	c := must(clips.ReadConfig(filepath.Join(s.Case.Dir(), "vae")))
 	x := make([]float64, len(latents))
 	for i, v := range latents {
 		x[i] = v*float64(c.Deviation[i%c.Latent]) + float64(c.Mean[i%c.Latent])
 	}
 	s.Put(name, s.clip(x))
-	return err
 }
 
 // clip is numbers of latents, and of channels beside them, as the case has them.

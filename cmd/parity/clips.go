@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/video/dit"
 )
@@ -34,49 +32,41 @@ func channelsBeforeFrames(a Array) Array {
 	return out
 }
 
-func wanTransformer(c *Case) error {
-	config, err := dit.ReadConfig(c.Dir())
-	if err != nil {
-		return err
-	}
-	return runNetwork(c, c.Dir(), func(n *network) error {
+func wanTransformer(c *Case) {
+	config := must(dit.ReadConfig(c.Dir()))
+	runNetwork(c, c.Dir(), func(n *network) {
 		m := dit.New(n.params, config)
-		if err := n.params.Check(); err != nil {
-			return err
-		}
-		return n.wan(m)
+		check(n.params.Check())
+		n.wan(m)
 	})
 }
 
 // wan runs the transformer at the case's inputs.
-func (n *network) wan(m *dit.Model) error {
+func (n *network) wan(m *dit.Model) {
 	in := dit.Inputs{Latents: n.clip("in.hidden_states"), Text: n.value("in.encoder_hidden_states")}
 	if m.Image > 0 {
 		in.Picture = n.value("in.encoder_hidden_states_image")
 	}
-	var err error
-	if in.Time, err = framesTimes(n.Array("in.timestep"), in.Latents.Dim(1)); err != nil {
-		return err
-	}
+
+	in.Time = framesTimes(n.Array("in.timestep"), in.Latents.Dim(1))
 	n.outPicture("out.sample", m.Forward(n.tape, in))
-	return nil
 }
 
 // framesTimes are times of the tokens of frames, [B, tokens], as one a frame; times of samples are as
 // they are.
-func framesTimes(a Array, frames int) ([]float32, error) {
+func framesTimes(a Array, frames int) []float32 {
 	if len(a.Shape) < 2 {
-		return toF32(a.Data), nil
+		return toF32(a.Data)
 	}
 	each := a.Shape[1] / frames
 	var times []float32
 	for i := 0; i < len(a.Data); i += each {
 		for _, t := range a.Data[i : i+each] {
 			if t != a.Data[i] {
-				return nil, fmt.Errorf("tokens of one frame have the times %v and %v", a.Data[i], t)
+				failf("tokens of one frame have the times %v and %v", a.Data[i], t)
 			}
 		}
 		times = append(times, float32(a.Data[i]))
 	}
-	return times, nil
+	return times
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -34,29 +33,17 @@ type stepCase struct {
 	text, none Array
 }
 
-func wanStep(c *Case) error {
+func wanStep(c *Case) {
 	base := filepath.Join(c.Dir(), c.String("base"))
-	config, err := dit.ReadConfig(base)
-	if err != nil {
-		return err
-	}
-	return runFolder(c, base, how{frozen: true, forwardOnly: true}, func(n *network) error {
+	config := must(dit.ReadConfig(base))
+	runFolder(c, base, how{frozen: true, forwardOnly: true}, func(n *network) {
 		s := &stepCase{network: n, model: dit.New(n.params, config)}
-		if err := n.params.Check(); err != nil {
-			return err
-		}
-		a, err := peft.Open(filepath.Join(c.Dir(), c.String("peft")), "transformer")
-		if err != nil {
-			return err
-		}
+		check(n.params.Check())
+		a := must(peft.Open(filepath.Join(c.Dir(), c.String("peft")), "transformer"))
 		defer a.Close()
-		if s.adapters, err = a.AddTo(n.params); err != nil {
-			return err
-		}
-		if err := s.roll(); err != nil {
-			return err
-		}
-		return s.update()
+		s.adapters = must(a.AddTo(n.params))
+		s.roll()
+		s.update()
 	})
 }
 
@@ -91,7 +78,7 @@ func (s *stepCase) ask(tp *autograd.Tape, rows [][]float64, time float64) (v [][
 }
 
 // roll samples every row, and compares.
-func (s *stepCase) roll() error {
+func (s *stepCase) roll() {
 	z := s.Array("in.z")
 	s.text, s.none = s.Array("in.prompt_embeds"), s.Array("in.negative_prompt_embeds")
 	s.schedule = sde.UniPCFP32(s.Float("flow_shift"), s.Int("steps"), false)
@@ -118,14 +105,13 @@ func (s *stepCase) roll() error {
 		s.states, s.old = append(s.states, next), append(s.old, lps)
 	}
 	s.putRoll(z.Shape)
-	var err error
-	s.advantages, err = numpyGroup(false).Of(s.Ints("in.groups"), s.Floats("in.rewards"))
+
+	s.advantages = must(numpyGroup(false).Of(s.Ints("in.groups"), s.Floats("in.rewards")))
 	var all []float64
 	for _, a := range s.advantages {
 		all = append(all, slices.Repeat([]float64{a}, len(s.rows))...)
 	}
 	s.Put("out.advantages", Array{[]int{z.Shape[0], len(s.rows)}, all})
-	return err
 }
 
 // seen is the history of one step.
@@ -152,49 +138,32 @@ func (s *stepCase) putRoll(shape []int) {
 }
 
 // update takes the gradient of the steps' mean loss, moves the adapters, and looks again.
-func (s *stepCase) update() error {
-	if err := s.judge("out.", true); err != nil {
-		return err
-	}
+func (s *stepCase) update() {
+	s.judge("out.", true)
 	for _, name := range s.Strings("grad") {
-		g, err := s.params.Grad(name[len("grad.w."):])
-		if err != nil {
-			return err
-		}
-		x, err := g.Float32(nil)
-		if err != nil {
-			return err
-		}
+		g := must(s.params.Grad(name[len("grad.w."):]))
+		x := must(g.Float32(nil))
 		s.Put(name, Array{Shape: g.Shape, Data: widened(x)})
 	}
 	o := optim.Defaults()
 	o.Betas, o.Eps, o.WeightDecay = [2]float64{0.9, 0.999}, 1e-8, s.Float("weight_decay")
 	mover := optim.NewOptimizer(s.Float("max_grad_norm"), optim.Group{Params: s.adapters.Params(), Rate: 1, Options: o})
 	defer mover.Free()
-	norm, err := mover.Step(s.Float("lr"))
-	if err != nil {
-		return err
-	}
+	norm := must(mover.Step(s.Float("lr")))
 	s.Put("out.grad_norm", norm)
 	for _, t := range s.adapters.Tensors("out.after.") {
-		x, err := t.Float32(nil)
-		if err != nil {
-			return err
-		}
+		x := must(t.Float32(nil))
 		s.Put(t.Name, Array{Shape: t.Shape, Data: widened(x)})
 	}
-	return s.judge("out.second.", false)
+	s.judge("out.second.", false)
 }
 
 // judge puts the losses of all trained steps under names that begin with tag.
-func (s *stepCase) judge(tag string, train bool) error {
+func (s *stepCase) judge(tag string, train bool) {
 	steps, b := s.Int("train_steps"), len(s.advantages)
 	terms := map[string][]float64{}
 	for step := range steps {
-		r, lps, err := s.step(step, steps, train)
-		if err != nil {
-			return fmt.Errorf("step %d: %w", step, err)
-		}
+		r, lps := s.step(step, steps, train)
 		for name, x := range map[string][]float64{"ratio": r.Ratio, "log_prob": lps, "loss": {r.Loss}, "policy_loss": {r.Policy}, "kl_loss": {r.KL}} {
 			terms[name] = append(terms[name], x...)
 		}
@@ -206,11 +175,10 @@ func (s *stepCase) judge(tag string, train bool) error {
 		}
 		s.Put(tag+name, Array{shape, x})
 	}
-	return nil
 }
 
 // step is one step's loss; its gradient, over the number of steps, goes to the adapters.
-func (s *stepCase) step(step, steps int, train bool) (r loss.Result, lps []float64, err error) {
+func (s *stepCase) step(step, steps int, train bool) (r loss.Result, lps []float64) {
 	row, before, after := s.rows[step], s.states[step], s.states[step+1]
 	tp := autograd.New(s.tape.Pool(), autograd.Options{Train: train})
 	defer tp.Reset()
@@ -224,8 +192,8 @@ func (s *stepCase) step(step, steps int, train bool) (r loss.Result, lps []float
 	t.LogProb = lps
 	o := clipOptions(s.Case)
 	o.KLWeight = s.Float("beta")
-	if r, err = o.Of(t); err != nil || !train {
-		return r, lps, err
+	if r = must(o.Of(t)); !train {
+		return r, lps
 	}
 	grads := make([][]float64, len(before))
 	for i, x := range before {
@@ -239,7 +207,7 @@ func (s *stepCase) step(step, steps int, train bool) (r loss.Result, lps []float
 		}
 	}
 	back(grads)
-	return r, lps, nil
+	return r, lps
 }
 
 // reference is the means of the base alone.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -50,7 +49,7 @@ func scoresOf(c *Case) [][]float64 {
 	return all
 }
 
-func combineFlowGRPO(c *Case) error {
+func combineFlowGRPO(c *Case) {
 	names := c.Strings("names")
 	keys := append(slices.Clone(names), "avg")
 	given := c.Sub("scores")
@@ -63,14 +62,13 @@ func combineFlowGRPO(c *Case) error {
 		}
 		scores = append(scores, given.Floats(n))
 	}
-	sum, err := weighted(names, c.Floats("weights")).Of(scores)
+	sum := must(weighted(names, c.Floats("weights")).Of(scores))
 	slices.Sort(keys)
 	c.Put("avg", sum)
 	c.Put("keys", keys)
-	return err
 }
 
-func combineMixReward(c *Case) error {
+func combineMixReward(c *Case) {
 	names, n := c.Strings("names"), c.Int("count")
 	scores, fine := scoresOf(c), truths(c, "ok")
 	each, eachFine := map[string]any{}, map[string]any{}
@@ -87,18 +85,14 @@ func combineMixReward(c *Case) error {
 	}
 	all := weighted(names, c.Floats("weights"))
 	all.Shares = true
-	sum, err := all.Of(scores)
-	if err != nil {
-		return err
-	}
-	weights, err := all.Weights()
+	sum := must(all.Of(scores))
+	weights := must(all.Weights())
 	rewarded, there := zeroed(sum)
 	c.Put("rewards", rewarded)
 	c.Put("successes", there)
 	c.Put("weights", weights)
 	c.Put("each", each)
 	c.Put("each_ok", eachFine)
-	return err
 }
 
 // zeroed is what upstream makes of missing rewards, and which were there.
@@ -112,7 +106,7 @@ func zeroed(x []float64) (values []float64, there []int) {
 	return values, there
 }
 
-func combineMixAdvantage(c *Case) error {
+func combineMixAdvantage(c *Case) {
 	scores, how := scoresOf(c), "rewards"
 	if c.String("mix") == "advantage_aggr" {
 		how = "advantages"
@@ -121,36 +115,29 @@ func combineMixAdvantage(c *Case) error {
 	if !c.Bool("use_group") {
 		o.Over, o.Trim = "batch", 0
 	}
-	return compared(c, o, how, consecutive(len(scores[0]), c.Int("group")), scores, c.Floats("weights"))
+	compared(c, o, how, consecutive(len(scores[0]), c.Int("group")), scores, c.Floats("weights"))
 }
 
-func combineFlowFactory(c *Case) error {
+func combineFlowFactory(c *Case) {
 	how := "rewards"
 	if c.String("how") == "gdpo" {
 		how = "gdpo"
 	}
-	return compared(c, floored(how == "rewards" && c.Bool("global_std")), how, c.Ints("prompt_ids"), scoresOf(c), c.Floats("weights"))
+	compared(c, floored(how == "rewards" && c.Bool("global_std")), how, c.Ints("prompt_ids"), scoresOf(c), c.Floats("weights"))
 }
 
-func combineDance(c *Case) error {
+func combineDance(c *Case) {
 	vq, mq := c.Floats("vq"), c.Floats("mq")
 	ids := consecutive(len(vq), c.Int("group"))
-	a, err := torchGroup(0).Of(ids, vq)
-	if err != nil {
-		return err
-	}
-	b, err := torchGroup(0).Of(ids, mq)
-	if err != nil {
-		return err
-	}
-	total, err := advantage.Several{}.Add([][]float64{a, b}, []float64{c.Float("vq_coef"), c.Float("mq_coef")})
+	a := must(torchGroup(0).Of(ids, vq))
+	b := must(torchGroup(0).Of(ids, mq))
+	total := must(advantage.Several{}.Add([][]float64{a, b}, []float64{c.Float("vq_coef"), c.Float("mq_coef")}))
 	c.Put("vq_advantages", a)
 	c.Put("mq_advantages", b)
 	c.Put("total", total)
-	return err
 }
 
-func combineSpec(c *Case) error {
+func combineSpec(c *Case) {
 	parts, err := parseSpec(c.String("spec"))
 	switch {
 	case errors.Is(err, errJSON):
@@ -159,21 +146,19 @@ func combineSpec(c *Case) error {
 		c.Put("error", "Invalid reward spec entry")
 	case errors.Is(err, errWeight):
 		c.Put("error", "could not convert string to float")
-	case err != nil:
-		return err
 	default:
+		check(err)
 		weights := []any{}
 		for _, p := range parts {
 			weights = append(weights, []any{p.Name, p.Weight})
 		}
 		c.Put("weights", weights)
 	}
-	return nil
 }
 
 // combinePref is Pref-GRPO's dispatcher: rewards with dimensions are compared dimension by
 // dimension, and their advantages blended.
-func combinePref(c *Case) error {
+func combinePref(c *Case) {
 	scores := map[string][]float64{}
 	for k, s := range scoresOf(c) {
 		scores[c.Strings("names")[k]] = s
@@ -182,34 +167,30 @@ func combinePref(c *Case) error {
 	if !c.Bool("use_group") {
 		o.Over = "batch"
 	}
-	of := func(name string) ([]float64, error) {
+	of := func(name string) []float64 {
 		r, ok := scores[name]
 		if !ok {
-			return nil, fmt.Errorf("reward %q has a weight but no scores", name)
+			failf("reward %q has a weight but no scores", name)
 		}
-		return o.Of(consecutive(len(r), c.Int("group")), r)
+		return must(o.Of(consecutive(len(r), c.Int("group")), r))
 	}
 	each := map[string]any{}
 	var parts [][]float64
 	for _, name := range c.Strings("weight_names") {
-		a, err := of(name)
-		dims, applies := dimensions(name, scores, c.Bool("gdpo"))
-		if dims != nil {
-			a, err = blended(of, dims, applies)
-		}
-		if err != nil {
-			return err
+		a := of(name)
+		if dims, applies := dimensions(name, scores, c.Bool("gdpo")); dims != nil {
+			a = blended(of, dims, applies)
 		}
 		each[name] = a
 		parts = append(parts, a)
 	}
-	sum, err := advantage.Several{}.Add(parts, c.Floats("weights"))
-	if err == nil && c.Bool("gdpo") {
+	sum := must(advantage.Several{}.Add(parts, c.Floats("weights")))
+	if c.Bool("gdpo") {
 		o.Over = "batch"
-		sum, err = o.Of(make([]int, len(sum)), sum)
+		sum = must(o.Of(make([]int, len(sum)), sum))
 	}
 	c.Put("each", each)
-	return putAdvantages(c, sum, err)
+	c.Put("advantages", sum)
 }
 
 // dimensions are the names of a reward's parts, and where each applies.
@@ -231,17 +212,13 @@ func dimensions(name string, scores map[string][]float64, gdpo bool) (parts []st
 	return nil, nil
 }
 
-func blended(of func(name string) ([]float64, error), names []string, applies [][]bool) ([]float64, error) {
+func blended(of func(name string) []float64, names []string, applies [][]bool) []float64 {
 	var parts [][]float64
 	var weights []float64
 	for _, n := range names {
-		a, err := of(n)
-		if err != nil {
-			return nil, err
-		}
-		parts, weights = append(parts, a), append(weights, 1)
+		parts, weights = append(parts, of(n)), append(weights, 1)
 	}
-	return blend(parts, weights, applies), nil
+	return blend(parts, weights, applies)
 }
 
 // blend is the weighted mean of the parts that apply to a sample: one reward with several

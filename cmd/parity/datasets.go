@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"image"
 	"math"
 	"os"
@@ -23,7 +22,7 @@ import (
 
 var datasetOps = map[string]Op{"data.parquet": dataParquet}
 
-func dataParquet(c *Case) error {
+func dataParquet(c *Case) {
 	var doc struct {
 		Expected string
 		Args     struct {
@@ -31,100 +30,66 @@ func dataParquet(c *Case) error {
 			Same   []string `json:"same_as_table"`
 		}
 	}
-	if err := json.Unmarshal(c.raw, &doc); err != nil {
-		return err
-	}
-	text, err := os.ReadFile(filepath.Join(c.dir, doc.Expected))
-	if err != nil {
-		return err
-	}
+	check(json.Unmarshal(c.raw, &doc))
+	text := must(os.ReadFile(filepath.Join(c.dir, doc.Expected)))
 	var want map[string][]json.RawMessage
-	if err := json.Unmarshal(text, &want); err != nil {
-		return err
-	}
+	check(json.Unmarshal(text, &want))
 	for split, files := range doc.Args.Splits {
 		var rows []string
 		for _, name := range files {
-			some, err := rowsOf(filepath.Join(c.dir, name))
-			if err != nil {
-				return err
-			}
-			rows = append(rows, some...)
+			rows = append(rows, rowsOf(filepath.Join(c.dir, name))...)
 		}
-		if err := sameRows(split, rows, want[split]); err != nil {
-			return err
-		}
-		if err := asDataset(c.dir, split, files, len(rows)); err != nil {
-			return err
-		}
+		sameRows(split, rows, want[split])
+		asDataset(c.dir, split, files, len(rows))
 		c.Put("rows."+split, []int{len(rows)})
 	}
 	for _, name := range doc.Args.Same {
-		rows, err := rowsOf(filepath.Join(c.dir, name))
-		if err == nil {
-			err = sameRows(name, rows, want["table"])
-		}
-		if err != nil {
-			return err
-		}
+		sameRows(name, rowsOf(filepath.Join(c.dir, name)), want["table"])
 	}
-	return nil
 }
 
 // asDataset opens a split by the names of a folder's files, where they follow the hub's layout.
-func asDataset(dir, split string, files []string, rows int) error {
+func asDataset(dir, split string, files []string, rows int) {
 	if filepath.Dir(files[0]) == "." {
-		return nil
+		return
 	}
-	t, err := prompts.OpenTable(dir + "@" + split)
-	if err != nil {
-		return err
-	}
+	t := must(prompts.OpenTable(dir + "@" + split))
 	defer t.Close()
 	if n := t.Rows(); n != rows {
-		return fmt.Errorf("split %s of the folder has %d rows, and its files %d", split, n, rows)
+		failf("split %s of the folder has %d rows, and its files %d", split, n, rows)
 	}
-	return nil
 }
 
 // rowsOf are a file's rows as JSON, read in order and then by number.
-func rowsOf(path string) (rows []string, err error) {
-	t, err := prompts.OpenTable(path)
-	if err != nil {
-		return nil, err
-	}
+func rowsOf(path string) (rows []string) {
+	t := must(prompts.OpenTable(path))
 	defer t.Close()
-	err = t.Each(true, func(_ prompts.Place, row pytext.Ordered) error {
+	check(t.Each(true, func(_ prompts.Place, row pytext.Ordered) error {
 		rows = append(rows, pytext.Dumps(cellOf(row)))
 		return nil
-	})
+	}))
+	if len(rows) == 0 {
+		return nil
+	}
 	for _, i := range []int{0, len(rows) / 2, len(rows) - 1} {
-		if err != nil || len(rows) == 0 {
-			break
-		}
-		var row pytext.Ordered
-		if _, row, err = t.Row(i, true); err == nil && pytext.Dumps(cellOf(row)) != rows[i] {
-			err = fmt.Errorf("%s: row %d is another where it is read by its number", path, i)
+		if _, row := must2(t.Row(i, true)); pytext.Dumps(cellOf(row)) != rows[i] {
+			failf("%s: row %d is another where it is read by its number", path, i)
 		}
 	}
-	return rows, err
+	return rows
 }
 
 // sameRows compares rows with recorded ones.
-func sameRows(what string, rows []string, want []json.RawMessage) error {
+func sameRows(what string, rows []string, want []json.RawMessage) {
 	if len(rows) != len(want) {
-		return fmt.Errorf("%s: %d rows, and %d are recorded", what, len(rows), len(want))
+		failf("%s: %d rows, and %d are recorded", what, len(rows), len(want))
 	}
 	for i := range rows {
-		recorded, err := pytext.OrderedJSON(string(want[i]))
-		if err != nil {
-			return err
-		}
+		recorded := must(pytext.OrderedJSON(string(want[i])))
 		if text := pytext.Dumps(recorded); text != rows[i] {
-			return fmt.Errorf("%s: row %d is %s, and recorded is %s", what, i, rows[i], text)
+			failf("%s: row %d is %s, and recorded is %s", what, i, rows[i], text)
 		}
 	}
-	return nil
 }
 
 // cellOf is a cell as the recorder writes it: of bytes their sum, and of a picture what it is.

@@ -18,58 +18,40 @@ var denoiserOps = map[string]Op{
 	"models.unet2d_condition":       unetCondition,
 }
 
-func sd3Transformer(c *Case) error {
-	config, err := mmdit.ReadConfig(c.Dir())
-	if err != nil {
-		return err
-	}
-	return runNetwork(c, c.Dir(), func(n *network) error {
+func sd3Transformer(c *Case) {
+	config := must(mmdit.ReadConfig(c.Dir()))
+	runNetwork(c, c.Dir(), func(n *network) {
 		m := mmdit.New(n.params, config)
-		if err := n.params.Check(); err != nil {
-			return err
-		}
+		check(n.params.Check())
 		x := n.picture("in.hidden_states")
 		text, pooled := n.value("in.encoder_hidden_states"), n.value("in.pooled_projections")
 		n.outPicture("out.sample", m.Forward(n.tape, x, text, pooled, n.floats("in.timestep")))
-		return nil
 	})
 }
 
-func fluxTransformer(c *Case) error {
-	config, err := flux.ReadConfig(c.Dir())
-	if err != nil {
-		return err
-	}
-	return runNetwork(c, c.Dir(), func(n *network) error {
+func fluxTransformer(c *Case) {
+	config := must(flux.ReadConfig(c.Dir()))
+	runNetwork(c, c.Dir(), func(n *network) {
 		m := flux.New(n.params, config)
-		if err := n.params.Check(); err != nil {
-			return err
-		}
+		check(n.params.Check())
 		in := flux.Inputs{Latents: n.value("in.hidden_states"), Text: n.value("in.encoder_hidden_states"), Pooled: n.value("in.pooled_projections"),
 			Time: n.floats("in.timestep"), Places: n.rows("in.img_ids"), TextPlaces: n.rows("in.txt_ids")}
 		if config.Guidance {
 			in.Guidance = n.floats("in.guidance")
 		}
 		n.out("out.sample", m.Forward(n.tape, in))
-		return nil
 	})
 }
 
-func unetCondition(c *Case) error {
-	config, err := unet.ReadConfig(c.Dir())
-	if err != nil {
-		return err
-	}
-	return runNetwork(c, c.Dir(), func(n *network) error {
+func unetCondition(c *Case) {
+	config := must(unet.ReadConfig(c.Dir()))
+	runNetwork(c, c.Dir(), func(n *network) {
 		m := unet.New(n.params, config)
-		if err := n.params.Check(); err != nil {
-			return err
-		}
+		check(n.params.Check())
 		in := unet.Inputs{Latents: n.picture("in.sample"), Text: n.value("in.encoder_hidden_states"), Time: n.floats("in.timestep")}
 		if config.Added != "" {
 			in.Pooled, in.Sizes = n.value("in.text_embeds"), n.rows("in.time_ids")
 		}
 		n.outPicture("out.sample", m.Forward(n.tape, in))
-		return nil
 	})
 }

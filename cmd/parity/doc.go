@@ -8,13 +8,8 @@
 // case.json and tensors.safetensors (load.go has both forms). An [Op] computes
 // the outputs of a case from its inputs:
 //
-//	func statTracker(c *Case) error {
-//		a, err := numpyGroup(c.Bool("global_std")).Of(idsOf(c.Strings("groups")), c.Floats("rewards"))
-//		if err != nil {
-//			return err
-//		}
-//		c.Put("advantages", a)
-//		return nil
+//	func statTracker(c *Case) {
+//		c.Put("advantages", must(numpyGroup(c.Bool("global_std")).Of(idsOf(c.Strings("groups")), c.Floats("rewards"))))
 //	}
 //
 // It only translates names and shapes, and reaches an implementation through the

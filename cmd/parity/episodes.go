@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -33,12 +32,12 @@ type script struct {
 	at    int
 }
 
-func scriptOf(list []any) (*script, error) {
+func scriptOf(list []any) *script {
 	s := &script{}
 	for i, e := range list {
 		m, ok := e.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("turn %d of the script is no object", i)
+			failf("turn %d of the script is no object", i)
 		}
 		t := scriptedTurn{ids: idList(m["ids"]), cut: m["finish"] == "length", calls: 1}
 		t.reward, _ = m["reward"].(float64)
@@ -49,9 +48,9 @@ func scriptOf(list []any) (*script, error) {
 		s.turns = append(s.turns, t)
 	}
 	if len(s.turns) == 0 {
-		return nil, fmt.Errorf("a script without turns")
+		failf("a script without turns")
 	}
-	return s, nil
+	return s
 }
 
 func idList(v any) []int32 {
@@ -112,32 +111,27 @@ func (s *script) protocol(parallel int) *tools.Protocol {
 	}
 }
 
-func play(s *script, parallel int, l tools.Limits, prompt []int32) (*tools.Transcript, error) {
+func play(s *script, parallel int, l tools.Limits, prompt []int32) *tools.Transcript {
 	e := tools.Episode{
 		Protocol: s.protocol(parallel), State: &tools.State{Album: tools.NewAlbum(vision.New(1, 1))},
 		Limits: l, Sampler: s, Coder: s, Prompt: tools.Seen{Tokens: prompt, Engine: prompt},
 	}
-	t, err := e.Play(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	return t, t.Check(-1, nil)
+	t := must(e.Play(context.Background()))
+	check(t.Check(-1, nil))
+	return t
 }
 
-func rolloutDeepEyes(c *Case) error {
+func rolloutDeepEyes(c *Case) {
 	ids, mask := c.Array("prompt_ids"), c.Array("prompt_mask")
 	scripts, _ := c.Raw("script").([]any)
 	rows, width, room := ids.Shape[0], c.Int("prompt_length"), c.Int("response_length")
 	if rows != len(scripts) || ids.Shape[1] != width || len(mask.Data) != len(ids.Data) {
-		return fmt.Errorf("%d rows of %v prompts, and %d scripts", rows, ids.Shape, len(scripts))
+		failf("%d rows of %v prompts, and %d scripts", rows, ids.Shape, len(scripts))
 	}
 	var response, action, attention, reward, count []float64
 	for row, list := range scripts {
 		turns, _ := list.([]any)
-		s, err := scriptOf(turns)
-		if err != nil {
-			return err
-		}
+		s := scriptOf(turns)
 		before, on := ids.Data[row*width:(row+1)*width], mask.Data[row*width:(row+1)*width]
 		var prompt []int32
 		for i, id := range before {
@@ -145,10 +139,7 @@ func rolloutDeepEyes(c *Case) error {
 				prompt = append(prompt, int32(id))
 			}
 		}
-		t, err := play(s, 1, tools.Limits{Tokens: width + room, PromptRoom: width, Turns: c.Int("max_turns"), Known: int32(c.Int("vocab_size")), ActFirst: true}, prompt)
-		if err != nil {
-			return err
-		}
+		t := play(s, 1, tools.Limits{Tokens: width + room, PromptRoom: width, Turns: c.Int("max_turns"), Known: int32(c.Int("vocab_size")), ActFirst: true}, prompt)
 		action, attention = append(action, on...), append(attention, on...)
 		for i := range room {
 			k := t.Prompt + i
@@ -168,15 +159,11 @@ func rolloutDeepEyes(c *Case) error {
 	c.Put("attention_mask", Array{[]int{rows, width + room}, attention})
 	c.Put("env_reward", Array{[]int{rows, room}, reward})
 	c.Put("tool_cnt", Array{[]int{rows, 1}, count})
-	return nil
 }
 
-func rolloutVerl(c *Case) error {
+func rolloutVerl(c *Case) {
 	turns, _ := c.Raw("script").([]any)
-	s, err := scriptOf(turns)
-	if err != nil {
-		return err
-	}
+	s := scriptOf(turns)
 	for i, n := range c.Ints("calls_per_turn") {
 		s.turns[i].calls = n
 	}
@@ -191,10 +178,7 @@ func rolloutVerl(c *Case) error {
 	for _, id := range c.Ints("prompt_ids") {
 		prompt = append(prompt, int32(id))
 	}
-	t, err := play(s, c.Int("max_parallel_calls"), limits, prompt)
-	if err != nil {
-		return err
-	}
+	t := play(s, c.Int("max_parallel_calls"), limits, prompt)
 	var mask []int
 	for _, on := range t.Sampled[t.Prompt:] {
 		mask = append(mask, map[bool]int{true: 1}[on])
@@ -210,11 +194,10 @@ func rolloutVerl(c *Case) error {
 	c.Put("num_turns", len(t.Turns)+t.Answers+1)
 	c.Put("pictures", len(t.Shots))
 	c.Put("tool_rewards", rewards)
-	return nil
 }
 
 // maskRows puts a mask of rows of ids.
-func maskRows(c *Case, of func(ids []int32) []bool) error {
+func maskRows(c *Case, of func(ids []int32) []bool) {
 	a := c.Array("ids")
 	var all []float64
 	for _, row := range mat(c, "ids") {
@@ -228,17 +211,16 @@ func maskRows(c *Case, of func(ids []int32) []bool) error {
 		}
 	}
 	c.Put("mask", Array{a.Shape, all})
-	return nil
 }
 
-func assistantMask(c *Case) error {
+func assistantMask(c *Case) {
 	start, end, role := int32(c.Int("im_start")), int32(c.Int("im_end")), int32(c.Int("assistant"))
-	return maskRows(c, func(ids []int32) []bool { return assistantTurns(ids, start, end, role) })
+	maskRows(c, func(ids []int32) []bool { return assistantTurns(ids, start, end, role) })
 }
 
-func lastEndMask(c *Case) error {
+func lastEndMask(c *Case) {
 	end, pad := int32(c.Int("eos")), int32(c.Int("pad"))
-	return maskRows(c, func(ids []int32) []bool { return upToLastEnd(ids, end, pad) })
+	maskRows(c, func(ids []int32) []bool { return upToLastEnd(ids, end, pad) })
 }
 
 // Masks over token ids that were not sampled here: transcripts of others, for supervised

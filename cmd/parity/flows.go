@@ -18,23 +18,23 @@ var flowOps = map[string]Op{
 }
 
 // grayOf reads a tensor [H, W] of bytes.
-func grayOf(c *Case, name string) (g flow.Gray, err error) {
+func grayOf(c *Case, name string) (g flow.Gray) {
 	a := c.Array(name)
 	if len(a.Shape) != 2 {
-		return g, fmt.Errorf("%s: [H, W] is needed, not %v", name, a.Shape)
+		failf("%s: [H, W] is needed, not %v", name, a.Shape)
 	}
 	g = flow.Gray{Width: a.Shape[1], Height: a.Shape[0], Pix: make([]uint8, len(a.Data))}
 	for i, v := range a.Data {
 		if v != math.Trunc(v) || v < 0 || v > 255 {
-			return g, fmt.Errorf("%s: %v is not a byte", name, v)
+			failf("%s: %v is not a byte", name, v)
 		}
 		g.Pix[i] = uint8(v)
 	}
-	return g, nil
+	return g
 }
 
 // farnebackOf reads OpenCV's names of the settings.
-func farnebackOf(c *Case) (flow.Farneback, error) {
+func farnebackOf(c *Case) flow.Farneback {
 	f := flow.Farneback{
 		PyramidScale: c.Float("pyr_scale"), Levels: c.Int("levels"), Window: c.Int("winsize"), Iterations: c.Int("iterations"),
 		PolyN: c.Int("poly_n"), PolySigma: c.Float("poly_sigma"),
@@ -47,9 +47,9 @@ func farnebackOf(c *Case) (flow.Farneback, error) {
 	case 256:
 		f.Gaussian = true
 	default:
-		return f, fmt.Errorf("flags %d: 0 and 256 (a Gaussian window) are known", flags)
+		failf("flags %d: 0 and 256 (a Gaussian window) are known", flags)
 	}
-	return f, nil
+	return f
 }
 
 // together is planes as the last axis of an array.
@@ -67,20 +67,11 @@ func together(width, height int, planes ...[]float32) Array {
 	return a
 }
 
-func farnebackSteps(c *Case) error {
-	a, err := grayOf(c, "gray_0")
-	if err != nil {
-		return err
-	}
-	b, err := grayOf(c, "gray_1")
-	if err != nil {
-		return err
-	}
+func farnebackSteps(c *Case) {
+	a := grayOf(c, "gray_0")
+	b := grayOf(c, "gray_1")
 	params := c.Sub("params")
-	f, err := farnebackOf(params)
-	if err != nil {
-		return err
-	}
+	f := farnebackOf(params)
 	filters, inverse := flow.PolynomialFilters(params.Int("poly_n"), params.Float("poly_sigma"))
 	for i, name := range []string{"kernel_g", "kernel_xg", "kernel_xxg"} {
 		c.Put(name, widened(filters[i]))
@@ -89,31 +80,21 @@ func farnebackSteps(c *Case) error {
 	f.Watch = func(s flow.Step) {
 		c.Put(fmt.Sprintf("level%d_%s", s.Level, s.Name), together(s.Width, s.Height, s.Planes...))
 	}
-	got, err := f.Flow(a, b)
-	if err != nil {
-		return err
-	}
+	got := must(f.Flow(a, b))
 	c.Put("opencv_flow", together(got.Width, got.Height, got.X, got.Y))
-	return nil
 }
 
 // flowPair holds flows to what their case allows, which is not a tolerance a number: the mean
 // and the largest difference from OpenCV's Farneback, and end-point errors as small as
 // OpenCV's within a twentieth. Of DIS only the errors are held to, for its versions differ.
-func flowPair(c *Case) error {
+func flowPair(c *Case) {
 	clip := &video.Clip{}
 	for i := range 2 {
-		m, err := vision.Open(c.Dir()+fmt.Sprintf("/frame_%d.png", i), vision.Limits{})
-		if err != nil {
-			return err
-		}
+		m := must(vision.Open(c.Dir()+fmt.Sprintf("/frame_%d.png", i), vision.Limits{}))
 		clip.Width, clip.Height, clip.Frames = m.Width, m.Height, append(clip.Frames, m.Pix)
-		gray, err := grayOf(c, fmt.Sprintf("gray_%d", i))
-		if err != nil {
-			return err
-		}
+		gray := grayOf(c, fmt.Sprintf("gray_%d", i))
 		if !slices.Equal(gray.Pix, clip.Luma(i)) {
-			return fmt.Errorf("frame %d is another gray than recorded", i)
+			failf("frame %d is another gray than recorded", i)
 		}
 	}
 	p := pairCase{c, c.Array("truth").Data, c.Array("seen").Data, clip.Width}
@@ -121,28 +102,15 @@ func flowPair(c *Case) error {
 		c.Put(name, c.Array(name))
 	}
 	for _, name := range []string{"farneback_a", "farneback_b"} {
-		f, err := farnebackOf(c.Sub("params").Sub(name))
-		if err != nil {
-			return err
-		}
-		got, err := f.Between(clip, 0, 1)
-		if err != nil {
-			return err
-		}
-		if err := p.near(name, got); err != nil {
-			return err
-		}
-		if err := p.errors(name, got); err != nil {
-			return err
-		}
+		f := farnebackOf(c.Sub("params").Sub(name))
+		got := must(f.Between(clip, 0, 1))
+		p.near(name, got)
+		p.errors(name, got)
 		c.Put(name, c.Array(name))
 	}
-	got, err := flow.DIS{Preset: flow.Medium}.Between(clip, 0, 1)
-	if err != nil {
-		return err
-	}
+	got := must(flow.DIS{Preset: flow.Medium}.Between(clip, 0, 1))
 	c.Put("dis_medium", c.Array("dis_medium"))
-	return p.errors("dis_medium", got)
+	p.errors("dis_medium", got)
 }
 
 // pairCase is a pair's recorded truth.
@@ -160,11 +128,11 @@ func (p pairCase) allowed(name string) float64 {
 	return v
 }
 
-func (p pairCase) near(name string, got *video.Field) error {
+func (p pairCase) near(name string, got *video.Field) {
 	mean, most := 0.0, 0.0
 	want := p.Array(name).Data
 	if len(want) != 2*len(got.X) {
-		return fmt.Errorf("%s has %d numbers, %d were computed", name, len(want), 2*len(got.X))
+		failf("%s has %d numbers, %d were computed", name, len(want), 2*len(got.X))
 	}
 	for i := range got.X {
 		for j, v := range [2]float32{got.X[i], got.Y[i]} {
@@ -174,23 +142,21 @@ func (p pairCase) near(name string, got *video.Field) error {
 		}
 	}
 	if limit := p.allowed("farneback_mean_abs"); !(mean <= limit) {
-		return fmt.Errorf("%s differs by %.3g in the mean, allowed %.3g", name, mean, limit)
+		failf("%s differs by %.3g in the mean, allowed %.3g", name, mean, limit)
 	}
 	if limit := p.allowed("farneback_max_abs"); !(most <= limit) {
-		return fmt.Errorf("%s differs by %.3g at most, allowed %.3g", name, most, limit)
+		failf("%s differs by %.3g at most, allowed %.3g", name, most, limit)
 	}
-	return nil
 }
 
-func (p pairCase) errors(name string, got *video.Field) error {
+func (p pairCase) errors(name string, got *video.Field) {
 	recorded := p.Sub("epe").Sub(name)
 	for what, e := range endPointErrors(got, p.truth, p.seen) {
 		want := recorded.Float(what)
 		if limit := want + max(0.05*want, p.allowed("epe_abs")); !(e <= limit) {
-			return fmt.Errorf("%s: end-point error %s is %.4g, OpenCV's is %.4g", name, what, e, want)
+			failf("%s: end-point error %s is %.4g, OpenCV's is %.4g", name, what, e, want)
 		}
 	}
-	return nil
 }
 
 // endPointErrors are lengths of differences from the truth: everywhere, where a pixel is seen

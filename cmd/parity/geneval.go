@@ -29,16 +29,14 @@ func genEvalRules(c *Case) rewards.GenEvalRules {
 	return g
 }
 
-func genEvalIoU(c *Case) error {
+func genEvalIoU(c *Case) {
 	c.Put("iou", rewards.PixelIoU(oneBox(c, "a"), oneBox(c, "b")))
-	return nil
 }
 
-func genEvalPosition(c *Case) error {
+func genEvalPosition(c *Case) {
 	r := genEvalRules(c).Relations(oneBox(c, "a"), oneBox(c, "b"))
 	slices.Sort(r)
 	c.Put("relations", append([]string{}, r...))
-	return nil
 }
 
 // genEvalWish reads a case's metadata.
@@ -88,28 +86,26 @@ func genEvalFound(c *Case) []rewards.Detection {
 	return found
 }
 
-func genEvalVerdict(c *Case) (rewards.Verdict, map[string][]rewards.Detection, error) {
+func genEvalVerdict(c *Case) (rewards.Verdict, map[string][]rewards.Detection) {
 	g, w := genEvalRules(c), genEvalWish(c)
 	kept := g.Keep(genEvalFound(c), w.Tag)
-	v, err := g.Evaluate(kept, w)
-	return v, kept, err
+	v := must(g.Evaluate(kept, w))
+	return v, kept
 }
 
-func genEvalEvaluate(c *Case) error {
-	v, kept, err := genEvalVerdict(c)
+func genEvalEvaluate(c *Case) {
+	v, kept := genEvalVerdict(c)
 	counts := map[string]any{}
 	for class, list := range kept {
 		counts[class] = len(list)
 	}
 	c.Put("correct", v.Correct)
 	c.Put("kept", counts)
-	return err
 }
 
-func genEvalSoft(c *Case) error {
-	v, _, err := genEvalVerdict(c)
+func genEvalSoft(c *Case) {
+	v, _ := genEvalVerdict(c)
 	c.Put("correct", v.Correct)
 	c.Put("strict_correct", v.Strict)
 	c.Put("score", v.Soft)
-	return err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/darkroom-rl/darkroom/rewards"
@@ -27,7 +26,7 @@ var imageOps = map[string]Op{
 	"vlm.rotate_pil":           rotatePillow,
 }
 
-func toBytes(c *Case) error {
+func toBytes(c *Case) {
 	x := c.Floats("x")
 	for name, r := range map[string]vision.Range{"from_unit": vision.Unit, "from_signed": vision.Signed} {
 		out := make([]int, len(x))
@@ -36,10 +35,9 @@ func toBytes(c *Case) error {
 		}
 		c.Put(name, out)
 	}
-	return nil
 }
 
-func resizeSize(c *Case) error {
+func resizeSize(c *Case) {
 	w, h, size := c.Int("width"), c.Int("height"), c.Int("size")
 	sw, sh := vision.ShortestEdge(w, h, size)
 	c.Put("shortest_torchvision", []int{sh, sw})
@@ -48,85 +46,55 @@ func resizeSize(c *Case) error {
 	c.Put("longest_hpsv2", []int{lh, lw})
 	left, top := -vision.HalfToEven.Offset(lw, size), -vision.HalfToEven.Offset(lh, size)
 	c.Put("pad_hpsv2", []int{left, top, size - lw - left, size - lh - top})
-	return nil
 }
 
-func centreCropOffset(c *Case) error {
+func centreCropOffset(c *Case) {
 	w, h, size := c.Int("width"), c.Int("height"), c.Int("size")
 	for name, rule := range map[string]vision.Centring{"torchvision": vision.HalfToEven, "transformers": vision.Downwards} {
 		c.Put(name, []int{rule.Offset(h, size), rule.Offset(w, size)})
 	}
-	return nil
 }
 
 // pictureFile reads the picture that the input names.
-func pictureFile(c *Case) (*vision.Raster, error) {
-	return vision.OpenRaster(c.File("image"), vision.Limits{})
+func pictureFile(c *Case) *vision.Raster {
+	return must(vision.OpenRaster(c.File("image"), vision.Limits{}))
 }
 
-func imageResize(c *Case) error {
-	r, err := pictureFile(c)
-	if err != nil {
-		return err
-	}
+func imageResize(c *Case) {
+	r := pictureFile(c)
 	z := vision.Resizing{}
-	if z.Filter, err = vision.FilterNamed(c.String("filter")); err != nil {
-		return err
-	}
+	z.Filter = must(vision.FilterNamed(c.String("filter")))
 	if c.Has("box") {
 		b := c.Floats("box")
 		if len(b) != 4 {
-			return fmt.Errorf("a box of %d numbers", len(b))
+			failf("a box of %d numbers", len(b))
 		}
 		z.From = &vision.Span{X0: float32(b[0]), Y0: float32(b[1]), X1: float32(b[2]), Y1: float32(b[3])}
 	}
-	out, err := z.Apply(r, c.Int("width"), c.Int("height"))
-	if err != nil {
-		return err
-	}
+	out := must(z.Apply(r, c.Int("width"), c.Int("height")))
 	c.Put("tensor", rasterArray(out))
-	return nil
 }
 
-func imageResizeCrop(c *Case) error {
-	r, err := pictureFile(c)
-	if err != nil {
-		return err
-	}
+func imageResizeCrop(c *Case) {
+	r := pictureFile(c)
 	size := c.Int("size")
 	w, h := vision.ShortestEdge(r.Width, r.Height, size)
-	m, err := r.RGB().Resize(w, h, vision.Bicubic)
-	if err != nil {
-		return err
-	}
-	if m, err = m.CentreCrop(size, size, vision.HalfToEven); err != nil {
-		return err
-	}
+	m := must(r.RGB().Resize(w, h, vision.Bicubic))
+	m = must(m.CentreCrop(size, size, vision.HalfToEven))
 	c.Put("tensor", rasterArray(m.Raster()))
-	return nil
 }
 
-func resizeTensor(c *Case) error {
-	r, err := pictureFile(c)
-	if err != nil {
-		return err
-	}
+func resizeTensor(c *Case) {
+	r := pictureFile(c)
 	x := make([]float64, len(r.Pix))
 	for i, b := range r.Pix {
 		x[i] = float64(float32(b) / 255)
 	}
-	f, err := vision.FilterNamed(c.String("filter"))
-	if err != nil {
-		return err
-	}
+	f := must(vision.FilterNamed(c.String("filter")))
 	w, h := c.Int("width"), c.Int("height")
-	z, err := vision.NewRealResize(r.Width, r.Height, w, h, f, c.Bool("antialias"))
-	if err != nil {
-		return err
-	}
+	z := must(vision.NewRealResize(r.Width, r.Height, w, h, f, c.Bool("antialias")))
 	first := channelsFirst(Array{[]int{1, h, w, r.Channels}, z.Forward(x, r.Channels)})
 	c.Put("tensor", Array{first.Shape[1:], first.Data})
-	return nil
 }
 
 var pipelines = map[string]func(int) vision.Preprocess{
@@ -141,44 +109,33 @@ func torchvision(size int) vision.Preprocess {
 	return p
 }
 
-func imagePreprocess(c *Case) error {
-	r, err := pictureFile(c)
-	if err != nil {
-		return err
-	}
+func imagePreprocess(c *Case) {
+	r := pictureFile(c)
 	size := c.Int("size")
 	pipeline, ok := pipelines[c.String("kind")]
 	if !ok {
-		return fmt.Errorf("kind %q is not known", c.String("kind"))
+		failf("kind %q is not known", c.String("kind"))
 	}
 	p := pipeline(size)
 	if p.Arithmetic == vision.Pillow { // these were recorded with Pillow 12.0.0
 		p.Arithmetic = vision.Pillow12
 	}
-	x, err := p.Apply(nil, r.RGB(), vision.ChannelsFirst)
+	x := must(p.Apply(nil, r.RGB(), vision.ChannelsFirst))
 	c.Put("tensor", Array{[]int{3, size, size}, widened(x)})
-	return err
 }
 
-func jpegSize(c *Case) error {
-	r, err := pictureFile(c)
-	if err != nil {
-		return err
-	}
+func jpegSize(c *Case) {
+	r := pictureFile(c)
 	m, quality := r.RGB(), c.Int("quality")
 	if quality == 0 {
 		quality = jpeg.DefaultQuality
 	}
-	file, err := jpeg.Encode(m.Pix, m.Width, m.Height, quality)
-	if err != nil {
-		return err
-	}
-	kB, err := rewards.JPEGKilobytes(m)
+	file := must(jpeg.Encode(m.Pix, m.Width, m.Height, quality))
+	kB := must(rewards.JPEGKilobytes(m))
 	c.Put("bytes", len(file))
 	c.Put("reward_ddpo_incompressibility", kB*rewards.JPEGOptions{Form: "incompressibility"}.Factor())
 	c.Put("reward_ddpo_compressibility", kB*rewards.JPEGOptions{Form: "compressibility"}.Factor())
 	c.Put("reward_flow_grpo_compressibility", kB*rewards.JPEGOptions{Form: "flow_grpo"}.Factor())
-	return err
 }
 
 // rasterArray is [H, W] where there is one channel, else [H, W, C].
@@ -194,82 +151,54 @@ func rasterArray(r *vision.Raster) Array {
 }
 
 // pictureArray reads an input [H, W, 3] of bytes.
-func pictureArray(c *Case, name string) (*vision.Image, error) {
+func pictureArray(c *Case, name string) *vision.Image {
 	a := c.Array(name)
 	if len(a.Shape) != 3 || a.Shape[2] != 3 || a.Shape[0] < 1 || a.Shape[1] < 1 {
-		return nil, fmt.Errorf("%s: [H, W, 3] is needed, not %v", name, a.Shape)
+		failf("%s: [H, W, 3] is needed, not %v", name, a.Shape)
 	}
 	m := vision.New(a.Shape[1], a.Shape[0])
 	for i, v := range a.Data {
 		if v != math.Trunc(v) || v < 0 || v > 255 {
-			return nil, fmt.Errorf("%s: %v is not a byte", name, v)
+			failf("%s: %v is not a byte", name, v)
 		}
 		m.Pix[i] = uint8(v)
 	}
-	return m, nil
+	return m
 }
 
 // resized answers the cases of package vlm that hold pictures as arrays.
-func resized(c *Case, resize func(m *vision.Image, w, h int, f vision.Filter) (*vision.Image, error)) error {
-	m, err := pictureArray(c, "image_hwc")
-	if err != nil {
-		return err
-	}
-	f, err := vision.FilterNamed(c.String("filter"))
-	if err != nil {
-		return err
-	}
-	out, err := resize(m, c.Int("width"), c.Int("height"), f)
-	if err != nil {
-		return err
-	}
+func resized(c *Case, resize func(m *vision.Image, w, h int, f vision.Filter) (*vision.Image, error)) {
+	m := pictureArray(c, "image_hwc")
+	f := must(vision.FilterNamed(c.String("filter")))
+	out := must(resize(m, c.Int("width"), c.Int("height"), f))
 	c.Put("image_hwc", rasterArray(out.Raster()))
-	return nil
 }
 
-func resizePillow13(c *Case) error {
-	return resized(c, func(m *vision.Image, w, h int, f vision.Filter) (*vision.Image, error) {
-		r, err := vision.Resizing{Filter: f, Order: vision.Pillow13}.Apply(m.Raster(), w, h)
-		if err != nil {
-			return nil, err
-		}
-		return r.RGB(), nil
+func resizePillow13(c *Case) {
+	resized(c, func(m *vision.Image, w, h int, f vision.Filter) (*vision.Image, error) {
+		return must(vision.Resizing{Filter: f, Order: vision.Pillow13}.Apply(m.Raster(), w, h)).RGB(), nil
 	})
 }
 
-func resizeTorchvision(c *Case) error { return resized(c, (*vision.Image).ResizeTorch) }
+func resizeTorchvision(c *Case) { resized(c, (*vision.Image).ResizeTorch) }
 
-func resizeReal(c *Case) error {
-	m, err := pictureArray(c, "image_hwc")
-	if err != nil {
-		return err
-	}
+func resizeReal(c *Case) {
+	m := pictureArray(c, "image_hwc")
 	w, h, antialias := c.Int("width"), c.Int("height"), true
 	name := c.String("filter")
 	if name == "bicubic_noaa" || name == "bilinear_noaa" {
 		name, antialias = name[:len(name)-len("_noaa")], false
 	}
-	f, err := vision.FilterNamed(name)
-	if err != nil {
-		return err
-	}
-	z, err := vision.NewRealResize(m.Width, m.Height, w, h, f, antialias)
-	if err != nil {
-		return err
-	}
+	f := must(vision.FilterNamed(name))
+	z := must(vision.NewRealResize(m.Width, m.Height, w, h, f, antialias))
 	x := make([]float64, len(m.Pix))
 	for i, b := range m.Pix {
 		x[i] = float64(b)
 	}
 	c.Put("image_hwc", Array{[]int{h, w, 3}, z.Forward(x, 3)})
-	return nil
 }
 
-func rotatePillow(c *Case) error {
-	m, err := pictureArray(c, "image_hwc")
-	if err != nil {
-		return err
-	}
+func rotatePillow(c *Case) {
+	m := pictureArray(c, "image_hwc")
 	c.Put("image_hwc", rasterArray(m.Rotate(c.Float("angle")).Raster()))
-	return nil
 }

@@ -30,29 +30,26 @@ type iteration struct {
 	width   int   // numbers of a sample
 }
 
-func newIteration(c *Case, iterations int, rows []sde.Row, times []float64) (*iteration, error) {
+func newIteration(c *Case, iterations int, rows []sde.Row, times []float64) *iteration {
 	o := optimOptions(c)
 	o.GradClip = c.Float("max_grad_norm")
 	if c.Has("updates") {
 		o.Updates = c.Int("updates")
 	}
 	if o.Updates > mostUpdates {
-		return nil, fmt.Errorf("%d updates are more than any case needs", o.Updates)
+		failf("%d updates are more than any case needs", o.Updates)
 	}
-	net, err := toy.NewLinear(len(c.Floats("b")), slices.Concat(c.Floats("A"), c.Floats("b"), c.Floats("c")), o)
-	if err != nil {
-		return nil, err
-	}
+	net := must(toy.NewLinear(len(c.Floats("b")), slices.Concat(c.Floats("A"), c.Floats("b"), c.Floats("c")), o))
 	it := &iteration{Case: c, groups: c.Ints("groups"), z: c.Array("z")}
 	n := iterations * len(it.groups)
 	if n == 0 || len(it.z.Data) == 0 || len(it.z.Data)%n != 0 {
-		return nil, fmt.Errorf("z of shape %v for %d iterations of %d samples", it.z.Shape, iterations, len(it.groups))
+		failf("z of shape %v for %d iterations of %d samples", it.z.Shape, iterations, len(it.groups))
 	}
 	it.width = len(it.z.Data) / n
 	it.policy = &toy.Policy{Linear: net, Rows: rows, Times: times,
 		Start: func(k trainer.Key) []float64 { return it.drawn(it.z, k.Iteration, k) }}
 	it.trainer = &trainer.Trainer{Policy: it.policy, Optim: o, Prompts: it.keys, Score: it.score}
-	return it, nil
+	return it
 }
 
 // keys are those of the batch's rows: a sample's number is its row.
@@ -145,17 +142,13 @@ func (it *iteration) putUpdates(r *trainer.Report, steps []int) {
 }
 
 // decided runs one iteration of a decided objective.
-func (it *iteration) decided(lookedAt, trained []int) error {
-	r, err := it.trainer.Step()
-	if err != nil {
-		return err
-	}
+func (it *iteration) decided(lookedAt, trained []int) {
+	r := must(it.trainer.Step())
 	it.putRoll(r, lookedAt)
 	it.putUpdates(r, trained)
-	return nil
 }
 
-func flowGRPOIteration(c *Case) error {
+func flowGRPOIteration(c *Case) {
 	window, eta, cps := c.Ints("window"), c.Float("eta"), c.String("kernel") == "cps"
 	plan := sde.Plan{Window: window, Outside: sde.Euler, Inside: func(s sde.Schedule, step int) sde.Row {
 		if cps {
@@ -164,31 +157,22 @@ func flowGRPOIteration(c *Case) error {
 		return sde.FlowSDE(s, step, eta, 0)
 	}}
 	s, rows := plan.Rows(sde.Schedule{Sigmas: c.Floats("sigmas")})
-	it, err := newIteration(c, 1, rows, s.Sigmas)
-	if err != nil {
-		return err
-	}
+	it := newIteration(c, 1, rows, s.Sigmas)
 	it.compareBy(numpyGroup(c.Bool("global_std")))
 	it.decide(window, c.Float("beta"))
-	return it.decided(window, window)
+	it.decided(window, window)
 }
 
-func ddpoIteration(c *Case) error {
+func ddpoIteration(c *Case) {
 	s := sde.Schedule{Alpha: c.Floats("alpha_prod"), AlphaPrev: c.Floats("alpha_prod_prev")}
 	var rows []sde.Row
 	var times []float64
 	var all []int
 	for k, t := range c.Floats("timesteps") {
-		r, err := sde.DDIM(s, k, 1, sde.Epsilon, false)
-		if err != nil {
-			return err
-		}
+		r := must(sde.DDIM(s, k, 1, sde.Epsilon, false))
 		rows, times, all = append(rows, r), append(times, t/1000), append(all, k)
 	}
-	it, err := newIteration(c, 1, rows, times)
-	if err != nil {
-		return err
-	}
+	it := newIteration(c, 1, rows, times)
 	history := advantage.History{Size: 16, Min: c.Int("min_count")}
 	it.trainer.Compare = func(samples []trainer.Sample, scores []float64) ([]float64, error) {
 		prompts := make([]string, len(samples))
@@ -199,22 +183,19 @@ func ddpoIteration(c *Case) error {
 	}
 	trained := c.Ints("train_steps")
 	it.decide(trained, 0)
-	return it.decided(all, trained)
+	it.decided(all, trained)
 }
 
-func nftIteration(c *Case) error {
+func nftIteration(c *Case) {
 	s, rows := sde.Plan{Outside: sde.Euler}.Rows(sde.Schedule{Sigmas: c.Floats("sigmas")})
 	iterations := 0
 	if shape := c.Array("z").Shape; len(shape) > 1 {
 		iterations = shape[0]
 	}
-	it, err := newIteration(c, iterations, rows, s.Sigmas)
-	if err != nil {
-		return err
-	}
+	it := newIteration(c, iterations, rows, s.Sigmas)
 	limit, shape, ok := nftDecayOf(c.Int("decay_type"))
 	if !ok {
-		return fmt.Errorf("there is no decay type %d", c.Int("decay_type"))
+		failf("there is no decay type %d", c.Int("decay_type"))
 	}
 	it.compareBy(numpyGroup(true))
 	it.trainer.Actor = trainer.Old
@@ -222,14 +203,10 @@ func nftIteration(c *Case) error {
 	it.trainer.Objective = it.nft(loss.NFT{ImplicitOptions: loss.ImplicitOptions{Beta: c.Float("beta")}, AdvantageCut: loss.AdvantageCut{AdvClip: c.Float("adv_clip")}, KLWeight: c.Float("kl_coef")})
 	var epochs []any
 	for e := range iterations {
-		r, err := it.trainer.Step()
-		if err != nil {
-			return err
-		}
+		r := must(it.trainer.Step())
 		epochs = append(epochs, it.epoch(e, r))
 	}
 	c.Put("epochs", epochs)
-	return nil
 }
 
 // nft draws the recorded times and noises.

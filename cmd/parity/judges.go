@@ -26,10 +26,9 @@ var judgeOps = map[string]Op{
 	"judge.win_rate_think":    winRates,
 }
 
-func judgeText(c *Case) error {
-	text, err := judge.Ask(c.String("template"), judge.Blanks{Prompt: c.String("prompt")})
+func judgeText(c *Case) {
+	text := must(judge.Ask(c.String("template"), judge.Blanks{Prompt: c.String("prompt")}))
 	c.Put("text", text)
-	return err
 }
 
 // sent is a request's body, its pictures replaced by what they are.
@@ -72,64 +71,47 @@ func described(v any) any {
 }
 
 // blank is a black picture of a case's size.
-func blank(width, height int) (*vision.Image, error) {
+func blank(width, height int) *vision.Image {
 	if width < 1 || height < 1 || width > 1<<14 || height > 1<<14 {
-		return nil, fmt.Errorf("a picture of %d x %d", width, height)
+		failf("a picture of %d x %d", width, height)
 	}
-	return vision.New(width, height), nil
+	return vision.New(width, height)
 }
 
-func judgeRequest(c *Case) error {
-	text, err := judge.Ask("flow_grpo_score", judge.Blanks{Prompt: c.String("prompt")})
-	if err != nil {
-		return err
-	}
-	m, err := blank(c.Int("width"), c.Int("height"))
-	if err != nil {
-		return err
-	}
-	body, err := judge.FlowGRPO("", nil).Body([]*vision.Image{m}, text)
-	if err != nil {
-		return err
-	}
-	request, err := sent(body)
+func judgeRequest(c *Case) {
+	text := must(judge.Ask("flow_grpo_score", judge.Blanks{Prompt: c.String("prompt")}))
+	m := blank(c.Int("width"), c.Int("height"))
+	body := must(judge.FlowGRPO("", nil).Body([]*vision.Image{m}, text))
+	request := must(sent(body))
 	score, _ := judge.FinalFrom1(c.String("answer"))
 	c.Put("body", request)
 	c.Put("reward", []float64{score / 5})
-	return err
 }
 
-func judgeRequests(c *Case) error {
+func judgeRequests(c *Case) {
 	sizes, _ := c.Raw("sizes").([]any)
 	var pictures []*vision.Image
 	for _, s := range sizes {
 		pair, _ := s.([]any)
 		if len(pair) != 2 {
 			c.wrong("sizes", "pairs of width and height")
-			return nil
+			return
 		}
 		w, _ := pair[0].(float64)
 		h, _ := pair[1].(float64)
-		m, err := blank(int(w), int(h))
-		if err != nil {
-			return err
-		}
+		m := blank(int(w), int(h))
 		pictures = append(pictures, m)
 	}
 	chat := judge.PrefGRPO("http://judge", call.NewCaller(judge.PrefPolicy(), nil))
-	body, err := chat.Body(pictures, c.String("text"))
-	if err != nil {
-		return err
-	}
-	request, err := sent(body)
+	body := must(chat.Body(pictures, c.String("text")))
+	request := must(sent(body))
 	c.Put("path", strings.TrimPrefix(chat.Endpoint(), "http://judge"))
 	c.Put("json", request)
 	c.Put("timeout_s", int(chat.Caller.Policy().Timeout.Seconds()))
-	return err
 }
 
 // judgePoint gives what upstreams make of an answer that cannot be read: 0, or null.
-func judgePoint(c *Case) error {
+func judgePoint(c *Case) {
 	reply := c.String("answer")
 	score, _ := judge.FinalFrom1(reply)
 	tag, _ := judge.Tag(reply)
@@ -142,20 +124,17 @@ func judgePoint(c *Case) error {
 			c.Put(name, v)
 		}
 	}
-	return nil
 }
 
-func judgeAxes(c *Case) error {
+func judgeAxes(c *Case) {
 	for _, axis := range judge.Axes {
 		c.Put(strings.ToLower(axis), filledMarks(c.Strings("answers"), axis))
 	}
-	return nil
 }
 
-func judgeEdits(c *Case) error {
+func judgeEdits(c *Case) {
 	marks, _ := judge.EditMarks(c.String("answer"))
 	c.Put("scores", marks[:])
-	return nil
 }
 
 // comparisons reads rows of [first, second, answer].
@@ -176,30 +155,28 @@ func comparisons(c *Case) []judge.Comparison {
 	return out
 }
 
-func winRates(c *Case) error {
+func winRates(c *Case) {
 	read := judge.Thinking
 	if c.Op == "judge.win_rate_edit" {
 		read = judge.Editing
 	}
-	rates, err := judge.WinRates(c.Int("count"), comparisons(c), read(c.String("better_1"), c.String("better_2")))
+	rates := must(judge.WinRates(c.Int("count"), comparisons(c), read(c.String("better_1"), c.String("better_2"))))
 	c.Put("rewards", rates)
-	return err
 }
 
-func flexRates(c *Case) error {
+func flexRates(c *Case) {
 	f := judge.Flex{Overall: c.Float("overall_weight"), Dimensions: c.Float("dim_weight"), UpstreamSlip: true}
 	if c.Has("category_weights") {
 		f.Categories = c.Floats("category_weights")
 	}
-	r, err := f.Rates(c.Int("count"), comparisons(c))
+	r := must(f.Rates(c.Int("count"), comparisons(c)))
 	c.Put("rewards", r.Rewards)
 	c.Put("overall", r.Overall)
 	c.Put("dim_mean", r.Dimensions)
 	c.Put("dim_used", r.Judged)
-	return err
 }
 
-func videoAlign(c *Case) error {
+func videoAlign(c *Case) {
 	norm := videoAlignNorm{deviation: videoAlignMarks{Visual: 1, Motion: 1, Alignment: 1}}
 	if c.Has("norm") && c.Bool("use_norm") {
 		n := c.Sub("norm")
@@ -211,13 +188,12 @@ func videoAlign(c *Case) error {
 	out := []any{}
 	for _, row := range samples(c.Array("logits")) {
 		if len(row) != 3 {
-			return fmt.Errorf("%d numbers of a clip: three are needed", len(row))
+			failf("%d numbers of a clip: three are needed", len(row))
 		}
 		v := norm.of(videoAlignMarks{Visual: row[0], Motion: row[1], Alignment: row[2]})
 		out = append(out, map[string]any{"VQ": v.Visual, "MQ": v.Motion, "TA": v.Alignment, "Overall": v.overall()})
 	}
 	c.Put("rewards", out)
-	return nil
 }
 
 // filledMarks are the marks of a batch on one axis, with the mean where one is missing.

@@ -13,32 +13,18 @@ import (
 
 // FLUX.2-klein: the same prompt and noise, of text alone and of pictures.
 
-func runKlein(c *Case) error {
-	be, err := c.open()
-	if err != nil {
-		return err
-	}
+func runKlein(c *Case) {
+	be := must(c.open())
 	defer be.Close()
-	p, err := pipeline.Open(c.Dir(), pipeline.Options{Pool: tensor.NewPool(be), TextLength: c.Int("max_sequence_length"), TextLayers: c.Ints("layers")})
-	if err != nil {
-		return err
-	}
+	p := must(pipeline.Open(c.Dir(), pipeline.Options{Pool: tensor.NewPool(be), TextLength: c.Int("max_sequence_length"), TextLayers: c.Ints("layers")}))
 	defer p.Close()
 	s := sampled{Case: c, Pipeline: p, packed: true}
-	if s.at, err = p.Shape(c.Int("height"), c.Int("width")); err != nil {
-		return err
-	}
-	texts, err := s.Encode(s.String("prompt"), "")
-	if err != nil {
-		return err
-	}
+	s.at = must(p.Shape(c.Int("height"), c.Int("width")))
+	texts := must(s.Encode(s.String("prompt"), ""))
 	s.Put("out.prompt_embeds", s.states(texts[0]))
 	s.Put("out.empty_prompt_embeds", s.states(texts[1]))
 	s.Put("out.ids", [][]int{whole32(texts[0].IDs[0])})
-	tokens, err := tokenizer.Open(filepath.Join(c.Dir(), "tokenizer"))
-	if err != nil {
-		return err
-	}
+	tokens := must(tokenizer.Open(filepath.Join(c.Dir(), "tokenizer")))
 	padding, _ := tokens.ID("<|endoftext|>")
 	mask, words := make([]int, texts[0].Tokens), [][]int{}
 	for i, id := range texts[0].IDs[0] {
@@ -49,24 +35,20 @@ func runKlein(c *Case) error {
 	}
 	s.Put("out.mask", [][]int{mask})
 	s.Put("out.txt_ids", [][][]int{words})
-	if err := s.way("t2i.", texts); err != nil {
-		return err
-	}
+	s.way("t2i.", texts)
 	var pictures []*vision.Image
 	for i := range c.Int("pictures") {
 		pictures = append(pictures, bytesOf(s.Array(fmt.Sprintf("in.image.%d", i))))
 	}
-	if s.given, err = s.Source(context.Background(), pictures...); err != nil {
-		return err
-	}
+	s.given = must(s.Source(context.Background(), pictures...))
 	latents, _ := s.given.Sources()
 	width := s.at.Latents[1]
 	s.Put("out.image_latents", Array{Shape: []int{1, len(latents) / width, width}, Data: widened(latents)})
-	return s.way("edit.", texts)
+	s.way("edit.", texts)
 }
 
 // way samples with what is given, and records it under a tag.
-func (s sampled) way(tag string, texts []*pipeline.Text) error {
+func (s sampled) way(tag string, texts []*pipeline.Text) {
 	shapes := [][2]int{{s.at.Rows / 2, s.at.Cols / 2}}
 	if s.given != nil {
 		_, grids := s.given.Sources()
@@ -81,33 +63,20 @@ func (s sampled) way(tag string, texts []*pipeline.Text) error {
 		}
 	}
 	s.Put("out."+tag+"img_ids", [][][]int{places})
-	schedule, err := s.Schedule(s.Int("steps"), s.at)
-	if err != nil {
-		return err
-	}
-	rows, err := s.Rows(schedule, 0)
-	if err != nil {
-		return err
-	}
+	schedule := must(s.Schedule(s.Int("steps"), s.at))
+	rows := must(s.Rows(schedule, 0))
 	s.Put("out.sigmas", schedule.Sigmas)
 	s.Put("out.timesteps", schedule.Timesteps)
 	// The case's latents are packed numbers in rows and columns: channels of a patch first.
 	a := s.Array("in.latents")
 	start := channelsLast(a).Data
 	back := func(x []float64) Array { return Array{Shape: append([]int{1}, s.at.Latents...), Data: x} }
-	tracks, err := s.Sample(context.Background(), []pipeline.Picture{{Text: texts[0], Negative: texts[1], Given: s.given, Start: start}}, pipeline.Sampler{
+	tracks := must(s.Sample(context.Background(), []pipeline.Picture{{Text: texts[0], Negative: texts[1], Given: s.given, Start: start}}, pipeline.Sampler{
 		At: s.at, Rows: rows, Times: schedule.Timesteps, Guidance: pipeline.Guidance{Scale: s.Float("guidance_scale")},
 		Watch: func(step, _ int, output, next []float64) {
 			s.Put(fmt.Sprintf("out.%smodel_output.%d", tag, step), back(output))
 			s.Put(fmt.Sprintf("out.%slatents.%d", tag, step+1), back(next))
-		}})
-	if err != nil {
-		return err
-	}
-	raw, err := s.Decode(tracks[0].Final, s.at)
-	if err != nil {
-		return err
-	}
+		}}))
+	raw := must(s.Decode(tracks[0].Final, s.at))
 	s.Put("out."+tag+"image", s.picture(pipeline.Pixels(raw)))
-	return nil
 }

@@ -93,10 +93,9 @@ func putClip(c *Case, r loss.Result) {
 	c.Put("pg_clipfrac", r.Metrics["clipped"])
 }
 
-func lossClip(c *Case) error {
-	r, err := clipOptions(c).Of(terms(c))
+func lossClip(c *Case) {
+	r := must(clipOptions(c).Of(terms(c)))
 	putClip(c, r)
-	return err
 }
 
 // squaresTimes is k·x².
@@ -108,15 +107,14 @@ func squaresTimes(k float64, x []float64) []float64 {
 	return out
 }
 
-func lossFlowGRPO(c *Case) error {
+func lossFlowGRPO(c *Case) {
 	t, o := terms(c), clipOptions(c)
 	t.KLDenominator, o.KLWeight = squaresTimes(2, t.Std), c.Float("beta")
-	r, err := o.Of(t)
-	if err == nil && o.KLWeight == 0 {
+	r := must(o.Of(t))
+	if o.KLWeight == 0 {
 		r.KL, r.GradMean = klOnly(t)
 	}
 	putClip(c, r)
-	return err
 }
 
 // klOnly is a KL that the loss does not weigh.
@@ -128,16 +126,15 @@ func klOnly(t loss.Terms) (float64, [][]float64) {
 	return kl, grad
 }
 
-func lossTempFlow(c *Case) error {
+func lossTempFlow(c *Case) {
 	t, o := terms(c), clipOptions(c)
 	tau := c.Floats("tau")
 	t.Deviation, t.KLDenominator, o.KLWeight, o.NoiseWeight = tau, squaresTimes(2, tau), c.Float("beta"), 2.25
-	r, err := o.Of(t)
+	r := must(o.Of(t))
 	putClip(c, r)
-	return err
 }
 
-func lossLongCat(c *Case) error {
+func lossLongCat(c *Case) {
 	t, o := terms(c), clipOptions(c)
 	o.KLWeight = c.Float("beta")
 	scale := 1.0
@@ -150,13 +147,12 @@ func lossLongCat(c *Case) error {
 	} else {
 		t.KLDenominator = []float64{1}
 	}
-	r, err := o.Of(t)
+	r := must(o.Of(t))
 	r.Policy /= scale // upstream logs it without
 	putClip(c, r)
-	return err
 }
 
-func lossGuard(c *Case) error {
+func lossGuard(c *Case) {
 	t, o := terms(c), clipOptions(c)
 	o.Ratio = map[string]string{"loss.guard_flow_grpo": "guard_batch", "loss.verl_guard": "guard", "loss.guard_flow_factory": "guard_plain"}[c.Op]
 	if c.Has("beta") {
@@ -167,58 +163,48 @@ func lossGuard(c *Case) error {
 		}
 		t.KLDenominator = []float64{2 * g * g}
 	}
-	r, err := o.Of(t)
+	r := must(o.Of(t))
 	putClip(c, r)
 	if o.Ratio == "guard_batch" && len(r.Bias) > 0 {
 		c.Put("ratio_mean_bias", r.Bias[0])
 	}
-	return err
 }
 
-func lossDPPO(c *Case) error {
+func lossDPPO(c *Case) {
 	t := terms(c)
-	r, err := loss.DPPO{Threshold: c.Float("threshold"), UseStd: c.Bool("use_std")}.Of(t)
+	r := must(loss.DPPO{Threshold: c.Float("threshold"), UseStd: c.Bool("use_std")}.Of(t))
 	c.Put("loss", r.Loss)
 	c.Put("grad_log_prob", r.GradLogProb)
 	for name, v := range r.Metrics {
 		c.Put(name, v)
 	}
-	return err
 }
 
-func lossKLMean(c *Case) error {
+func lossKLMean(c *Case) {
 	mean := c.Array("mean")
 	kl, grad := loss.KLMeans(samples(mean), samples(c.Array("mean_ref")), squaresTimes(2, c.Floats("std")))
 	c.Put("loss", kl)
 	c.Put("grad_mean", Array{mean.Shape, flat(grad)})
-	return nil
 }
 
-func lossMixGRPO(c *Case) error {
+func lossMixGRPO(c *Case) {
 	o := clipOptions(c)
 	o.Parts = c.Float("accumulation") * c.Float("num_train_steps")
 	o.ChangeWeight = c.Float("kl_coeff")
 	t := terms(c)
-	r, err := o.Of(t)
-	if err != nil {
-		return err
-	}
+	r := must(o.Of(t))
 	change, _ := loss.SquaredChange(t.LogProb, t.Old) // logged whatever its weight
 	r.KL = change / o.Parts
 	putClip(c, r)
-	return nil
 }
 
-func lossDance(c *Case) error {
+func lossDance(c *Case) {
 	t, o := terms(c), clipOptions(c)
 	o.Parts = c.Float("accumulation") * c.Float("num_train_steps")
 	total, grad := 0.0, make([]float64, len(t.LogProb)) // one clipped loss a reward
 	for _, name := range []string{"vq", "mq"} {
 		t.Advantage = c.Floats("advantages_" + name)
-		r, err := o.Of(t)
-		if err != nil {
-			return err
-		}
+		r := must(o.Of(t))
 		w := c.Float(name + "_coef")
 		total += float64(w * r.Loss)
 		for i, g := range r.GradLogProb {
@@ -227,5 +213,4 @@ func lossDance(c *Case) error {
 	}
 	c.Put("loss", total)
 	c.Put("grad_log_prob", grad)
-	return nil
 }

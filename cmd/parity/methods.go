@@ -28,20 +28,19 @@ var methodOps = map[string]Op{
 	"methods.select_pf_ppo":   methodFiltered,
 }
 
-func methodAdvantages(c *Case) error {
+func methodAdvantages(c *Case) {
 	e := advantage.Estimator{Rule: "beta", Options: advantage.Options{Scale: "none"}}
 	if c.Op == "methods.adv_maxatk" {
 		e.Rule, e.K = "max-at-k", int(c.Float("k"))
 	} else {
 		e.Range = [2]float64{c.Float("low"), c.Float("high")}
 	}
-	a, _, err := e.Advantages(advantage.Batch{Groups: c.Ints("group"), Rewards: [][]float64{c.Floats("rewards")}})
+	a, _ := must2(e.Advantages(advantage.Batch{Groups: c.Ints("group"), Rewards: [][]float64{c.Floats("rewards")}}))
 	c.Put("advantages", a)
-	return err
 }
 
 // methodTracker is several iterations of single-stream SPO, a row each.
-func methodTracker(c *Case) error {
+func methodTracker(c *Case) {
 	h := &advantage.History{Rho: c.Float("rho")}
 	e := advantage.Estimator{Rule: "tracker", History: h, Options: advantage.Options{
 		Over: "batch", Baseline: "mean", Scale: "group", DDOF: 1, Eps: 1e-8, EpsMode: "add"}}
@@ -52,10 +51,7 @@ func methodTracker(c *Case) error {
 		for k, p := range row {
 			b.Groups, b.Prompts = append(b.Groups, k), append(b.Prompts, fmt.Sprint(p))
 		}
-		a, _, err := e.Advantages(b)
-		if err != nil {
-			return err
-		}
+		a, _ := must2(e.Advantages(b))
 		out = append(out, a...)
 	}
 	for p := range len(h.Beliefs) {
@@ -65,52 +61,47 @@ func methodTracker(c *Case) error {
 	c.Put("advantages", Array{shape, out})
 	c.Put("alpha", alpha)
 	c.Put("beta", beta)
-	return nil
 }
 
 // methodTrees is Tree-GRPO's sum of two comparisons.
-func methodTrees(c *Case) error {
+func methodTrees(c *Case) {
 	e := advantage.Estimator{Options: advantage.Options{Over: "group", Baseline: "mean", Scale: "group", DDOF: 1, Eps: 1e-6, EpsMode: "add"}}
-	a, _, err := e.InTrees(advantage.Batch{Groups: c.Ints("group"), Rewards: [][]float64{c.Floats("rewards")}}, c.Ints("tree"))
+	a, _ := must2(e.InTrees(advantage.Batch{Groups: c.Ints("group"), Rewards: [][]float64{c.Floats("rewards")}}, c.Ints("tree")))
 	c.Put("advantages", a)
-	return err
 }
 
 // methodTurns is GiGPO's credit of turns.
-func methodTurns(c *Case) error {
+func methodTurns(c *Case) {
 	var visits []advantage.Visit
 	prompt, state, rewards := c.Ints("prompt"), c.Ints("state"), c.Floats("rewards")
 	for i, e := range c.Ints("episode") {
 		visits = append(visits, advantage.Visit{Episode: e, Prompt: prompt[i], State: fmt.Sprint(state[i]), Reward: rewards[i]})
 	}
-	a, err := advantage.Turns{Weight: 1, Gamma: c.Float("gamma"), Scale: c.String("scale")}.Of(visits)
+	a := must(advantage.Turns{Weight: 1, Gamma: c.Float("gamma"), Scale: c.String("scale")}.Of(visits))
 	c.Put("advantages", a)
-	return err
 }
 
 // methodFiltered is PF-PPO's choice of two answers.
-func methodFiltered(c *Case) error {
+func methodFiltered(c *Case) {
 	var kept []float64
 	for _, i := range advantage.FirstAndDrawn([]float64{c.Float("u")}, c.Floats("rewards"), 2) {
 		kept = append(kept, float64(i))
 	}
 	c.Put("kept", kept)
-	return nil
 }
 
 // methodFurther is DARS's schedules.
-func methodFurther(c *Case) error {
+func methodFurther(c *Case) {
 	m := prompts.More{By: c.String("by"), Most: c.Int("most")}
 	var n []float64
 	for _, s := range c.Floats("success") {
 		n = append(n, float64(m.Further(s, c.Int("group"), c.Int("divided") == 1)))
 	}
 	c.Put("further", n)
-	return nil
 }
 
 // methodGuidance is how many tokens of a solution G2RPO-A gives, behind each iteration's accuracy.
-func methodGuidance(c *Case) error {
+func methodGuidance(c *Case) {
 	g := prompts.Guided{Tokens: c.Int("tokens"), Most: c.Int("most"), Every: 3}
 	k := g.New()
 	var lengths []float64
@@ -119,11 +110,10 @@ func methodGuidance(c *Case) error {
 		lengths = append(lengths, float64(k.Tokens))
 	}
 	c.Put("lengths", lengths)
-	return nil
 }
 
 // methodLoss is a loss of one group's answers.
-func methodLoss(c *Case) error {
+func methodLoss(c *Case) {
 	o := loss.DefaultTokens()
 	o.Objective, o.Clipping = "gepo", loss.Clipped(0.2, 0.28, 0)
 	if c.Op == "methods.loss_delta_l" {
@@ -145,33 +135,30 @@ func methodLoss(c *Case) error {
 	if o.Perception.On() {
 		t.Masked = mat(c, "masked_logp")
 	}
-	r, err := o.Of(t)
+	r := must(o.Of(t))
 	c.Put("loss", r.Loss)
 	putMat(c, "grad_logp", r.Grad, "logp")
-	return err
 }
 
 // methodWritten is CHORD's loss of written answers.
-func methodWritten(c *Case) error {
-	value, grad, err := loss.Likelihood(mat(c, "logp"), mat(c, "mask"), loss.Aggregate{Mode: c.String("mode")}, true)
+func methodWritten(c *Case) {
+	value, grad := must2(loss.Likelihood(mat(c, "logp"), mat(c, "mask"), loss.Aggregate{Mode: c.String("mode")}, true))
 	c.Put("loss", value)
 	putMat(c, "grad_logp", grad, "logp")
-	return err
 }
 
 // methodShare is how much of CHORD's loss written answers are, iteration by iteration.
-func methodShare(c *Case) error {
+func methodShare(c *Case) {
 	o := loss.Imitation{Weight: c.Float("peak"), Least: c.Float("valley"), Warmup: c.Int("warmup"), Decay: c.Int("decay")}
 	var mu []float64
 	for _, i := range c.Ints("steps") {
 		mu = append(mu, o.Share(i))
 	}
 	c.Put("mu", mu)
-	return nil
 }
 
 // methodPairs is a loss of pairs, the better answers before the worse ones.
-func methodPairs(c *Case) error {
+func methodPairs(c *Case) {
 	o := loss.Preference{PairForm: loss.PairForm{Form: c.String("form")}, Beta: c.Float("beta"),
 		PairWeights: loss.PairWeights{Smoothing: c.Float("smoothing"), Weight: c.Float("weight"), Quality: c.Float("quality"), Imitate: c.Float("imitate")}}
 	a := loss.Answered{Own: c.Floats("own"), Reference: c.Floats("reference"), Tokens: c.Ints("tokens")}
@@ -179,14 +166,13 @@ func methodPairs(c *Case) error {
 	for i := range len(a.Own) / 2 {
 		pairs = append(pairs, [2]int{i, i + len(a.Own)/2})
 	}
-	r, err := o.Pairs(a, pairs, &loss.Shift{Mean: 0.3, Batches: 1})
+	r := must(o.Pairs(a, pairs, &loss.Shift{Mean: 0.3, Batches: 1}))
 	c.Put("loss", r.Loss)
 	c.Put("grad_own", Array{c.Array("own").Shape, r.Grad})
-	return err
 }
 
 // methodGood is KTO's loss.
-func methodGood(c *Case) error {
+func methodGood(c *Case) {
 	o := loss.Preference{Beta: c.Float("beta"), UnpairedOptions: loss.UnpairedOptions{Desirable: 1, Undesirable: c.Float("undesirable")}}
 	var good []bool
 	for _, g := range c.Ints("good") {
@@ -197,5 +183,4 @@ func methodGood(c *Case) error {
 	c.Put("loss", r.Loss)
 	c.Put("grad_own", r.Grad)
 	c.Put("distance", r.Distance)
-	return nil
 }

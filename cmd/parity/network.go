@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -41,23 +40,17 @@ type operand struct {
 
 // runNetwork opens the case's folder, lets forward build the model and run it, and goes
 // backward where the case has gradients.
-func runNetwork(c *Case, folder string, forward func(n *network) error) error {
-	return runFolder(c, folder, how{}, forward)
+func runNetwork(c *Case, folder string, forward func(n *network)) {
+	runFolder(c, folder, how{}, forward)
 }
 
-func runFolder(c *Case, folder string, how how, forward func(n *network) error) error {
-	be, err := c.open()
-	if err != nil {
-		return err
-	}
+func runFolder(c *Case, folder string, how how, forward func(n *network)) {
+	be := must(c.open())
 	defer be.Close()
 	pool := tensor.NewPool(be)
 	o := nn.Options{Pool: pool, Source: how.source}
 	if how.source == nil {
-		set, err := safetensors.OpenFolder(folder)
-		if err != nil {
-			return err
-		}
+		set := must(safetensors.OpenFolder(folder))
 		defer set.Close()
 		o.Source = set
 	}
@@ -67,17 +60,15 @@ func runFolder(c *Case, folder string, how how, forward func(n *network) error) 
 	if !how.frozen {
 		o.Train = []string{".*"}
 	}
-	params, err := nn.New(o)
-	if err != nil {
-		return err
-	}
+	params := must(nn.New(o))
 	defer params.Free()
 	n := &network{Case: c, params: params, source: o.Source, tape: autograd.New(pool, autograd.Options{Train: true}), inputs: map[string]operand{}, outs: map[string]operand{}}
 	defer n.tape.Reset()
-	if err := forward(n); err != nil || how.forwardOnly {
-		return err
+	forward(n)
+	if how.forwardOnly {
+		return
 	}
-	return n.backward()
+	n.backward()
 }
 
 // value is an input that the engine has in the case's shape.
@@ -134,9 +125,9 @@ func (n *network) array(shape []int, x []float32, picture bool) Array {
 }
 
 // backward runs from the case's cotangents to the gradients that it lists.
-func (n *network) backward() error {
+func (n *network) backward() {
 	if !n.Has("grad") {
-		return nil
+		return
 	}
 	seeds := n.seeds
 	for name, o := range n.outs {
@@ -153,29 +144,22 @@ func (n *network) backward() error {
 	n.tape.Backward(seeds...)
 	for _, name := range n.Strings("grad") {
 		if weight, ok := strings.CutPrefix(name, "grad.w."); ok {
-			g, err := n.params.Grad(weight)
-			if err != nil {
-				return err
-			}
-			x, err := g.Float32(nil)
-			if err != nil {
-				return err
-			}
+			g := must(n.params.Grad(weight))
+			x := must(g.Float32(nil))
 			n.Put(name, Array{Shape: g.Shape, Data: widened(x)})
 			continue
 		}
 		in := strings.TrimPrefix(name, "grad.")
 		o, ok := n.inputs[in]
 		if !ok {
-			return fmt.Errorf("a gradient is recorded for %q, which the network does not read", in)
+			failf("a gradient is recorded for %q, which the network does not read", in)
 		}
 		g := o.v.Grad()
 		if g == nil {
-			return fmt.Errorf("nothing reached the gradient of %q", in)
+			failf("nothing reached the gradient of %q", in)
 		}
 		n.Put(name, n.array(g.Shape(), g.F32(), o.picture))
 	}
-	return nil
 }
 
 func toF32(x []float64) []float32 {

@@ -23,14 +23,11 @@ var neuralOps = map[string]Op{
 	"neural.score_scales":       scoreScales,
 }
 
-func onDevice(op func(ctx context.Context, c *Case, d *features.Device) error) Op {
-	return func(c *Case) error {
-		be, err := c.open()
-		if err != nil {
-			return err
-		}
+func onDevice(op func(ctx context.Context, c *Case, d *features.Device)) Op {
+	return func(c *Case) {
+		be := must(c.open())
 		defer be.Close()
-		return op(context.Background(), c, features.On(tensor.NewPool(be), features.F32))
+		op(context.Background(), c, features.On(tensor.NewPool(be), features.F32))
 	}
 }
 
@@ -41,26 +38,17 @@ type shown struct {
 	prepared []vision.Pixels
 }
 
-func show3(c *Case, t *features.Tower) (s shown, err error) {
+func show3(c *Case, t *features.Tower) (s shown) {
 	for _, name := range c.Strings("images") {
-		path, err := safetensors.Locate(c.Dir(), name)
-		if err != nil {
-			return s, err
-		}
-		m, err := vision.Open(path, vision.Limits{})
-		if err != nil {
-			return s, err
-		}
-		x, err := t.Prepare.Apply(nil, m, vision.ChannelsLast)
-		if err != nil {
-			return s, err
-		}
+		path := must(safetensors.Locate(c.Dir(), name))
+		m := must(vision.Open(path, vision.Limits{}))
+		x := must(t.Prepare.Apply(nil, m, vision.ChannelsLast))
 		s.pictures = append(s.pictures, m)
 		s.raw = append(s.raw, vision.Pixels{Width: m.Width, Height: m.Height, RGB: vision.Floats(nil, m, vision.Unit, vision.ChannelsLast)})
 		s.prepared = append(s.prepared, vision.Pixels{Width: t.Prepare.Size, Height: t.Prepare.Size, RGB: x})
 	}
 	c.Put("pixel_values", pixelArray(s.prepared))
-	return s, nil
+	return s
 }
 
 // pixelArray is numbers of pictures as [B, 3, H, W].

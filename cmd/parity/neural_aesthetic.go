@@ -12,42 +12,20 @@ import (
 
 // Heads on pictures' vectors, and the scales of published scores.
 
-func neuralAesthetic(ctx context.Context, c *Case, d *features.Device) error {
-	t, err := clip.Open(c.Dir(), clip.Options{Device: d, Batch: 2, NoTexts: true})
-	if err != nil {
-		return err
-	}
+func neuralAesthetic(ctx context.Context, c *Case, d *features.Device) {
+	t := must(clip.Open(c.Dir(), clip.Options{Device: d, Batch: 2, NoTexts: true}))
 	defer t.Close()
-	head, err := neural.OpenHead(c.Dir())
-	if err != nil {
-		return err
-	}
-	s, err := show3(c, &t.Tower)
-	if err != nil {
-		return err
-	}
-	images, err := t.Images(ctx, s.pictures)
-	if err != nil {
-		return err
-	}
+	head := must(neural.OpenHead(c.Dir()))
+	s := show3(c, &t.Tower)
+	images := must(t.Images(ctx, s.pictures))
 	c.Put("image_embeds", table(images))
 	c.Put("image_embeds_unit", table(units(images)))
-	scores, err := neural.Aesthetic{Pictures: t, Head: head}.Images(ctx, s.pictures)
-	if err != nil {
-		return err
-	}
-	_, g, err := neural.Aesthetic{Pictures: straight{&t.Tower}, Head: head}.Gradient(ctx, s.prepared)
-	if err != nil {
-		return err
-	}
+	scores := must(neural.Aesthetic{Pictures: t, Head: head}.Images(ctx, s.pictures))
+	_, g := must2(neural.Aesthetic{Pictures: straight{&t.Tower}, Head: head}.Gradient(ctx, s.prepared))
 	c.Put("grad_pixel_values", gradArray(g, s.prepared))
-	soft, g, err := neural.Aesthetic{Pictures: t, Head: head}.Gradient(ctx, s.raw)
-	if err != nil {
-		return err
-	}
+	soft, g := must2(neural.Aesthetic{Pictures: t, Head: head}.Gradient(ctx, s.raw))
 	c.Put("grad_raw", gradArray(g, s.raw))
 	c.Put("scores", map[string]any{"aesthetic": scores, "aesthetic_soft_path": soft})
-	return nil
 }
 
 // byRule are numbers that any program can make again.
@@ -61,10 +39,10 @@ func byRule(rows, cols, fan int, salt uint64) []float64 {
 }
 
 // aestheticMLP is the published head with weights by rule.
-func aestheticMLP(c *Case) error {
+func aestheticMLP(c *Case) {
 	salt, rows := uint64(c.Int("salt")), c.Int("rows")
 	if rows < 1 || rows > 1<<12 {
-		return fmt.Errorf("%d rows", rows)
+		failf("%d rows", rows)
 	}
 	var layers []neural.Dense
 	var names []string
@@ -75,17 +53,11 @@ func aestheticMLP(c *Case) error {
 		names = append(names, fmt.Sprintf("layers.%d.weight", l.Number), fmt.Sprintf("layers.%d.bias", l.Number))
 		shapes = append(shapes, []int{l.Out, l.In}, []int{l.Out})
 	}
-	head, err := neural.NewHead(layers...)
-	if err != nil {
-		return err
-	}
+	head := must(neural.NewHead(layers...))
 	width := layers[0].In
 	var scores, norms, first []float64
 	for x := byRule(rows, width, width, salt+99); len(x) > 0; x = x[width:] {
-		value, g, err := head.Pull(x[:width])
-		if err != nil {
-			return err
-		}
+		value, g := must2(head.Pull(x[:width]))
 		sum := 0.0
 		for _, v := range g {
 			sum += v * v
@@ -97,10 +69,9 @@ func aestheticMLP(c *Case) error {
 	c.Put("score", scores)
 	c.Put("grad_norm", norms)
 	c.Put("grad_first_8", Array{[]int{rows, 8}, first})
-	return nil
 }
 
-func scoreScales(c *Case) error {
+func scoreScales(c *Case) {
 	scale := c.Float("logit_scale")
 	for output, name := range map[string]string{"pickscore": "logit", "pickscore_flow_grpo": "pickscore_flow_grpo", "pickscore_mixgrpo": "pickscore_mixgrpo",
 		"clipscore_hessel": "clipscore_hessel", "clipscore_torchmetrics": "clipscore_torchmetrics"} {
@@ -108,10 +79,7 @@ func scoreScales(c *Case) error {
 		for _, x := range c.Floats("cosine") {
 			scores = append(scores, neural.Matched{Cosine: x})
 		}
-		out, err := rescaled(scores, scale, name)
-		if err != nil {
-			return err
-		}
+		out := rescaled(scores, scale, name)
 		c.Put(output, out)
 	}
 	var raw []float64 // as vision/blip scales them
@@ -119,5 +87,4 @@ func scoreScales(c *Case) error {
 		raw = append(raw, (x-0.16717362830052426)/1.0333394966054072)
 	}
 	c.Put("imagereward", raw)
-	return nil
 }

@@ -12,36 +12,19 @@ import (
 // Towers of both: CLIP score, PickScore and HPSv2.
 
 // matched computes what CLIP's rewards share: vectors, gradients, and the scores of both paths.
-func matched(ctx context.Context, c *Case, t *clip.Towers, s shown, put func(images, texts [][]float64)) (scores []neural.Matched, soft []float64, err error) {
+func matched(ctx context.Context, c *Case, t *clip.Towers, s shown, put func(images, texts [][]float64)) (scores []neural.Matched, soft []float64) {
 	prompts := c.Strings("prompts")
-	images, err := t.Images(ctx, s.pictures)
-	if err != nil {
-		return nil, nil, err
-	}
-	texts, err := t.Texts(ctx, prompts)
-	if err != nil {
-		return nil, nil, err
-	}
+	images := must(t.Images(ctx, s.pictures))
+	texts := must(t.Texts(ctx, prompts))
 	put(images, texts)
-	cosine, err := neural.ScalingNamed("cosine")
-	if err != nil {
-		return nil, nil, err
-	}
+	cosine := must(neural.ScalingNamed("cosine"))
 	m := neural.Match{Towers: t, Scaling: cosine}
-	if scores, err = m.Images(ctx, prompts, s.pictures); err != nil {
-		return nil, nil, err
-	}
-	_, g, err := neural.Match{Towers: straightTowers{t, straight{&t.Tower}}, Scaling: cosine}.Gradient(ctx, prompts, s.prepared)
-	if err != nil {
-		return nil, nil, err
-	}
+	scores = must(m.Images(ctx, prompts, s.pictures))
+	_, g := must2(neural.Match{Towers: straightTowers{t, straight{&t.Tower}}, Scaling: cosine}.Gradient(ctx, prompts, s.prepared))
 	c.Put("grad_pixel_values", gradArray(g, s.prepared))
-	soft, g, err = m.Gradient(ctx, prompts, s.raw)
-	if err != nil {
-		return nil, nil, err
-	}
+	soft, g = must2(m.Gradient(ctx, prompts, s.raw))
 	c.Put("grad_raw", gradArray(g, s.raw))
-	return scores, soft, nil
+	return scores, soft
 }
 
 // tokens puts texts' tokens, and which of them are texts', padded with a token.
@@ -68,85 +51,53 @@ func putTokens(c *Case, t *clip.Towers, ids, mask string, texts []string, length
 func lastToken(row []int32) int32 { return row[len(row)-1] }
 func zeroToken([]int32) int32     { return 0 }
 
-func neuralCLIP(ctx context.Context, c *Case, d *features.Device) error {
-	t, err := clip.Open(c.Dir(), clip.Options{Device: d, Batch: 2})
-	if err != nil {
-		return err
-	}
+func neuralCLIP(ctx context.Context, c *Case, d *features.Device) {
+	t := must(clip.Open(c.Dir(), clip.Options{Device: d, Batch: 2}))
 	defer t.Close()
 	prompts := c.Strings("prompts")
 	putTokens(c, t, "input_ids", "attention_mask", prompts, 0, lastToken)
 	if c.Has("long_prompt") && len(prompts) > 0 {
 		long := []string{c.String("long_prompt"), prompts[0]}
 		putTokens(c, t, "long_ids", "long_mask", long, 0, lastToken)
-		vectors, err := t.Texts(ctx, long)
-		if err != nil {
-			return err
-		}
+		vectors := must(t.Texts(ctx, long))
 		c.Put("long_text_embeds", table(vectors))
 	}
-	s, err := show3(c, &t.Tower)
-	if err != nil {
-		return err
-	}
-	scores, soft, err := matched(ctx, c, t, s, func(images, texts [][]float64) {
+	s := show3(c, &t.Tower)
+	scores, soft := matched(ctx, c, t, s, func(images, texts [][]float64) {
 		c.Put("image_embeds", table(images))
 		c.Put("text_embeds", table(texts))
 	})
-	if err != nil {
-		return err
-	}
-	if err := softPixels(c, &t.Tower, s.raw); err != nil {
-		return err
-	}
+	softPixels(c, &t.Tower, s.raw)
 	out := map[string]any{"cosine_soft_path": soft, "logit_scale": t.Scale()}
 	for name, scaling := range map[string]string{"cosine": "cosine", "clip_flow_factory": "cosine", "pickscore_flow_grpo": "pickscore_flow_grpo", "pickscore_mixgrpo": "pickscore_mixgrpo", "pickscore_pref_grpo": "pickscore_pref_grpo"} {
-		if out[name], err = rescaled(scores, t.Scale(), scaling); err != nil {
-			return err
-		}
+		out[name] = rescaled(scores, t.Scale(), scaling)
 	}
-	if out["logits_per_text"], out["choice_probability"], err = choices(ctx, t, prompts, s.pictures); err != nil {
-		return err
-	}
+	out["logits_per_text"], out["choice_probability"] = choices(ctx, t, prompts, s.pictures)
 	c.Put("scores", out)
-	return nil
 }
 
-func softPixels(c *Case, t *features.Tower, raw []vision.Pixels) error {
+func softPixels(c *Case, t *features.Tower, raw []vision.Pixels) {
 	var out []vision.Pixels
 	for _, p := range raw {
-		soft, err := t.Soft.Soft(p.Width, p.Height)
-		if err != nil {
-			return err
-		}
-		x, err := soft.Forward(p)
-		if err != nil {
-			return err
-		}
+		soft := must(t.Soft.Soft(p.Width, p.Height))
+		x := must(soft.Forward(p))
 		out = append(out, vision.Pixels{Width: soft.Size, Height: soft.Size, RGB: x})
 	}
 	c.Put("soft_pixel_values", pixelArray(out))
-	return nil
 }
 
-func rescaled(scores []neural.Matched, scale float64, name string) (out []float64, err error) {
-	s, err := neural.ScalingNamed(name)
-	if err != nil {
-		return nil, err
-	}
+func rescaled(scores []neural.Matched, scale float64, name string) (out []float64) {
+	s := must(neural.ScalingNamed(name))
 	for _, m := range scores {
 		v, _ := s.Of(m.Cosine, scale)
 		out = append(out, v)
 	}
-	return out, nil
+	return out
 }
 
 // choices compares every prompt with all pictures.
-func choices(ctx context.Context, t *clip.Towers, prompts []string, pictures []*vision.Image) (logits, chosen Array, err error) {
-	scaling, err := neural.ScalingNamed("logit")
-	if err != nil {
-		return logits, chosen, err
-	}
+func choices(ctx context.Context, t *clip.Towers, prompts []string, pictures []*vision.Image) (logits, chosen Array) {
+	scaling := must(neural.ScalingNamed("logit"))
 	m := neural.Match{Towers: t, Scaling: scaling}
 	logits.Shape = []int{len(prompts), len(pictures)}
 	chosen.Shape = logits.Shape
@@ -155,10 +106,7 @@ func choices(ctx context.Context, t *clip.Towers, prompts []string, pictures []*
 		for i := range same {
 			same[i] = p
 		}
-		scores, err := m.Images(ctx, same, pictures)
-		if err != nil {
-			return logits, chosen, err
-		}
+		scores := must(m.Images(ctx, same, pictures))
 		var row []float64
 		for _, s := range scores {
 			row = append(row, s.Value)
@@ -166,30 +114,20 @@ func choices(ctx context.Context, t *clip.Towers, prompts []string, pictures []*
 		shares, _ := softmax(row) // how probable it is that people choose each (PickScore)
 		logits.Data, chosen.Data = append(logits.Data, row...), append(chosen.Data, shares...)
 	}
-	return logits, chosen, nil
+	return logits, chosen
 }
 
-func neuralHPSv2(ctx context.Context, c *Case, d *features.Device) error {
-	t, err := clip.Open(c.Dir(), clip.Options{Device: d, Batch: 2, Prepare: vision.HPSv2})
-	if err != nil {
-		return err
-	}
+func neuralHPSv2(ctx context.Context, c *Case, d *features.Device) {
+	t := must(clip.Open(c.Dir(), clip.Options{Device: d, Batch: 2, Prepare: vision.HPSv2}))
 	defer t.Close()
 	putTokens(c, t, "input_ids", "input_mask", c.Strings("prompts"), t.Length(), zeroToken)
-	s, err := show3(c, &t.Tower)
-	if err != nil {
-		return err
-	}
-	scores, soft, err := matched(ctx, c, t, s, func(images, texts [][]float64) {
+	s := show3(c, &t.Tower)
+	scores, soft := matched(ctx, c, t, s, func(images, texts [][]float64) {
 		c.Put("image_features", table(units(images)))
 		c.Put("text_features", table(units(texts)))
 	})
-	if err != nil {
-		return err
-	}
-	hps, err := rescaled(scores, t.Scale(), "cosine")
+	hps := rescaled(scores, t.Scale(), "cosine")
 	c.Put("scores", map[string]any{"hps": hps, "hps_soft_path": soft})
-	return err
 }
 
 // units are rows of length 1.

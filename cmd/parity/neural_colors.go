@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/rewards/neural"
@@ -13,44 +12,26 @@ import (
 
 // GenEval's classifier of colours.
 
-func genevalColor(ctx context.Context, c *Case, d *features.Device) error {
-	t, err := clip.Open(c.Dir(), clip.Options{Device: d, Batch: 2, Prepare: vision.OpenCLIP})
-	if err != nil {
-		return err
-	}
+func genevalColor(ctx context.Context, c *Case, d *features.Device) {
+	t := must(clip.Open(c.Dir(), clip.Options{Device: d, Batch: 2, Prepare: vision.OpenCLIP}))
 	defer t.Close()
-	pictures, err := show3(c, &t.Tower)
-	if err != nil {
-		return err
-	}
+	pictures := show3(c, &t.Tower)
 	if len(pictures.pictures) != 1 {
-		return fmt.Errorf("%d pictures: one was expected", len(pictures.pictures))
+		failf("%d pictures: one was expected", len(pictures.pictures))
 	}
 	m := pictures.pictures[0]
-	objects, err := objectsOf(c, m)
-	if err != nil {
-		return err
-	}
+	objects := objectsOf(c, m)
 	colors := neural.Colors{Towers: t, Background: c.String("background")}
-	crops, err := colors.Crops(m, objects)
-	if err != nil {
-		return err
-	}
+	crops := must(colors.Crops(m, objects))
 	var seen []vision.Pixels
 	var sizes [][]int
 	for _, crop := range crops {
-		x, err := t.Prepare.Apply(nil, crop, vision.ChannelsLast)
-		if err != nil {
-			return err
-		}
+		x := must(t.Prepare.Apply(nil, crop, vision.ChannelsLast))
 		seen = append(seen, vision.Pixels{Width: t.Prepare.Size, Height: t.Prepare.Size, RGB: x})
 		sizes = append(sizes, []int{crop.Width, crop.Height})
 	}
 	c.Put("pixel_values", pixelArray(seen))
-	classes, err := colors.Classifier(ctx, c.String("classname"))
-	if err != nil {
-		return err
-	}
+	classes := must(colors.Classifier(ctx, c.String("classname")))
 	flipped := Array{Shape: []int{len(classes[0]), len(classes)}}
 	for i := range classes[0] {
 		for _, v := range classes {
@@ -58,10 +39,7 @@ func genevalColor(ctx context.Context, c *Case, d *features.Device) error {
 		}
 	}
 	c.Put("classifier", flipped)
-	answers, err := colors.Of(ctx, m, c.String("classname"), objects)
-	if err != nil {
-		return err
-	}
+	answers := must(colors.Of(ctx, m, c.String("classname"), objects))
 	var names []string
 	var logits [][]float64
 	for _, a := range answers {
@@ -69,30 +47,23 @@ func genevalColor(ctx context.Context, c *Case, d *features.Device) error {
 	}
 	c.Put("logits", table(logits))
 	c.Put("scores", map[string]any{"colors": names, "crop_sizes": sizes})
-	return nil
 }
 
 // objectsOf reads a case's boxes and the files of its masks.
-func objectsOf(c *Case, m *vision.Image) ([]neural.Object, error) {
+func objectsOf(c *Case, m *vision.Image) []neural.Object {
 	boxes := c.Array("boxes")
 	masks, ok := c.Raw("masks").([]any)
 	if len(boxes.Shape) != 2 || boxes.Shape[1] < 4 || !ok || len(masks) != boxes.Shape[0] || len(masks) == 0 {
-		return nil, fmt.Errorf("boxes %v and %d masks", boxes.Shape, len(masks))
+		failf("boxes %v and %d masks", boxes.Shape, len(masks))
 	}
 	var objects []neural.Object
 	for i, mask := range masks {
 		o := neural.Object{Box: [4]float64(boxes.Data[i*boxes.Shape[1]:])}
 		if name, ok := mask.(string); ok {
-			path, err := safetensors.Locate(c.Dir(), name)
-			if err != nil {
-				return nil, err
-			}
-			drawn, err := vision.Open(path, vision.Limits{})
-			if err != nil {
-				return nil, err
-			}
+			path := must(safetensors.Locate(c.Dir(), name))
+			drawn := must(vision.Open(path, vision.Limits{}))
 			if drawn.Width != m.Width || drawn.Height != m.Height {
-				return nil, fmt.Errorf("%s has another size than the picture", name)
+				failf("%s has another size than the picture", name)
 			}
 			o.Mask = make([]bool, len(drawn.Pix)/3)
 			for at := range o.Mask {
@@ -101,5 +72,5 @@ func objectsOf(c *Case, m *vision.Image) ([]neural.Object, error) {
 		}
 		objects = append(objects, o)
 	}
-	return objects, nil
+	return objects
 }

@@ -11,56 +11,37 @@ import (
 
 // How alike pictures are.
 
-func neuralDINO(ctx context.Context, c *Case, d *features.Device) error {
-	t, err := dino.Open(c.Dir(), dino.Options{Device: d, Batch: 3})
-	if err != nil {
-		return err
-	}
+func neuralDINO(ctx context.Context, c *Case, d *features.Device) {
+	t := must(dino.Open(c.Dir(), dino.Options{Device: d, Batch: 3}))
 	defer t.Close()
-	s, err := show3(c, &t.Tower)
-	if err != nil {
-		return err
-	}
-	vectors, err := t.Images(ctx, s.pictures)
-	if err != nil {
-		return err
-	}
+	s := show3(c, &t.Tower)
+	vectors := must(t.Images(ctx, s.pictures))
 	c.Put("embeds", table(vectors))
 	pairs := Array{Shape: []int{len(vectors), len(vectors)}}
 	for _, x := range vectors {
 		for _, y := range vectors {
-			cosine, err := neural.Cosine(x, y)
-			if err != nil {
-				return err
-			}
+			cosine := must(neural.Cosine(x, y))
 			pairs.Data = append(pairs.Data, cosine)
 		}
 	}
 	like := neural.Likeness{Pictures: t}
-	mean, _, err := like.Consistency(ctx, s.pictures)
-	if err != nil {
-		return err
-	}
+	mean, _ := must2(like.Consistency(ctx, s.pictures))
 	c.Put("scores", map[string]any{"pair_cosine": pairs, "subject_consistency": mean})
-	return pairGradient(ctx, c, t, s)
+	pairGradient(ctx, c, t, s)
 }
 
 // pairGradient is that of the cosine of the first two pictures: what each does to it with the
 // other held still.
-func pairGradient(ctx context.Context, c *Case, t *dino.Tower, s shown) error {
+func pairGradient(ctx context.Context, c *Case, t *dino.Tower, s shown) {
 	if len(s.prepared) < 2 {
-		return nil
+		return
 	}
 	grads := make([][]float32, len(s.prepared))
 	for i := range grads {
 		grads[i] = make([]float32, len(s.prepared[i].RGB))
 	}
 	two := []vision.Pixels{s.prepared[0], s.prepared[1]}
-	_, g, err := neural.Likeness{Pictures: straight{&t.Tower}}.Gradient(ctx, two, []*vision.Image{s.pictures[1], s.pictures[0]})
-	if err != nil {
-		return err
-	}
+	_, g := must2(neural.Likeness{Pictures: straight{&t.Tower}}.Gradient(ctx, two, []*vision.Image{s.pictures[1], s.pictures[0]}))
 	copy(grads, g)
 	c.Put("grad_pixel_values", gradArray(grads, s.prepared))
-	return nil
 }

@@ -38,7 +38,7 @@ func noisedTerms(c *Case) loss.Noised {
 
 func putGradV(c *Case, grad [][]float64) { c.Put("grad_v", Array{c.Array("v").Shape, flat(grad)}) }
 
-func lossNFT(c *Case) error {
+func lossNFT(c *Case) {
 	o := loss.NFT{ImplicitOptions: loss.ImplicitOptions{Beta: c.Float("beta")}, AdvantageCut: loss.AdvantageCut{AdvClip: c.Float("adv_clip")}, KLWeight: c.Float("kl_coef")}
 	var probability []float64
 	if c.Has("r") {
@@ -69,12 +69,11 @@ func lossNFT(c *Case) error {
 		c.Put("negative_loss", mean(r.Negative))
 	}
 	putGradV(c, r.GradV)
-	return nil
 }
 
-func lossAWMLogProb(c *Case) error {
+func lossAWMLogProb(c *Case) {
 	t := noisedTerms(c)
-	lp, grad, err := loss.AWMLogProb(t, c.String("weighting"), numberOr(c, "power", 1), c.Floats("w"))
+	lp, grad := must2(loss.AWMLogProb(t, c.String("weighting"), numberOr(c, "power", 1), c.Floats("w")))
 	var std []float64
 	for _, time := range t.Time {
 		std = append(std, loss.AWMDeviation(time))
@@ -82,10 +81,9 @@ func lossAWMLogProb(c *Case) error {
 	c.Put("log_prob", lp)
 	c.Put("std", std)
 	putGradV(c, grad)
-	return err
 }
 
-func lossAWM(c *Case) error {
+func lossAWM(c *Case) {
 	clip := clipOptions(c)
 	o := loss.AWM{Clipping: clip.Clipping, AdvClip: clip.AdvHigh, KLWeight: c.Float("beta"), EMAWeight: c.Float("ema_beta"),
 		AWMOptions: loss.AWMOptions{Ratios: c.String("loss_type"), AdvMax: max(c.Float("advantage_max"), 0), ELBO: c.String("kl_weight") == "ELBO"}}
@@ -95,18 +93,17 @@ func lossAWM(c *Case) error {
 		a := c.Array(name)
 		return samples(Array{append([]int{a.Shape[0] * a.Shape[1]}, a.Shape[2:]...), a.Data})
 	}
-	r, err := o.Of(loss.AWMTerms{LogProb: samples(lp), Old: samples(c.Array("old_log_prob")), Advantage: c.Floats("advantages"),
-		V: rows("v"), VRef: rows("v_ref"), VEMA: rows("v_ema"), Std: c.Floats("std")})
+	r := must(o.Of(loss.AWMTerms{LogProb: samples(lp), Old: samples(c.Array("old_log_prob")), Advantage: c.Floats("advantages"),
+		V: rows("v"), VRef: rows("v_ref"), VEMA: rows("v_ema"), Std: c.Floats("std")}))
 	c.Put("policy_loss", r.Policy)
 	c.Put("kl_loss", r.KL)
 	c.Put("ema_kl_loss", r.EMA)
 	c.Put("loss", r.Loss)
 	c.Put("grad_log_prob", Array{lp.Shape, flat(r.GradLogProb)})
 	putGradV(c, r.GradV)
-	return err
 }
 
-func lossDPO(c *Case) error {
+func lossDPO(c *Case) {
 	t := noisedTerms(c)
 	pairs := neighbours(len(t.V) / 2)
 	if c.String("layout") == "halves" {
@@ -118,17 +115,15 @@ func lossDPO(c *Case) error {
 	c.Put("implicit_acc", r.Accuracy)
 	c.Put("margins", r.Margin)
 	putGradV(c, r.GradV)
-	return nil
 }
 
-func lossWeightedFlow(c *Case) error {
+func lossWeightedFlow(c *Case) {
 	l, grad := loss.WeightedFlow(noisedTerms(c), c.Floats("weights"))
 	c.Put("loss", l)
 	putGradV(c, grad)
-	return nil
 }
 
-func lossDGPO(c *Case) error {
+func lossDGPO(c *Case) {
 	o := loss.DGPO{Beta: c.Float("beta"), GroupSize: c.Int("group_size")}
 	if c.Has("clip") {
 		if v := c.Floats("clip"); len(v) == 2 {
@@ -138,10 +133,9 @@ func lossDGPO(c *Case) error {
 	l, grad := o.Of(noisedTerms(c), c.Floats("advantages"), c.Ints("group"))
 	c.Put("loss", l)
 	putGradV(c, grad)
-	return nil
 }
 
-func alignDirect(c *Case) error {
+func alignDirect(c *Case) {
 	sigmas := c.Floats("sigmas")
 	a, b := sigmas[c.Int("t_base")], sigmas[c.Int("t_start")]
 	if c.Int("inversion") != 0 {
@@ -157,14 +151,12 @@ func alignDirect(c *Case) error {
 	c.Put("noisy", Array{x0.Shape, noisy})
 	c.Put("x0_rec", Array{x0.Shape, clean})
 	c.Put("grad_v", Array{x0.Shape, grad})
-	return nil
 }
 
-func lossHinge(c *Case) error {
+func lossHinge(c *Case) {
 	l, grad := rewardHinge(c.Floats("reward"), c.Float("margin"), math.Max(c.Float("accumulation"), 1e-300))
 	c.Put("loss", l)
 	c.Put("grad_reward", grad)
-	return nil
 }
 
 // halves are the pairs of n winners followed by their losers.

@@ -35,48 +35,29 @@ type sampled struct {
 	given  *pipeline.Given // pictures that an edit begins with
 }
 
-func runPipeline(c *Case) error {
-	be, err := c.open()
-	if err != nil {
-		return err
-	}
+func runPipeline(c *Case) {
+	be := must(c.open())
 	defer be.Close()
-	p, err := pipeline.Open(c.Dir(), sourceAreas(c, pipeline.Options{Pool: tensor.NewPool(be), TextLength: int(numberOr(c, "max_sequence_length", 0))}))
-	if err != nil {
-		return err
-	}
+	p := must(pipeline.Open(c.Dir(), sourceAreas(c, pipeline.Options{Pool: tensor.NewPool(be), TextLength: int(numberOr(c, "max_sequence_length", 0))})))
 	defer p.Close()
 	s := sampled{Case: c, Pipeline: p, packed: c.Op == "pipelines.flux" || c.Op == "pipelines.flux_kontext" || strings.HasPrefix(c.Op, "pipelines.qwen_image")}
-	if s.at, err = p.Shape(c.Int("height"), c.Int("width")); err != nil {
-		return err
-	}
+	s.at = must(p.Shape(c.Int("height"), c.Int("width")))
 	if most, _ := p.Edits(); most > 0 {
-		if err := s.readSources(); err != nil {
-			return err
-		}
+		s.readSources()
 	}
-	return s.run()
+	s.run()
 }
 
-func (s sampled) run() error {
-	schedule, err := s.Schedule(s.Int("steps"), s.at)
-	if err != nil {
-		return err
-	}
-	rows, err := s.Rows(schedule, numberOr(s.Case, "eta", 0))
-	if err != nil {
-		return err
-	}
+func (s sampled) run() {
+	schedule := must(s.Schedule(s.Int("steps"), s.at))
+	rows := must(s.Rows(schedule, numberOr(s.Case, "eta", 0)))
 	if s.Flow() {
 		s.Put("out.sigmas", schedule.Sigmas)
 	} else if shares, err := s.Shares(); err == nil {
 		s.Put("out.alphas_cumprod", shares)
 	}
 	s.Put("out.timesteps", schedule.Timesteps)
-	texts, err := s.EncodeWith(s.given, s.String("prompt"), text(s.Case, "negative_prompt", ""))
-	if err != nil {
-		return err
-	}
+	texts := must(s.EncodeWith(s.given, s.String("prompt"), text(s.Case, "negative_prompt", "")))
 	s.putTexts(texts[0], texts[1])
 	guidance := pipeline.Guidance{Scale: numberOr(s.Case, "true_cfg_scale", 1), Norm: s.Defaults().Norm}
 	switch {
@@ -92,26 +73,19 @@ func (s sampled) run() error {
 	if !s.packed {
 		start = channelsLast(s.Array("in.latents")).Data
 	}
-	tracks, err := s.Sample(context.Background(), []pipeline.Picture{{Text: texts[0], Negative: texts[1], Given: s.given, Start: start}}, pipeline.Sampler{
+	tracks := must(s.Sample(context.Background(), []pipeline.Picture{{Text: texts[0], Negative: texts[1], Given: s.given, Start: start}}, pipeline.Sampler{
 		At: s.at, Rows: rows, Times: schedule.Timesteps, Guidance: guidance,
 		Watch: func(step, _ int, output, next []float64) {
 			s.Put(fmt.Sprintf("out.model_output.%d", step), s.latents(output))
 			s.Put(fmt.Sprintf("out.latents.%d", step+1), s.latents(next))
-		}})
-	if err != nil {
-		return err
-	}
+		}}))
 	if s.packed {
 		c := s.at.Latents[1] / 4
 		s.Put("out.unpacked", Array{Shape: []int{1, c, s.at.Rows, s.at.Cols}, Data: diffusion.Unpack(tracks[0].Final, c, s.at.Rows, s.at.Cols)})
 	}
-	raw, err := s.Decode(tracks[0].Final, s.at)
-	if err != nil {
-		return err
-	}
+	raw := must(s.Decode(tracks[0].Final, s.at))
 	s.Put("out.vae_out", s.picture(raw))
 	s.Put("out.image", s.picture(pipeline.Pixels(raw)))
-	return nil
 }
 
 // putTexts records what was read of the prompts.

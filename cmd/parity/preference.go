@@ -9,54 +9,50 @@ import (
 
 var preferenceOps = map[string]Op{
 	"qwen2vl.frame_indices":      preferenceFrames,
-	"qwen2vl.hpsv3":              func(c *Case) error { return preferenceNetwork(c, false) },
+	"qwen2vl.hpsv3":              func(c *Case) { preferenceNetwork(c, false) },
 	"qwen2vl.hpsv3_prompt":       preferencePicturePrompt,
 	"qwen2vl.image_size":         preferenceSize,
 	"qwen2vl.video_size":         preferenceSize,
-	"qwen2vl.videoreward":        func(c *Case) error { return preferenceNetwork(c, true) },
+	"qwen2vl.videoreward":        func(c *Case) { preferenceNetwork(c, true) },
 	"qwen2vl.videoreward_prompt": preferenceVideoPrompt,
 }
 
-func preferenceFrames(c *Case) error {
+func preferenceFrames(c *Case) {
 	e := c.Sub("ele")
 	r := preference.Reading{FPS: numberOr(e, "fps", 0), Count: int(numberOr(e, "nframes", 0)), Least: int(numberOr(e, "min_frames", 0)), Most: int(numberOr(e, "max_frames", 0)),
 		MultiPoints: e.String("sample_type") == "multi_pts"}
 	frames, err := r.Of(c.Int("total_frames"), c.Float("video_fps"))
 	if err != nil {
 		c.Put("error", "ValueError")
-		return nil
+		return
 	}
 	c.Put("indices", frames)
-	return nil
 }
 
-func preferencePicturePrompt(c *Case) error {
+func preferencePicturePrompt(c *Case) {
 	text := preference.PlainPicturePrompt()
 	if c.Bool("use_special_tokens") {
 		text = preference.PicturePrompt(c.String("prompt"))
 	}
 	c.Put("text", text)
-	return nil
 }
 
-func preferenceSize(c *Case) error {
+func preferenceSize(c *Case) {
 	p := vlm.Pixels{Min: int(numberOr(c, "min_pixels", 0)), Max: int(numberOr(c, "max_pixels", 0))}
 	if c.Has("pixels") {
 		p = vlm.Pixels{Min: c.Int("pixels"), Max: c.Int("pixels")}
 	}
-	w, h, err := p.MostFirst(c.Int("width"), c.Int("height"), 28)
+	w, h := must2(p.MostFirst(c.Int("width"), c.Int("height"), 28))
 	c.Put("height", h)
 	c.Put("width", w)
 	c.Put("tokens", h/28*(w/28))
-	return err
 }
 
-func preferenceVideoPrompt(c *Case) error {
+func preferenceVideoPrompt(c *Case) {
 	dimensions := []string{"Overall"}
 	if _, ok := c.Raw("dimension").(string); !ok {
 		dimensions = c.Strings("dimension")
 	}
-	text, err := preference.VideoPrompt(c.String("template"), c.String("prompt"), dimensions...)
+	text := must(preference.VideoPrompt(c.String("template"), c.String("prompt"), dimensions...))
 	c.Put("text", text)
-	return err
 }

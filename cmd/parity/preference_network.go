@@ -31,25 +31,20 @@ type preferenceCase struct {
 	soft   []preference.Soft // of pictures whose own gradient was recorded
 }
 
-func preferenceNetwork(c *Case, clips bool) (err error) {
+func preferenceNetwork(c *Case, clips bool) {
 	opened := how{forwardOnly: true}
 	published, err := preference.OpenPublished(c.Dir())
 	switch {
 	case err == nil:
-		defer func() { err = errors.Join(err, published.Close()) }()
+		defer published.Close()
 		opened.source, opened.frozen = published, true
 	case !errors.Is(err, fs.ErrNotExist):
-		return err
+		check(err)
 	}
 	file := filepath.Join(c.Dir(), map[bool]string{true: "model.safetensors", false: "HPSv3.safetensors"}[clips])
-	config, err := vlm.ReadConfig(c.Dir())
-	if err != nil {
-		return err
-	}
-	return runFolder(c, file, opened, func(n *network) error {
-		if config, err = preference.Fitted(config, n.source); err != nil {
-			return err
-		}
+	config := must(vlm.ReadConfig(c.Dir()))
+	runFolder(c, file, opened, func(n *network) {
+		config = must(preference.Fitted(config, n.source))
 		s := &preferenceCase{network: n, clips: clips}
 		net, special := preference.NewPicture, preference.PictureTokens
 		if clips {
@@ -57,64 +52,33 @@ func preferenceNetwork(c *Case, clips bool) (err error) {
 			net = func(p *nn.Params, c vlm.Config) *preference.Network { return preference.NewVideo(p, c, len(special)) }
 		}
 		network := net(n.params, config)
-		if err := n.params.Check(); err != nil {
-			return err
-		}
+		check(n.params.Check())
 		if published != nil {
-			if _, err := published.Adapt(n.params); err != nil {
-				return err
-			}
+			must(published.Adapt(n.params))
 		}
-		if s.tokens, err = tokenizer.Open(c.Dir()); err != nil {
-			return err
-		}
-		if s.marks, err = vlm.MarksOf(s.tokens); err != nil {
-			return err
-		}
-		if s.cut, err = vlm.OpenProcessor(c.Dir()); err != nil {
-			return err
-		}
+		s.tokens = must(tokenizer.Open(c.Dir()))
+		s.marks = must(vlm.MarksOf(s.tokens))
+		s.cut = must(vlm.OpenProcessor(c.Dir()))
 		for i, prompt := range c.Strings("prompts") {
-			if err := s.row(network, i, prompt, special); err != nil {
-				return err
-			}
+			s.row(network, i, prompt, special)
 		}
-		return s.put()
+		s.put()
 	})
 }
 
 // row asks about one picture or clip.
-func (s *preferenceCase) row(net *preference.Network, i int, prompt string, special []string) error {
+func (s *preferenceCase) row(net *preference.Network, i int, prompt string, special []string) {
 	text, kind := preference.PicturePrompt(prompt), "image"
-	patches, err := s.patches(i)
-	if err != nil {
-		return err
-	}
+	patches := s.patches(i)
 	if s.clips {
 		kind = "video"
-		if text, err = preference.VideoPrompt(s.Sub("data_config").String("prompt_template_type"), prompt); err != nil {
-			return err
-		}
+		text = must(preference.VideoPrompt(s.Sub("data_config").String("prompt_template_type"), prompt))
 	}
-	quoted, err := json.Marshal(text)
-	if err != nil {
-		return err
-	}
-	messages, err := vlm.ReadMessages(`[{"role": "user", "content": [{"type": "` + kind + `"}, {"type": "text", "text": ` + string(quoted) + `}]}]`)
-	if err != nil {
-		return err
-	}
-	t, err := vlm.TemplateNamed("qwen2_5_vl")
-	if err != nil {
-		return err
-	}
-	if text, err = t.Render(messages, vlm.Rendering{Generate: true}); err != nil {
-		return err
-	}
-	ids, added, err := preference.IDs(s.tokens, text, special)
-	if err != nil {
-		return err
-	}
+	quoted := must(json.Marshal(text))
+	messages := must(vlm.ReadMessages(`[{"role": "user", "content": [{"type": "` + kind + `"}, {"type": "text", "text": ` + string(quoted) + `}]}]`))
+	t := must(vlm.TemplateNamed("qwen2_5_vl"))
+	text = must(t.Render(messages, vlm.Rendering{Generate: true}))
+	ids, added := must2(preference.IDs(s.tokens, text, special))
 	width := len(patches.Values) / patches.Grids[0].Patches()
 	memory := s.tape.Pool().FromF32(kernels.F32, patches.Values, patches.Grids[0].Patches(), width)
 	defer memory.Free()
@@ -124,50 +88,29 @@ func (s *preferenceCase) row(net *preference.Network, i int, prompt string, spec
 	if s.clips {
 		q, onTape = vlm.Stretch{Clips: patches}, [2]*autograd.Value{nil, value}
 	}
-	if q.IDs, _, err = s.marks.Expand(ids, q.Pictures.Grids, q.Clips.Grids, s.cut.Merge); err != nil {
-		return err
-	}
-	scores, err := net.Scores(s.tape, q, added, onTape[0], onTape[1])
-	if err != nil {
-		return err
-	}
+	q.IDs, _ = must2(s.marks.Expand(ids, q.Pictures.Grids, q.Clips.Grids, s.cut.Merge))
+	scores := must(net.Scores(s.tape, q, added, onTape[0], onTape[1]))
 	s.values, s.rows, s.ids, s.grids = append(s.values, value), append(s.rows, scores), append(s.ids, q.IDs), append(s.grids, patches.Grids...)
-	return nil
 }
 
 // patches are a row's picture or clip, resized as upstream does before its processor.
-func (s *preferenceCase) patches(i int) (vlm.Patches, error) {
+func (s *preferenceCase) patches(i int) vlm.Patches {
 	if !s.clips {
-		r, err := rasterInput(s.Case, fmt.Sprintf("image.%d", i))
-		if err != nil {
-			return vlm.Patches{}, err
-		}
-		soft, err := preference.SoftOf(s.cut, r.Width, r.Height)
-		if err != nil {
-			return vlm.Patches{}, err
-		}
+		r := rasterInput(s.Case, fmt.Sprintf("image.%d", i))
+		soft := must(preference.SoftOf(s.cut, r.Width, r.Height))
 		if s.Has(fmt.Sprintf("grad.image.%d", i)) { // the differentiable way
 			s.soft = append(s.soft, soft)
-			return soft.Patches(toF32(rasterArray(r).Data)), nil
+			return soft.Patches(toF32(rasterArray(r).Data))
 		}
 		w, h := soft.Width, soft.Height
-		m, err := r.RGB().Resize(w, h, vision.Bicubic)
-		if err != nil {
-			return vlm.Patches{}, err
-		}
+		m := must(r.RGB().Resize(w, h, vision.Bicubic))
 		s.Put(fmt.Sprintf("resized.%d", i), rasterArray(m.Raster()))
-		return s.cut.Apply(m.Raster())
+		return must(s.cut.Apply(m.Raster()))
 	}
 	clip, data := s.Array(fmt.Sprintf("clip.%d", i)), s.Sub("data_config")
 	read := preference.Reading{FPS: numberOr(data, "fps", 0), Count: int(numberOr(data, "num_frames", 0)), MultiPoints: data.String("sample_type") == "multi_pts"}
-	places, err := read.Of(clip.Shape[0], s.Floats("clip_fps")[i])
-	if err != nil {
-		return vlm.Patches{}, err
-	}
-	w, h, err := vlm.Pixels{Min: 100352, Max: data.Int("max_frame_pixels")}.MostFirst(clip.Shape[2], clip.Shape[1], 28)
-	if err != nil {
-		return vlm.Patches{}, err
-	}
+	places := must(read.Of(clip.Shape[0], s.Floats("clip_fps")[i]))
+	w, h := must2(vlm.Pixels{Min: 100352, Max: data.Int("max_frame_pixels")}.MostFirst(clip.Shape[2], clip.Shape[1], 28))
 	var frames []*vision.Raster
 	resized := Array{Shape: []int{len(places), 3, h, w}}
 	for _, k := range places {
@@ -180,11 +123,11 @@ func (s *preferenceCase) patches(i int) (vlm.Patches, error) {
 		resized.Data = append(resized.Data, channelsFirst(Array{Shape: []int{1, h, w, 3}, Data: rasterArray(m.Raster()).Data}).Data...)
 	}
 	s.Put(fmt.Sprintf("resized.%d", i), resized)
-	return s.cut.Clip(vlm.ClipPixels{Rule: vlm.Qwen2Frames, Pixels: vlm.Pixels{Max: 1 << 30}}, frames...)
+	return must(s.cut.Clip(vlm.ClipPixels{Rule: vlm.Qwen2Frames, Pixels: vlm.Pixels{Max: 1 << 30}}, frames...))
 }
 
 // put records what was read and scored, and goes back from the cotangent.
-func (s *preferenceCase) put() error {
+func (s *preferenceCase) put() {
 	longest := 0
 	for _, ids := range s.ids {
 		longest = max(longest, len(ids))
@@ -233,15 +176,8 @@ func (s *preferenceCase) put() error {
 		if !ok || strings.HasPrefix(weight, "pixel_values") || strings.HasPrefix(weight, "image.") {
 			continue
 		}
-		g, err := s.params.Grad(strings.Replace(weight, ".default", "", 1))
-		if err != nil {
-			return err
-		}
-		x, err := g.Float32(nil)
-		if err != nil {
-			return err
-		}
+		g := must(s.params.Grad(strings.Replace(weight, ".default", "", 1)))
+		x := must(g.Float32(nil))
 		s.Put(name, Array{Shape: g.Shape, Data: widened(x)})
 	}
-	return nil
 }

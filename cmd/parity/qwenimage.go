@@ -6,16 +6,11 @@ import (
 
 // Qwen-Image's transformer.
 
-func qwenImageTransformer(c *Case) error {
-	config, err := qwenimage.ReadConfig(c.Dir())
-	if err != nil {
-		return err
-	}
-	return runNetwork(c, c.Dir(), func(n *network) error {
+func qwenImageTransformer(c *Case) {
+	config := must(qwenimage.ReadConfig(c.Dir()))
+	runNetwork(c, c.Dir(), func(n *network) {
 		m := qwenimage.New(n.params, config)
-		if err := n.params.Check(); err != nil {
-			return err
-		}
+		check(n.params.Check())
 		in := qwenimage.Inputs{Latents: n.value("in.hidden_states"), Text: n.value("in.encoder_hidden_states"), Time: n.floats("in.timestep")}
 		shapes, samples := c.Ints("img_shapes"), len(in.Time)
 		for shapes = shapes[:len(shapes)/samples]; len(shapes) > 2; shapes = shapes[3:] {
@@ -23,7 +18,6 @@ func qwenImageTransformer(c *Case) error {
 		}
 		in.Words = lengths(c.Array("in.encoder_hidden_states_mask"))
 		n.out("out.sample", m.Forward(n.tape, in))
-		return nil
 	})
 }
 

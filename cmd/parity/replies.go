@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
@@ -42,15 +40,14 @@ var replyOps = map[string]Op{
 	"vlm.reward_yes_no":                    yesNo,
 }
 
-func grounding(c *Case) error {
+func grounding(c *Case) {
 	grid, size := c.Ints("grid_thw"), c.Ints("image_wh")
 	if len(grid) != 3 || len(size) != 2 {
-		return fmt.Errorf("a grid of %v and a size of %v", grid, size)
+		failf("a grid of %v and a size of %v", grid, size)
 	}
 	g := answers.Grounding{Seen: [2]int{grid[2] * c.Int("patch"), grid[1] * c.Int("patch")}, Original: [2]int{size[0], size[1]}}
-	s, err := g.Rule(c.String("text"), c.String("solution"))
+	s := must(g.Rule(c.String("text"), c.String("solution")))
 	c.Put("reward", s.Value)
-	return err
 }
 
 func one(b bool) float64 {
@@ -60,13 +57,12 @@ func one(b bool) float64 {
 	return 0
 }
 
-func groundingFormat(c *Case) error {
+func groundingFormat(c *Case) {
 	c.Put("reward", one(answers.ThinkBox(c.String("text"))))
-	return nil
 }
 
 // objectDetection gives null where upstream raises: where the truth cannot be read.
-func objectDetection(c *Case) error {
+func objectDetection(c *Case) {
 	reply, truth := c.String("text"), c.String("solution")
 	for name, rule := range map[string]answers.Rule{
 		"map": answers.MAP{}.Detected, "ap50": answers.MAP{Fifty: true}.Detected, "length": answers.MAP{Length: true}.Detected,
@@ -79,53 +75,46 @@ func objectDetection(c *Case) error {
 			c.Put(name, s.Value)
 		}
 	}
-	return nil
 }
 
 // ruled answers cases of one rule.
-func ruled(c *Case, rule answers.Rule) error {
-	s, err := rule(c.String("text"), c.String("solution"))
+func ruled(c *Case, rule answers.Rule) {
+	s := must(rule(c.String("text"), c.String("solution")))
 	c.Put("reward", s.Value)
-	return err
 }
 
-func multipleChoice(c *Case) error {
+func multipleChoice(c *Case) {
 	c.Put("choice", nil)
 	if choice, ok := answers.Choice(c.String("text")); ok {
 		c.Put("choice", choice)
 	}
-	return ruled(c, answers.MultipleChoice)
+	ruled(c, answers.MultipleChoice)
 }
 
-func yesNo(c *Case) error { return ruled(c, answers.YesNo) }
+func yesNo(c *Case) { ruled(c, answers.YesNo) }
 
-func answerDefault(c *Case) error {
+func answerDefault(c *Case) {
 	reply, truth := answers.Clean(c.String("text")), answers.Clean(c.String("solution"))
-	same, err := answers.Same(c.String("text"), c.String("solution"))
-	if err != nil {
-		return err
-	}
+	same := must(answers.Same(c.String("text"), c.String("solution")))
 	c.Put("cleaned", reply)
 	c.Put("all_match", same.Value)
 	c.Put("ratio", edits.Ratio(reply, truth))
-	return ruled(c, answers.Default)
+	ruled(c, answers.Default)
 }
 
-func cosineLength(c *Case) error {
+func cosineLength(c *Case) {
 	var l answers.CosineLength
 	l.SetDefaults()
 	c.Put("reward", l.At(c.Int("length"), true))
-	return nil
 }
 
-func repeatedWords(c *Case) error {
+func repeatedWords(c *Case) {
 	var r answers.Repetition
 	r.SetDefaults()
 	c.Put("reward", r.Words(c.String("text")))
-	return nil
 }
 
-func repeatedTokens(c *Case) error {
+func repeatedTokens(c *Case) {
 	list, _ := c.Raw("ids").([]any)
 	out := []float64{}
 	for _, row := range list {
@@ -142,30 +131,23 @@ func repeatedTokens(c *Case) error {
 		out = append(out, r.Tokens(tokens))
 	}
 	c.Put("rewards", out)
-	return nil
 }
 
-func replyFormat(c *Case) error {
+func replyFormat(c *Case) {
 	reply := c.String("text")
 	c.Put("think_answer", one(answers.ThinkAnswer(reply)))
 	c.Put("easyr1_r1v", one(answers.ThinkAnswer(reply)))
 	c.Put("trl_think", one(answers.Thinks(reply)))
 	c.Put("boxed", one(answers.ThinkBoxed(reply)))
-	return nil
 }
 
-func detectionConfidence(c *Case) error {
+func detectionConfidence(c *Case) {
 	reply, truth := c.String("text"), c.String("solution")
-	s, err := answers.DetectionIoU(reply, truth)
-	c.Put("iou", s.Value)
-	if err == nil {
-		s, err = answers.DetectionConfidence(reply, truth)
-		c.Put("confidence", s.Value)
-	}
-	return err
+	c.Put("iou", must(answers.DetectionIoU(reply, truth)).Value)
+	c.Put("confidence", must(answers.DetectionConfidence(reply, truth)).Value)
 }
 
-func rewardGIoU(c *Case) error {
+func rewardGIoU(c *Case) {
 	truth, found := oneBox(c, "truth"), oneBox(c, "pred")
 	c.Put("iou", boxes.IoU(truth, found))
 	for i := range truth {
@@ -173,29 +155,26 @@ func rewardGIoU(c *Case) error {
 		found[i] /= c.Float("scale")
 	}
 	c.Put("reward", answers.GIoUReward(truth, found))
-	return nil
 }
 
-func deepEyes(c *Case) error {
+func deepEyes(c *Case) {
 	reply, judge := c.String("text"), c.String("judge_reply")
 	if c.Op == "vlm.reward_deepeyes_common" {
 		c.Put("reward", answers.DeepEyesReasoning(reply).Reward(answers.JudgedTrue(judge)))
-		return nil
+		return
 	}
 	c.Put("reward", answers.DeepEyesVisual(reply).Reward(answers.JudgedOne(judge)))
-	return nil
 }
 
-func deepEyesMath(c *Case) error {
+func deepEyesMath(c *Case) {
 	v := answers.JudgedTrue(c.String("judge_reply"))
 	if c.Bool("rule_equal") {
 		v = answers.Right
 	}
 	c.Put("reward", answers.DeepEyesMaths(c.String("text")).MathsReward(v))
-	return nil
 }
 
-func miniO3(c *Case) error {
+func miniO3(c *Case) {
 	w, m := c.Sub("weights"), answers.MiniO3{}
 	m.SetDefaults()
 	m.Right = numberOr(w, "acc_reward_weight", m.Right)
@@ -208,7 +187,6 @@ func miniO3(c *Case) error {
 	c.Put("format_score", m.Form*one(v.Formed))
 	c.Put("format", one(v.Formed))
 	c.Put("tool_turns", v.Tools)
-	return nil
 }
 
 // attempts reads a group, or several behind each other.
@@ -225,7 +203,7 @@ func attempts(c *Case) []answers.Attempt {
 	return group
 }
 
-func curiosity(c *Case) error {
+func curiosity(c *Case) {
 	s := answers.DefaultCuriosity().Of(attempts(c))
 	c.Put("rewards", s.Rewards)
 	c.Put("curiosity", s.Curiosity)
@@ -233,14 +211,13 @@ func curiosity(c *Case) error {
 	c.Put("uniform", one(s.Uniform))
 	c.Put("difficulty", s.Difficulty)
 	c.Put("right_without_tool", one(s.RightWithoutTool))
-	return nil
 }
 
 // curiosityDefect repeats upstream's slip beside ours: failures of the first group judge all.
-func curiosityDefect(c *Case) error {
+func curiosityDefect(c *Case) {
 	all, n := attempts(c), c.Int("group_size")
 	if n < 1 || len(all)%n != 0 {
-		return fmt.Errorf("%d samples in groups of %d", len(all), n)
+		failf("%d samples in groups of %d", len(all), n)
 	}
 	intended, upstream := []float64{}, []float64{}
 	for from := 0; from < len(all); from += n {
@@ -253,32 +230,27 @@ func curiosityDefect(c *Case) error {
 	}
 	c.Put("intended", intended)
 	c.Put("upstream", upstream)
-	return nil
 }
 
-func relativeAccuracy(c *Case) error {
+func relativeAccuracy(c *Case) {
 	for name, exact := range map[string]bool{"mra": false, "exact": true} {
-		s, err := answers.Relative{Exact: exact}.Rule(c.String("text"), c.String("truth"))
-		if err != nil {
-			return err
-		}
+		s := must(answers.Relative{Exact: exact}.Rule(c.String("text"), c.String("truth")))
 		c.Put(name, s.Value)
 	}
-	return nil
 }
 
 // toolRewards are PyVision-RL's rewards on tokens (reward_manager/naive.py): a reply's score sits on its last
 // token; what tools earned stays where they earned it, and counts only where the answer is right.
-func toolRewards(c *Case) error {
+func toolRewards(c *Case) {
 	earned, lengths, right, score := mat(c, "env_reward"), c.Ints("lengths"), c.Ints("right"), c.Floats("score")
 	if len(lengths) != len(earned) || len(right) != len(earned) || len(score) != len(earned) {
-		return fmt.Errorf("lists of %d, %d, %d and %d replies", len(earned), len(lengths), len(right), len(score))
+		failf("lists of %d, %d, %d and %d replies", len(earned), len(lengths), len(right), len(score))
 	}
 	var out [][]float64
 	for i := range earned {
 		row, last := make([]float64, len(earned[i])), lengths[i]-1
 		if last < 0 || last >= len(row) {
-			return fmt.Errorf("a reply of %d tokens among %d", lengths[i], len(row))
+			failf("a reply of %d tokens among %d", lengths[i], len(row))
 		}
 		if right[i] != 0 {
 			copy(row, earned[i])
@@ -287,52 +259,43 @@ func toolRewards(c *Case) error {
 		out = append(out, row)
 	}
 	putMat(c, "token_rewards", out, "env_reward")
-	return nil
 }
 
-func rewardANLS(c *Case) error {
+func rewardANLS(c *Case) {
 	c.Put("score", answers.ANLS(c.String("pred"), c.Strings("golds"), c.Float("threshold")))
-	return nil
 }
 
-func rewardNDCG(c *Case) error {
+func rewardNDCG(c *Case) {
 	c.Put("ndcg", answers.NDCG(c.Strings("docs"), c.Strings("golds"), false))
-	return nil
 }
 
-func searchedFormat(c *Case) error {
+func searchedFormat(c *Case) {
 	c.Put("format", one(answers.Searched(c.String("text"))))
 	c.Put("answer", nil)
 	if a, ok := answers.AnswerBeforeEnd(c.String("text")); ok {
 		c.Put("answer", a)
 	}
-	return nil
 }
 
-func judgedByTag(c *Case) error {
+func judgedByTag(c *Case) {
 	c.Put("verdict", nil)
 	if v := answers.JudgedTag(c.String("reply")); v != answers.Unclear {
 		c.Put("verdict", v == answers.Right)
 	}
-	return nil
 }
 
-func answerDAPO(c *Case) error {
+func answerDAPO(c *Case) {
 	out := []float64{}
 	for _, truth := range c.Strings("truths") {
-		s, err := answers.DAPO(c.String("text"), truth)
-		if err != nil {
-			return err
-		}
+		s := must(answers.DAPO(c.String("text"), truth))
 		out = append(out, s.Value)
 	}
 	c.Put("normalised", answers.NormaliseDAPO(answers.DAPOAnswer(c.String("text"))))
 	c.Put("rewards", out)
-	return nil
 }
 
-func answerBoxed(c *Case) error {
-	s, err := answers.Boxed(c.String("text"), c.String("truth"))
+func answerBoxed(c *Case) {
+	s := must(answers.Boxed(c.String("text"), c.String("truth")))
 	c.Put("reward", s.Value)
 	c.Put("boxed", nil)
 	c.Put("stripped", nil)
@@ -343,10 +306,9 @@ func answerBoxed(c *Case) error {
 			c.Put("stripped", bare)
 		}
 	}
-	return err
 }
 
-func answerExact(c *Case) error {
+func answerExact(c *Case) {
 	for _, name := range []string{"extracted", "normalised", "em", "sub_em"} {
 		c.Put(name, nil)
 	}
@@ -356,15 +318,13 @@ func answerExact(c *Case) error {
 		c.Put("em", one(answers.ExactMatch{}.Of(said, c.Strings("golds"))))
 		c.Put("sub_em", one(answers.ExactMatch{Contained: true}.Of(said, c.Strings("golds"))))
 	}
-	return nil
 }
 
-func answerGSM8K(c *Case) error {
+func answerGSM8K(c *Case) {
 	for name, flexible := range map[string]bool{"strict": false, "flexible": true} {
 		c.Put(name, nil)
 		if a, ok := (answers.GSM8K{Flexible: flexible}).Answer(c.String("text")); ok {
 			c.Put(name, a)
 		}
 	}
-	return nil
 }

@@ -150,12 +150,17 @@ func (r *Report) judge(c recorded, op Op, t *Tally) {
 // case's failure, so that one mistake does not hide how the others went.
 func attempt(op Op, c *Case) (err error) {
 	defer func() {
-		if p := recover(); p != nil {
+		switch p := recover().(type) {
+		case nil:
+		case failure:
+			err = p.error
+		default:
 			err = fmt.Errorf("panic: %v", p)
 		}
 		if c.ran.err != nil {
 			err = c.ran.err
 		}
 	}()
-	return op(c)
+	op(c)
+	return nil
 }

@@ -18,34 +18,28 @@ import (
 
 // toys are operations for the tests of the frame.
 var toys = map[string]Op{
-	"double": func(c *Case) error {
+	"double": func(c *Case) {
 		x := c.Array("x")
 		for i := range x.Data {
 			x.Data[i] *= 2
 		}
 		c.Put("y", x)
-		return nil
 	},
-	"echo":  func(c *Case) error { c.Put("y", c.Raw("x")); c.Put("extra", 1); return nil },
-	"count": func(c *Case) error { c.Put("n", len(c.Floats("x"))); return nil },
-	"first": func(c *Case) error { c.Put("y", c.Floats("x")[0]); return nil },
-	"fail":  func(*Case) error { return errors.New("no convergence") },
-	"reads": func(c *Case) error {
-		text, err := os.ReadFile(filepath.Join(c.Dir(), c.String("name")))
-		c.Put("text", string(text))
-		return err
+	"echo":  func(c *Case) { c.Put("y", c.Raw("x")); c.Put("extra", 1) },
+	"count": func(c *Case) { c.Put("n", len(c.Floats("x"))) },
+	"first": func(c *Case) { c.Put("y", c.Floats("x")[0]) },
+	"fail":  func(*Case) { check(errors.New("no convergence")) },
+	"reads": func(c *Case) {
+		c.Put("text", string(must(os.ReadFile(filepath.Join(c.Dir(), c.String("name"))))))
 	},
-	"engine": func(*Case) error {
-		return Skipped{"no engine here"}
-	},
-	"nested": func(c *Case) error {
+	"engine": func(*Case) { check(Skipped{"no engine here"}) },
+	"nested": func(c *Case) {
 		total := 0.0
 		for _, u := range c.Subs("updates") {
 			total += u.Sub("config").Float("lr")
 		}
 		c.Put("total", total)
 		c.Put("parts", []any{map[string]any{"a": []float64{1, 2}, "ok": true}, "text", nil})
-		return nil
 	},
 }
 

@@ -14,16 +14,14 @@ var samplingOps = map[string]Op{
 	"seed.prompt_hash":  promptHash,
 }
 
-func guide(c *Case) error {
+func guide(c *Case) {
 	u := c.Array("v_uncond")
 	c.Put("v", Array{u.Shape, diffusion.Guide(u.Data, c.Floats("v_cond"), c.Float("scale"))})
-	return nil
 }
 
-func guideNorm(c *Case) error {
+func guideNorm(c *Case) {
 	u := c.Array("v_uncond")
 	c.Put("v", Array{u.Shape, diffusion.GuideNorm(u.Data, c.Floats("v_cond"), c.Float("scale"), u.Shape[len(u.Shape)-1])})
-	return nil
 }
 
 // perSample applies f to each sample's part of the arrays.
@@ -40,14 +38,13 @@ func perSample(c *Case, names []string, f func(i int, parts [][]float64)) []int 
 	return first.Shape
 }
 
-func rescale(c *Case) error {
+func rescale(c *Case) {
 	var v []float64
 	shape := perSample(c, []string{"v_cfg", "v_cond"}, func(_ int, p [][]float64) { v = append(v, cfgRescaled(p[0], p[1], c.Float("rescale"))...) })
 	c.Put("v", Array{shape, v})
-	return nil
 }
 
-func noised(c *Case) error {
+func noised(c *Case) {
 	var x, velocity []float64
 	share := c.Floats("alpha_prod")
 	shape := perSample(c, []string{"x0", "noise"}, func(i int, p [][]float64) {
@@ -56,20 +53,15 @@ func noised(c *Case) error {
 	})
 	c.Put("x_t", Array{shape, x})
 	c.Put("velocity", Array{shape, velocity})
-	return nil
 }
 
-func fluxPack(c *Case) error {
+func fluxPack(c *Case) {
 	l := c.Array("latents")
 	channels, height, width := l.Shape[1], l.Shape[2], l.Shape[3]
 	var all []float64
 	var ids Array
-	var wrong error
 	perSample(c, []string{"latents"}, func(_ int, p [][]float64) {
-		tokens, places, err := diffusion.Pack(p[0], channels, height, width)
-		if err != nil {
-			wrong = err
-		}
+		tokens, places := must2(diffusion.Pack(p[0], channels, height, width))
 		all = append(all, tokens...)
 		ids = Array{Shape: []int{len(places), 3}}
 		for _, at := range places {
@@ -78,25 +70,22 @@ func fluxPack(c *Case) error {
 	})
 	c.Put("packed", Array{[]int{l.Shape[0], height * width / 4, channels * 4}, all})
 	c.Put("ids", ids)
-	return wrong
 }
 
-func repeat(c *Case) error {
-	unique, ranks, err := inGroups(c.Ints("perm1"), c.Ints("perm2"), c.Int("k"), c.Int("batch"), c.Int("world"))
+func repeat(c *Case) {
+	unique, ranks := inGroups(c.Ints("perm1"), c.Ints("perm2"), c.Int("k"), c.Int("batch"), c.Int("world"))
 	var all []any
 	for _, r := range ranks {
 		all = append(all, r)
 	}
 	c.Put("unique_prompts", unique)
 	c.Put("per_rank", all)
-	return err
 }
 
-func promptHash(c *Case) error {
+func promptHash(c *Case) {
 	var seeds []int
 	for _, p := range c.Strings("prompts") {
 		seeds = append(seeds, promptSeed(p, c.Int("base_seed")))
 	}
 	c.Put("seeds", seeds)
-	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"math"
 )
 
@@ -45,14 +44,14 @@ func noisedVP(clean, noise []float64, a float64) (x, velocity []float64) {
 // inGroups is flow_grpo's sampler: of one epoch's permutation the first world·batch/k prompts,
 // each k times in a row, permuted again, cut into one batch a worker. The permutations are
 // arguments.
-func inGroups(perm, shuffle []int, k, batch, world int) (unique int, perRank [][]int, err error) {
+func inGroups(perm, shuffle []int, k, batch, world int) (unique int, perRank [][]int) {
 	n := world * batch
 	if k < 1 || n%k != 0 {
-		return 0, nil, fmt.Errorf("%d workers with batches of %d cannot hold groups of %d: the product must be a multiple", world, batch, k)
+		failf("%d workers with batches of %d cannot hold groups of %d: the product must be a multiple", world, batch, k)
 	}
 	unique = n / k
 	if len(perm) < unique || len(shuffle) != n {
-		return 0, nil, fmt.Errorf("%d prompts are needed, and %d are there", unique, len(perm))
+		failf("%d prompts are needed, and %d are there", unique, len(perm))
 	}
 	for r := range world {
 		row := make([]int, batch)
@@ -61,7 +60,7 @@ func inGroups(perm, shuffle []int, k, batch, world int) (unique int, perRank [][
 		}
 		perRank = append(perRank, row)
 	}
-	return unique, perRank, nil
+	return unique, perRank
 }
 
 // promptSeed is flow_grpo's seed of a prompt: the first four bytes of its SHA-256, added to

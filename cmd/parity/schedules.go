@@ -42,14 +42,13 @@ func text(c *Case, name, otherwise string) string {
 	return c.String(name)
 }
 
-func schedStatic(c *Case) error {
+func schedStatic(c *Case) {
 	s := sde.Static(c.Float("shift"), c.Int("steps"))
 	c.Put("sigmas", s.Sigmas)
 	c.Put("model_timestep", s.Timesteps)
-	return nil
 }
 
-func schedFlow(c *Case) error {
+func schedFlow(c *Case) {
 	config, o := c.Sub("config"), sde.DefaultFlow()
 	o.Shift = numberOr(config, "shift", 1)
 	o.Terminal = numberOr(config, "shift_terminal", 0)
@@ -62,46 +61,40 @@ func schedFlow(c *Case) error {
 	if c.Has("sigmas_in") {
 		base = c.Floats("sigmas_in")
 	}
-	s, err := sde.Flow(o, c.Int("steps"), base, numberOr(c, "mu", 0))
+	s := must(sde.Flow(o, c.Int("steps"), base, numberOr(c, "mu", 0)))
 	putSchedule(c, s)
-	return err
 }
 
-func schedDynamicShift(c *Case) error {
+func schedDynamicShift(c *Case) {
 	c.Put("mu", sde.DynamicShift(c.Int("image_seq_len"), c.Int("base_seq_len"), c.Int("max_seq_len"), c.Float("base_shift"), c.Float("max_shift")))
-	return nil
 }
 
-func schedHeun(c *Case) error {
+func schedHeun(c *Case) {
 	putSchedule(c, sde.FlowHeun(c.Sub("config").Float("shift"), c.Int("steps")))
-	return nil
 }
 
-func schedGrid(c *Case) error {
+func schedGrid(c *Case) {
 	config, grid := c.Sub("config"), sde.FlowUniPC
 	if c.Op == "sched.dpm_flow" {
 		grid = sde.FlowDPM
 	}
 	putSchedule(c, grid(config.Float("flow_shift"), c.Int("steps"), text(config, "final_sigmas_type", "zero") == "sigma_min"))
-	return nil
 }
 
-func schedWeighting(c *Case) error {
+func schedWeighting(c *Case) {
 	var w []float64
 	for _, s := range c.Floats("sigmas") {
 		w = append(w, lossWeight(c.String("scheme"), s))
 	}
 	c.Put("weighting", w)
-	return nil
 }
 
-func schedLogitNormal(c *Case) error {
+func schedLogitNormal(c *Case) {
 	u := c.Array("u")
 	for i, v := range u.Data {
 		u.Data[i] = sde.LogitNormal(v, c.Float("mean"), c.Float("std"), c.Float("shift"))
 	}
 	c.Put("t", u)
-	return nil
 }
 
 func vpOptions(config *Case) sde.VPOptions {
@@ -116,39 +109,30 @@ func vpOptions(config *Case) sde.VPOptions {
 	return o
 }
 
-func schedBetas(c *Case) error {
-	betas, shares, err := vpOptions(c.Sub("config")).NoiseLevels()
-	if err != nil {
-		return err
-	}
+func schedBetas(c *Case) {
+	betas, shares := must2(vpOptions(c.Sub("config")).NoiseLevels())
 	var b, a []float64
 	for _, i := range c.Ints("index") {
 		b, a = append(b, betas[i]), append(a, shares[i])
 	}
 	c.Put("betas", b)
 	c.Put("alphas_cumprod", a)
-	return nil
 }
 
-func schedDDIM(c *Case) error {
-	s, before, err := sde.DDIMSteps(vpOptions(c.Sub("config")), c.Int("steps"))
-	if err != nil {
-		return err
-	}
+func schedDDIM(c *Case) {
+	s, before := must2(sde.DDIMSteps(vpOptions(c.Sub("config")), c.Int("steps")))
 	c.Put("timesteps", s.Timesteps)
 	c.Put("prev_timesteps", before)
 	c.Put("alpha_prod", s.Alpha)
 	c.Put("alpha_prod_prev", s.AlphaPrev)
-	return nil
 }
 
-func schedTimes(c *Case) error {
+func schedTimes(c *Case) {
 	span := c.Floats("range")
 	var perm []int
 	if c.Has("perm") {
 		perm = c.Ints("perm")
 	}
-	t, err := timesOf(c.String("kind"), c.Int("n"), span[0], span[1], c.Float("shift"), c.Floats("u"), perm)
+	t := timesOf(c.String("kind"), c.Int("n"), span[0], span[1], c.Float("shift"), c.Floats("u"), perm)
 	c.Put("t", t)
-	return err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/darkroom-rl/darkroom/portable"
@@ -14,7 +13,7 @@ import (
 //	uniform                  stratified: (j + u_j)/n, then permuted, then shifted
 //	logit_normal_stratified  the normal's quantiles of the same, permuted
 //	logit_normal             u is normal
-func timesOf(kind string, n int, low, high, shift float64, u []float64, perm []int) ([]float64, error) {
+func timesOf(kind string, n int, low, high, shift float64, u []float64, perm []int) []float64 {
 	strata := make([]float64, n)
 	for j := range strata {
 		strata[j] = (float64(j) + u[j]) / float64(n)
@@ -33,11 +32,11 @@ func timesOf(kind string, n int, low, high, shift float64, u []float64, perm []i
 			raw := math.Min(math.Max(sde.Shift(shift, 1/(1+portable.Exp(-z))), 0.01), 1-1e-6)
 			f = low + float64(raw*(high-low))
 		default:
-			return nil, fmt.Errorf("times of kind %q are not known: uniform, logit_normal and logit_normal_stratified are", kind)
+			failf("times of kind %q are not known: uniform, logit_normal and logit_normal_stratified are", kind)
 		}
 		t[j] = 1000 * (1 - f)
 	}
-	return t, nil
+	return t
 }
 
 // lossWeight is SD3's weight of a time: "sigma_sqrt" s⁻², "cosmap" 2/(π(1-2s+2s²)), else 1.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/darkroom-rl/darkroom/data/sft"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -19,52 +18,29 @@ var sftOps = map[string]Op{
 }
 
 // lessons is what makes lessons of a case, and its pictures in patches.
-func lessons(c *Case) (r sft.Reader, grids []vlm.Grid, err error) {
-	if r.Tokens, err = vlmTokens(c); err != nil {
-		return r, nil, err
-	}
-	if r.Template, err = vlm.TemplateNamed(c.String("template")); err != nil {
-		return r, nil, err
-	}
-	if r.Marks, err = vlm.MarksOf(r.Tokens); err != nil {
-		return r, nil, err
-	}
+func lessons(c *Case) (r sft.Reader, grids []vlm.Grid) {
+	r.Tokens = vlmTokens(c)
+	r.Template = must(vlm.TemplateNamed(c.String("template")))
+	r.Marks = must(vlm.MarksOf(r.Tokens))
 	p := vlm.NewProcessor()
 	p.Patch, p.Merge, p.Pixels = c.Int("patch_size"), c.Int("merge_size"), vlm.Pixels{Min: c.Int("min_pixels"), Max: c.Int("max_pixels")}
 	r.Merge = p.Merge
 	for _, s := range groups(c, "image_hw", 2) {
-		g, err := p.Grid(s[1], s[0])
-		if err != nil {
-			return r, nil, err
-		}
+		g := must(p.Grid(s[1], s[0]))
 		grids = append(grids, g)
 	}
-	return r, grids, nil
+	return r, grids
 }
 
-func sftWhole(c *Case) error {
-	r, grids, err := lessons(c)
-	if err != nil {
-		return err
-	}
-	messages, err := vlm.ReadMessages(c.Text("messages"))
-	if err != nil {
-		return err
-	}
+func sftWhole(c *Case) {
+	r, grids := lessons(c)
+	messages := must(vlm.ReadMessages(c.Text("messages")))
 	var how vlm.Rendering
 	if c.Has("tools") {
-		if how.Tools, err = vlm.ReadTools(c.Text("tools")); err != nil {
-			return err
-		}
+		how.Tools = must(vlm.ReadTools(c.Text("tools")))
 	}
-	text, err := r.Template.Render(messages, how)
-	if err != nil {
-		return err
-	}
-	l, err := r.Whole(messages, how, grids, nil)
-	if err != nil {
-		return err
-	}
+	text := must(r.Template.Render(messages, how))
+	l := must(r.Whole(messages, how, grids, nil))
 	mask := make([]int, len(l.Trained))
 	for i, on := range l.Trained {
 		if on {
@@ -75,18 +51,14 @@ func sftWhole(c *Case) error {
 	c.Put("input_ids", whole32(l.IDs))
 	c.Put("assistant_mask", mask)
 	c.Put("grid_thw", gridRows(grids))
-	return nil
 }
 
-func sftTurns(c *Case) error {
-	r, grids, err := lessons(c)
-	if err != nil {
-		return err
-	}
+func sftTurns(c *Case) {
+	r, grids := lessons(c)
 	format, ok := sft.Formats[c.String("format")]
 	style, known := sft.Styles[c.String("lf_template")]
 	if !ok || !known {
-		return fmt.Errorf("format %q, form %q: one is not known", c.String("format"), c.String("lf_template"))
+		failf("format %q, form %q: one is not known", c.String("format"), c.String("lf_template"))
 	}
 	var how sft.How
 	options, _ := c.Raw("options").(map[string]any)
@@ -97,27 +69,23 @@ func sftTurns(c *Case) error {
 		if l, err = r.Turns(row, style, how, grids); err == nil {
 			c.Put("input_ids", whole32(l.IDs))
 			c.Put("labels", whole32(l.Labels()))
-			return nil
+			return
 		}
 	}
 	switch {
 	case errors.Is(err, sft.ErrDropped):
 		c.Put("dropped", true)
-		return nil
 	case errors.Is(err, sft.ErrPictures):
 		c.Put("error", "ValueError")
-		return nil
+	default:
+		check(err)
 	}
-	return err
 }
 
 // sftLoss is the mean over all trained tokens of a batch, and its gradients.
-func sftLoss(c *Case) error {
-	return runFolder(c, c.Dir(), how{}, func(n *network) error {
-		r, err := newReader(n)
-		if err != nil {
-			return err
-		}
+func sftLoss(c *Case) {
+	runFolder(c, c.Dir(), how{}, func(n *network) {
+		r := newReader(n)
 		ids := c.Array("input_ids")
 		batch, length := ids.Shape[0], ids.Shape[1]
 		labels := c.Ints("labels")
@@ -125,10 +93,7 @@ func sftLoss(c *Case) error {
 		var parts []*autograd.Value
 		var logProb, mask [][]float64
 		for b := range batch {
-			lp, at, err := r.lesson(labels[b*length:(b+1)*length], b, length)
-			if err != nil {
-				return err
-			}
+			lp, at := r.lesson(labels[b*length:(b+1)*length], b, length)
 			logProb, mask = append(logProb, make([]float64, length)), append(mask, make([]float64, length))
 			for i, x := range lp.F32() {
 				nll[b*(length-1)+at[i]] = -float64(x)
@@ -137,14 +102,8 @@ func sftLoss(c *Case) error {
 			}
 			parts = append(parts, lp)
 		}
-		mean, slopes, err := loss.Likelihood(logProb, mask, loss.Aggregate{Mode: "token-mean"}, false)
-		if err != nil {
-			return err
-		}
-		accumulated, _, err := loss.Likelihood(logProb, mask, loss.Aggregate{Mode: "token-mean", Tokens: float64(c.Int("num_items"))}, false)
-		if err != nil {
-			return err
-		}
+		mean, slopes := must2(loss.Likelihood(logProb, mask, loss.Aggregate{Mode: "token-mean"}, false))
+		accumulated, _ := must2(loss.Likelihood(logProb, mask, loss.Aggregate{Mode: "token-mean", Tokens: float64(c.Int("num_items"))}, false))
 		c.Put("loss", mean)
 		c.Put("loss_accumulated", accumulated)
 		c.Put("token_nll", Array{Shape: []int{batch, length - 1}, Data: nll})
@@ -154,12 +113,12 @@ func sftLoss(c *Case) error {
 			seeds = append(seeds, autograd.Seed{Of: lp, Grad: toF32(slopes[b][:lp.Dim(0)])})
 		}
 		n.tape.Backward(seeds...)
-		return n.namedGradients()
+		n.namedGradients()
 	})
 }
 
 // lesson is the log-probabilities of a row's trained tokens, and where each token before them stands.
-func (r *reader) lesson(labels []int, b, length int) (lp *autograd.Value, at []int, err error) {
+func (r *reader) lesson(labels []int, b, length int) (lp *autograd.Value, at []int) {
 	var real []int
 	for i, m := range r.Ints("attention_mask")[b*length : (b+1)*length] {
 		if m != 0 {
@@ -167,15 +126,12 @@ func (r *reader) lesson(labels []int, b, length int) (lp *autograd.Value, at []i
 		}
 	}
 	s, values := r.row(r.Ints("input_ids")[b*length:(b+1)*length], real)
-	hidden, err := r.m.HiddenOf(r.tape, s, values[0], values[1])
-	if err != nil {
-		return nil, nil, err
-	}
+	hidden := must(r.m.HiddenOf(r.tape, s, values[0], values[1]))
 	var rows, next []int32
 	for k, i := range real[1:] {
 		if labels[i] >= 0 {
 			rows, next, at = append(rows, int32(k)), append(next, int32(labels[i])), append(at, i-1)
 		}
 	}
-	return r.m.LogProbs(r.tape, hidden, rows, next, 1), at, nil
+	return r.m.LogProbs(r.tape, hidden, rows, next, 1), at
 }

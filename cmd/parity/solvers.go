@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/darkroom-rl/darkroom/sde"
 )
 
@@ -75,17 +73,15 @@ func everyStep(c *Case, row func(s sde.Schedule, step int) sde.Row) []sde.Row {
 	return rows
 }
 
-func solverEuler(c *Case) error {
+func solverEuler(c *Case) {
 	solve(c, everyStep(c, sde.Euler), c.Floats("sigmas"))
-	return nil
 }
 
-func solverHeun(c *Case) error {
+func solverHeun(c *Case) {
 	solve(c, everyStep(c, sde.Heun), c.Floats("sigmas"))
-	return nil
 }
 
-func solverMultistep(c *Case) error {
+func solverMultistep(c *Case) {
 	config := c.Sub("config")
 	m := sde.Multistep{Order: 2, LowerOrderFinal: true, AsPublished: true}
 	if config.Has("solver_order") {
@@ -100,17 +96,15 @@ func solverMultistep(c *Case) error {
 	m.Heun = config.Has("solver_type") && config.String("solver_type") == "heun"
 	m.SDE = config.Has("algorithm_type") && config.String("algorithm_type") == "sde-dpmsolver++"
 	solve(c, everyStep(c, m.Row), c.Floats("sigmas"))
-	return nil
 }
 
-func solverSinglestep(c *Case) error {
+func solverSinglestep(c *Case) {
 	config := c.Sub("config")
 	m := sde.Singlestep{Orders: c.Ints("order_list"), Heun: config.Has("solver_type") && config.String("solver_type") == "heun"}
 	solve(c, everyStep(c, m.Row), c.Floats("sigmas"))
-	return nil
 }
 
-func solverUniPC(c *Case) error {
+func solverUniPC(c *Case) {
 	config := c.Sub("config")
 	u := sde.UniPC{Order: 2}
 	if config.Has("solver_order") {
@@ -121,60 +115,47 @@ func solverUniPC(c *Case) error {
 		u.Off = config.Ints("disable_corrector")
 	}
 	solve(c, everyStep(c, u.Row), c.Floats("sigmas"))
-	return nil
 }
 
-func solverNFT(c *Case) error {
+func solverNFT(c *Case) {
 	row := sde.Euler
 	switch s := c.String("solver"); s {
 	case "dpm2":
 		row = sde.Multistep{Order: 2, EulerAtFinal: true}.Row
 	case "ddim", "dpm1", "flow", "euler":
 	default:
-		return fmt.Errorf("solver %q is not known", s)
+		failf("solver %q is not known", s)
 	}
 	solve(c, everyStep(c, row), c.Floats("sigmas"))
-	return nil
 }
 
 // perStep is a variance-preserving schedule whose steps are given one by one.
-func perStep(c *Case, row func(s sde.Schedule) (sde.Row, error)) ([]sde.Row, []float64, error) {
+func perStep(c *Case, row func(s sde.Schedule) sde.Row) ([]sde.Row, []float64) {
 	a, to, steps := c.Floats("alpha_prod"), c.Floats("alpha_prod_prev"), c.Floats("timesteps")
 	var rows []sde.Row
 	var time []float64
 	for i := range a {
-		r, err := row(sde.Schedule{Alpha: a[i : i+1], AlphaPrev: to[i : i+1], Timesteps: steps[i : i+1]})
-		if err != nil {
-			return nil, nil, err
-		}
+		r := row(sde.Schedule{Alpha: a[i : i+1], AlphaPrev: to[i : i+1], Timesteps: steps[i : i+1]})
 		rows, time = append(rows, r), append(time, steps[i]/1000)
 	}
-	return rows, time, nil
+	return rows, time
 }
 
-func solverDDIM(c *Case) error {
+func solverDDIM(c *Case) {
 	p := sde.Prediction(c.String("prediction_type"))
-	rows, time, err := perStep(c, func(s sde.Schedule) (sde.Row, error) { return sde.DDIM(s, 0, 0, p, false) })
-	if err != nil {
-		return err
-	}
+	rows, time := perStep(c, func(s sde.Schedule) sde.Row { return must(sde.DDIM(s, 0, 0, p, false)) })
 	solve(c, rows, time)
-	return nil
 }
 
-func solverDDPM(c *Case) error {
+func solverDDPM(c *Case) {
 	large := c.String("variance_type") == "fixed_large"
-	rows, time, err := perStep(c, func(s sde.Schedule) (sde.Row, error) { return sde.DDPM(s, 0, sde.Epsilon, large) })
-	if err != nil {
-		return err
-	}
+	rows, time := perStep(c, func(s sde.Schedule) sde.Row { return must(sde.DDPM(s, 0, sde.Epsilon, large)) })
 	solve(c, rows, time)
-	return nil
 }
 
 // rolloutMixGRPO: the window's steps are stochastic, the others Euler's, and Flash solves
 // what follows the window on fewer points.
-func rolloutMixGRPO(c *Case) error {
+func rolloutMixGRPO(c *Case) {
 	s, window := sde.Schedule{Sigmas: c.Floats("sigmas")}, c.Ints("window")
 	eta, kernel := c.Float("eta"), c.String("kernel")
 	plan := sde.Plan{Window: window, Inside: func(s sde.Schedule, step int) sde.Row {
@@ -210,5 +191,4 @@ func rolloutMixGRPO(c *Case) error {
 	c.Put("all_latents", statesOf(z.Shape[1:], t.States))
 	c.Put("final_latents", Array{z.Shape, final})
 	c.Put("window_log_probs", lps)
-	return nil
 }

@@ -20,17 +20,15 @@ func sourceAreas(c *Case, o pipeline.Options) pipeline.Options {
 }
 
 // readSources prepares the case's pictures, and records what becomes of them.
-func (s *sampled) readSources() error {
+func (s *sampled) readSources() {
 	var pictures []*vision.Image
 	for _, name := range []string{"in.image", "in.image.0", "in.image.1", "in.image.2"} {
 		if s.Has(name) {
 			pictures = append(pictures, bytesOf(s.Array(name)))
 		}
 	}
-	var err error
-	if s.given, err = s.Source(context.Background(), pictures...); err != nil {
-		return err
-	}
+
+	s.given = must(s.Source(context.Background(), pictures...))
 	tokens, grids := s.given.Sources()
 	width := s.at.Latents[1]
 	s.Put("out.image_latents", Array{Shape: []int{1, len(tokens) / width, width}, Data: widened(tokens)})
@@ -57,7 +55,6 @@ func (s *sampled) readSources() error {
 		s.Put("out.pixel_values", Array{Shape: []int{n, len(patches) / n}, Data: widened(patches)})
 	}
 	s.sizes()
-	return nil
 }
 
 // sizes are what pictures of the case's widths and heights are resized to, by upstream's rules.

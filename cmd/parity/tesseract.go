@@ -14,22 +14,19 @@ var tesseractOps = map[string]Op{"ocr.tesseract": readByTesseract}
 
 const recordedTesseract = "tesseract 5.3.0"
 
-func readByTesseract(c *Case) error {
+func readByTesseract(c *Case) {
 	ctx := context.Background()
 	t := rewards.Tesseract{Language: c.String("lang"), Layout: c.Int("psm")}
 	version, err := t.Version(ctx)
 	if err != nil {
-		return Skipped{err.Error()}
+		check(Skipped{err.Error()})
 	}
 	if version != recordedTesseract {
-		return Skipped{fmt.Sprintf("%s is installed, cases were recorded with %s", version, recordedTesseract)}
+		check(Skipped{fmt.Sprintf("%s is installed, cases were recorded with %s", version, recordedTesseract)})
 	}
 	path := c.File("image")
-	text, err := t.Text(ctx, path)
-	if err != nil {
-		return err
-	}
-	table, words, err := t.Words(ctx, path)
+	text := must(t.Text(ctx, path))
+	table, words := must2(t.Words(ctx, path))
 	list := []any{}
 	for _, w := range words {
 		list = append(list, map[string]any{"text": w.Text, "conf": w.Confidence, "left": w.Left, "top": w.Top, "width": w.Width, "height": w.Height,
@@ -38,5 +35,4 @@ func readByTesseract(c *Case) error {
 	c.Put("text", strings.TrimSuffix(text, "\f"))
 	c.Put("words", list)
 	c.Put("tsv", table)
-	return err
 }

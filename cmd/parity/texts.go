@@ -29,17 +29,12 @@ func (n *network) ids(name string) [][]int32 {
 	return all
 }
 
-func clipText(c *Case) error {
-	config, err := clip.ReadTextConfig(c.Dir())
-	if err != nil {
-		return err
-	}
-	return runNetwork(c, c.Dir(), func(n *network) error {
+func clipText(c *Case) {
+	config := must(clip.ReadTextConfig(c.Dir()))
+	runNetwork(c, c.Dir(), func(n *network) {
 		projected := c.Op == "models.clip_text_projection"
 		m := clip.NewText(n.params, config, projected)
-		if err := n.params.Check(); err != nil {
-			return err
-		}
+		check(n.params.Check())
 		out := m.Forward(n.tape, n.ids("in.input_ids"))
 		n.out("out.hidden_m2", out.Before)
 		n.out("out.last", out.Last)
@@ -48,20 +43,14 @@ func clipText(c *Case) error {
 		} else {
 			n.out("out.pooled", out.Pooled)
 		}
-		return nil
 	})
 }
 
-func clipModel(c *Case) error {
-	config, err := clip.ReadConfig(c.Dir())
-	if err != nil {
-		return err
-	}
-	return runNetwork(c, c.Dir(), func(n *network) error {
+func clipModel(c *Case) {
+	config := must(clip.ReadConfig(c.Dir()))
+	runNetwork(c, c.Dir(), func(n *network) {
 		m := clip.New(n.params, config)
-		if err := n.params.Check(); err != nil {
-			return err
-		}
+		check(n.params.Check())
 		text := m.Text.Forward(n.tape, n.ids("in.input_ids")).Projected
 		image := m.Vision.Forward(n.tape, n.picture("in.pixel_values"))
 		n.out("out.text_features", text)
@@ -74,7 +63,7 @@ func clipModel(c *Case) error {
 		s := clip.Similarity(featureRows(image.Projected), featureRows(text), float64(scale.F32()[0]))
 		n.Put("out.logits_per_image", table(s.Logits))
 		if !n.Has("cot.logits_per_image") {
-			return nil
+			return
 		}
 		var g [][]float64
 		for x, cols := n.Floats("cot.logits_per_image"), text.Dim(0); len(x) > 0; x = x[cols:] {
@@ -82,7 +71,6 @@ func clipModel(c *Case) error {
 		}
 		di, dt, ds := s.Gradients(g)
 		n.seeds = append(n.seeds, seed(image.Projected, di), seed(text, dt), seed(scale, [][]float64{{ds}}))
-		return nil
 	})
 }
 
@@ -107,16 +95,11 @@ func seed(v *autograd.Value, rows [][]float64) autograd.Seed {
 	return autograd.Seed{Of: v, Grad: toF32(table(rows).Data)}
 }
 
-func t5Encoder(c *Case) error {
-	config, err := t5.ReadConfig(c.Dir())
-	if err != nil {
-		return err
-	}
-	return runNetwork(c, c.Dir(), func(n *network) error {
+func t5Encoder(c *Case) {
+	config := must(t5.ReadConfig(c.Dir()))
+	runNetwork(c, c.Dir(), func(n *network) {
 		m := t5.New(n.params, config)
-		if err := n.params.Check(); err != nil {
-			return err
-		}
+		check(n.params.Check())
 		var lengths []int32
 		if n.Has("in.attention_mask") {
 			for _, row := range n.ids("in.attention_mask") {
@@ -128,6 +111,5 @@ func t5Encoder(c *Case) error {
 			}
 		}
 		n.out("out.last", m.Forward(n.tape, n.ids("in.input_ids"), lengths))
-		return nil
 	})
 }

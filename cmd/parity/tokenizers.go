@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
 )
 
@@ -14,26 +12,14 @@ var tokenizerOps = map[string]Op{
 	"tokenizers.unigram":   tokenize,
 }
 
-func tokenize(c *Case) error {
-	t, err := tokenizer.Open(c.Dir())
-	if err != nil {
-		return err
-	}
+func tokenize(c *Case) {
+	t := must(tokenizer.Open(c.Dir()))
 	n, pad := c.Int("max_length"), int32(c.Int("pad_id"))
 	var tokens, ids, framed, padded, masks, decoded []any
 	for _, text := range c.Strings("text") {
-		e, err := t.Encode(text)
-		if err != nil {
-			return err
-		}
-		whole, seen, err := t.Fixed(text, n, pad)
-		if err != nil {
-			return err
-		}
-		around, err := t.Framed(text)
-		if err != nil {
-			return err
-		}
+		e := must(t.Encode(text))
+		whole, seen := must2(t.Fixed(text, n, pad))
+		around := must(t.Framed(text))
 		mask := make([]int, n)
 		for i := range seen {
 			mask[i] = 1
@@ -41,7 +27,7 @@ func tokenize(c *Case) error {
 		tokens, ids, framed = append(tokens, e.Tokens), append(ids, whole32(e.IDs)), append(framed, whole32(around))
 		padded, masks, decoded = append(padded, whole32(whole)), append(masks, mask), append(decoded, t.Decode(e.IDs))
 		if len(e.Tokens) != len(e.IDs) {
-			return fmt.Errorf("%q: %d tokens and %d ids", text, len(e.Tokens), len(e.IDs))
+			failf("%q: %d tokens and %d ids", text, len(e.Tokens), len(e.IDs))
 		}
 	}
 	c.Put("tokens", tokens)
@@ -50,7 +36,6 @@ func tokenize(c *Case) error {
 	c.Put("ids_padded", padded)
 	c.Put("mask", masks)
 	c.Put("decoded", decoded)
-	return nil
 }
 
 func whole32(ids []int32) []int {

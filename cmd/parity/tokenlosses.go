@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/sampling"
 )
@@ -18,31 +16,23 @@ func tokenOptions(c *Case) loss.TokenLoss {
 }
 
 // translate is a name of theirs in ours.
-func translate(c *Case, input string, names map[string]string) (string, error) {
+func translate(c *Case, input string, names map[string]string) string {
 	name := c.String(input)
 	ours, ok := names[name]
 	if !ok {
-		return "", fmt.Errorf("%s %q is not known", input, name)
+		failf("%s %q is not known", input, name)
 	}
-	return ours, nil
+	return ours
 }
 
-func lossEasyR1(c *Case) error {
+func lossEasyR1(c *Case) {
 	o := tokenOptions(c)
-	var err error
-	if o.Objective, err = translate(c, "kind", map[string]string{"default": "clip", "gspo": "gspo-mean", "gspo_token": "gspo", "cispo": "cispo", "sapo": "sapo"}); err != nil {
-		return err
-	}
-	mode, err := translate(c, "agg", map[string]string{"token": "token-mean", "seq": "seq-mean-token-mean"})
-	if err != nil {
-		return err
-	}
+
+	o.Objective = translate(c, "kind", map[string]string{"default": "clip", "gspo": "gspo-mean", "gspo_token": "gspo", "cispo": "cispo", "sapo": "sapo"})
+	mode := translate(c, "agg", map[string]string{"token": "token-mean", "seq": "seq-mean-token-mean"})
 	o.Aggregate = loss.Aggregate{Mode: mode, AllRows: true}
 	t := loss.Tokens{LogProb: mat(c, "logp"), Old: mat(c, "old_logp"), Advantage: mat(c, "advantages"), Mask: mat(c, "response_mask")}
-	r, err := o.Of(t)
-	if err != nil {
-		return err
-	}
+	r := must(o.Of(t))
 	c.Put("loss", r.Loss)
 	putMat(c, "grad_logp", r.Grad, "logp")
 	// Its stand-in for entropy is the mean of -lp, as REINFORCE has it for advantages of 1.
@@ -52,21 +42,18 @@ func lossEasyR1(c *Case) error {
 			t.Advantage[i][k] = 1
 		}
 	}
-	e, err := surprise.Of(t)
+	e := must(surprise.Of(t))
 	metrics := map[string]any{"ppo_kl": r.Metrics["ppo_kl"], "entropy_loss": e.Loss}
 	if o.Objective != "cispo" && o.Objective != "sapo" {
 		metrics["pg_clipfrac_higher"], metrics["pg_clipfrac_lower"] = r.Metrics["clipped"], r.Metrics["clipped_dual"]
 	}
 	c.Put("metrics", metrics)
-	return err
 }
 
-func lossOpenRLHF(c *Case) error {
+func lossOpenRLHF(c *Case) {
 	o := tokenOptions(c)
-	var err error
-	if o.Objective, err = translate(c, "kind", map[string]string{"ppo": "clip", "gspo": "gspo-mean"}); err != nil {
-		return err
-	}
+
+	o.Objective = translate(c, "kind", map[string]string{"ppo": "clip", "gspo": "gspo-mean"})
 	if !c.Bool("token_level") || o.Objective == "gspo-mean" {
 		o.Aggregate.Mode = "seq-mean-token-mean"
 	}
@@ -79,23 +66,18 @@ func lossOpenRLHF(c *Case) error {
 	case c.Has("correction"):
 		between := c.Floats("correction_range")
 		b := loss.Bounded{Drop: c.String("correction") == "icepop", Low: between[0], High: between[1]}
-		if b.Level, err = translate(c, "correction", map[string]string{"tis": "token", "icepop": "token", "seq-mask-tis": "geometric"}); err != nil {
-			return err
-		}
-		if t.Weight, err = b.Weights(minus(old, sampler), t.Mask); err != nil {
-			return err
-		}
+		b.Level = translate(c, "correction", map[string]string{"tis": "token", "icepop": "token", "seq-mask-tis": "geometric"})
+		t.Weight = must(b.Weights(minus(old, sampler), t.Mask))
 		c.Put("rollout_kl", loss.OffPolicy(old, sampler, t.Mask)["kl"])
 	}
-	r, err := o.Of(t)
+	r := must(o.Of(t))
 	c.Put("loss", r.Loss)
 	putMat(c, "grad_logp", r.Grad, "logp")
 	c.Put("clip_ratio", r.Metrics["clipped"])
 	c.Put("ppo_kl", loss.OffPolicy(t.LogProb, old, t.Mask)["kl"])
-	return err
 }
 
-func lossTRL(c *Case) error {
+func lossTRL(c *Case) {
 	o := tokenOptions(c)
 	o.ClipRange, o.ClipHigh = c.Float("eps_low"), c.Float("eps_high")
 	o.RatioCap = numberOr(c, "delta", 0)
@@ -132,7 +114,7 @@ func lossTRL(c *Case) error {
 		"dr_grpo": {Mode: "seq-mean-token-sum-norm", Scale: float64(len(t.Mask)) * c.Float("max_completion_length")},
 	}[kind]
 	if !ok {
-		return fmt.Errorf("loss_type %q is not known", kind)
+		failf("loss_type %q is not known", kind)
 	}
 	o.Aggregate = aggregate
 	switch kind {
@@ -141,13 +123,12 @@ func lossTRL(c *Case) error {
 	case "sapo", "vespo", "luspo":
 		o.Objective = kind
 	}
-	r, err := o.Of(t)
+	r := must(o.Of(t))
 	c.Put("loss", r.Loss)
 	putMat(c, "grad_logp", r.Grad, "logp")
-	return err
 }
 
-func samplingProbabilities(c *Case) error {
+func samplingProbabilities(c *Case) {
 	o := sampling.Options{Temperature: numberOr(c, "temperature", 1), TopK: int(numberOr(c, "top_k", 0)), TopP: numberOr(c, "top_p", 1), MinP: numberOr(c, "min_p", 0),
 		Repetition: numberOr(c, "repetition_penalty", 1)}
 	seen, banned := mat(c, "previous_ids"), c.Ints("banned")
@@ -158,10 +139,7 @@ func samplingProbabilities(c *Case) error {
 		for _, id := range seen[i] {
 			ids = append(ids, int(id))
 		}
-		p, err := o.Probabilities(logits, ids, banned)
-		if err != nil {
-			return err
-		}
+		p := must(o.Probabilities(logits, ids, banned))
 		n := 0
 		for _, v := range p {
 			if v > 0 {
@@ -172,5 +150,4 @@ func samplingProbabilities(c *Case) error {
 	}
 	c.Put("probs", Array{c.Array("logits").Shape, all})
 	c.Put("kept", kept)
-	return nil
 }

@@ -41,7 +41,7 @@ func putMat(c *Case, name string, rows [][]float64, like string) {
 	c.Put(name, Array{c.Array(like).Shape, flat(rows)})
 }
 
-func tokenLoss(c *Case) error {
+func tokenLoss(c *Case) {
 	t := loss.Tokens{LogProb: mat(c, "logp"), Old: mat(c, "old_logp"), Advantage: mat(c, "advantages"), Mask: mat(c, "response_mask")}
 	if c.Has("is_weights") {
 		t.Weight = mat(c, "is_weights")
@@ -55,7 +55,7 @@ func tokenLoss(c *Case) error {
 		o.Objective = c.Op[len("vlm.loss_"):]
 	}
 	o.Aggregate.Mode = text(c, "agg", "seq-mean-token-mean")
-	r, err := o.Of(t)
+	r := must(o.Of(t))
 	c.Put("loss", r.Loss)
 	putMat(c, "grad_logp", r.Grad, "logp")
 	c.Put("clipfrac", r.Metrics["clipped"])
@@ -65,12 +65,11 @@ func tokenLoss(c *Case) error {
 	} else {
 		c.Put("clipfrac_lower", r.Metrics["clipped_dual"])
 	}
-	return err
 }
 
-func tokenAggregate(c *Case) error {
+func tokenAggregate(c *Case) {
 	a := loss.Aggregate{Mode: c.String("mode"), Tokens: numberOr(c, "batch_num_tokens", 0), Rows: numberOr(c, "global_batch_size", 0), Scale: numberOr(c, "loss_scale_factor", 0), Workers: numberOr(c, "dp_size", 1)}
-	w, err := a.Weights(mat(c, "mask"))
+	w := must(a.Weights(mat(c, "mask")))
 	total := 0.0
 	for i, row := range mat(c, "loss_mat") {
 		for t, v := range row {
@@ -79,10 +78,9 @@ func tokenAggregate(c *Case) error {
 	}
 	c.Put("loss", total)
 	putMat(c, "grad", w, "mask")
-	return err
 }
 
-func tokenKL(c *Case) error {
+func tokenKL(c *Case) {
 	x, ref := c.Array("logp"), c.Floats("ref_logp")
 	kl, grad := make([]float64, len(ref)), make([]float64, len(ref))
 	p := loss.Penalty{Estimator: c.String("kind")}
@@ -94,22 +92,20 @@ func tokenKL(c *Case) error {
 	}
 	c.Put("kl", Array{x.Shape, kl})
 	c.Put("grad_logp", Array{x.Shape, grad})
-	return nil
 }
 
-func klInReward(c *Case) error {
+func klInReward(c *Case) {
 	s, lp, ref := c.Array("scores"), c.Floats("logp"), c.Floats("ref_logp")
 	for i := range s.Data {
 		kl, _ := loss.KL("k1", lp[i], ref[i])
 		s.Data[i] -= c.Float("beta") * kl
 	}
 	c.Put("rewards", s)
-	return nil
 }
 
 // klController steers a KL's weight to a target (Ziegler et al., 2019, as verl has it):
 // weight *= 1 + clip(kl/target - 1, ±0.2)·n/horizon. No run steers it yet; Pref-GRPO's is adaptiveWeight.
-func klController(c *Case) error {
+func klController(c *Case) {
 	weight := c.Float("init")
 	var values []float64
 	for _, kl := range c.Floats("kl") {
@@ -118,15 +114,13 @@ func klController(c *Case) error {
 		values = append(values, weight)
 	}
 	c.Put("values", values)
-	return nil
 }
 
-func tokenValue(c *Case) error {
-	l, grad, clipped, err := loss.Value(mat(c, "values"), mat(c, "old_values"), mat(c, "returns"), mat(c, "response_mask"), c.Float("clip"), loss.Aggregate{Mode: c.String("agg")})
+func tokenValue(c *Case) {
+	l, grad, clipped := must3(loss.Value(mat(c, "values"), mat(c, "old_values"), mat(c, "returns"), mat(c, "response_mask"), c.Float("clip"), loss.Aggregate{Mode: c.String("agg")}))
 	c.Put("loss", l)
 	putMat(c, "grad", grad, "values")
 	c.Put("clipfrac", clipped)
-	return err
 }
 
 // rowsOfLogits are the rows over the vocabulary.
@@ -139,7 +133,7 @@ func rowsOfLogits(c *Case) (rows [][]float64, shape []int) {
 	return rows, a.Shape
 }
 
-func tokenLogProb(c *Case) error {
+func tokenLogProb(c *Case) {
 	rows, shape := rowsOfLogits(c)
 	labels, g := c.Ints("labels"), c.Floats("cotangent")
 	var lp, grad []float64
@@ -149,15 +143,11 @@ func tokenLogProb(c *Case) error {
 	}
 	c.Put("logp", Array{c.Array("labels").Shape, lp})
 	c.Put("grad_logits", Array{shape, grad})
-	return nil
 }
 
-func tokenEntropy(c *Case) error {
+func tokenEntropy(c *Case) {
 	rows, shape := rowsOfLogits(c)
-	w, err := loss.Aggregate{Mode: c.String("agg")}.Weights(mat(c, "response_mask"))
-	if err != nil {
-		return err
-	}
+	w := must(loss.Aggregate{Mode: c.String("agg")}.Weights(mat(c, "response_mask")))
 	weights, total := flat(w), 0.0
 	var grad []float64
 	for i, row := range rows {
@@ -167,10 +157,9 @@ func tokenEntropy(c *Case) error {
 	}
 	c.Put("loss", total)
 	c.Put("grad_logits", Array{shape, grad})
-	return nil
 }
 
-func tokenWeights(c *Case) error {
+func tokenWeights(c *Case) {
 	w, by := loss.Weights(mat(c, "log_ratio"), mat(c, "response_mask"), c.String("level") == "sequence", c.Float("threshold"), c.Bool("batch_normalize"))
 	putMat(c, "weights", w, "log_ratio")
 	if by != 0 {
@@ -178,15 +167,11 @@ func tokenWeights(c *Case) error {
 	} else {
 		c.Put("norm_factor", nil)
 	}
-	return nil
 }
 
-func rejectionMask(c *Case) error {
+func rejectionMask(c *Case) {
 	mask := mat(c, "response_mask")
-	kept, err := loss.Rejection(mat(c, "log_ratio"), mask, c.String("options"), c.String("threshold"))
-	if err != nil {
-		return err
-	}
+	kept := must(loss.Rejection(mat(c, "log_ratio"), mask, c.String("options"), c.String("threshold")))
 	var tokens, gone, answers, whole float64
 	for i, m := range mask {
 		before, after := 0.0, 0.0
@@ -202,17 +187,15 @@ func rejectionMask(c *Case) error {
 	putMat(c, "mask", kept, "response_mask")
 	c.Put("masked_fraction", gone/tokens)
 	c.Put("seq_masked_fraction", whole/answers)
-	return nil
 }
 
-func offPolicy(c *Case) error {
+func offPolicy(c *Case) {
 	for name, v := range loss.OffPolicy(mat(c, "old_logp"), mat(c, "rollout_logp"), mat(c, "response_mask")) {
 		c.Put(name, v)
 	}
-	return nil
 }
 
-func tokenRatioTRL(c *Case) error {
+func tokenRatioTRL(c *Case) {
 	old, sampler, mask, tool := mat(c, "old_logp"), mat(c, "sampling_logp"), mat(c, "completion_mask"), mat(c, "tool_mask")
 	log := minus(old, sampler)
 	for i := range mask {
@@ -225,14 +208,13 @@ func tokenRatioTRL(c *Case) error {
 	if strings.HasPrefix(mode, "seq") {
 		o.Level = "sequence"
 	}
-	r, err := o.Weights(log, mask)
+	r := must(o.Weights(log, mask))
 	if o.Level == "sequence" { // recorded as one number an answer
 		for i := range r {
 			r[i] = r[i][:1]
 		}
 	}
 	c.Put("ratio", Array{[]int{len(r), len(r[0])}, flat(r)})
-	return err
 }
 
 func minus(x, y [][]float64) [][]float64 {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/vision/pytext"
@@ -23,13 +22,13 @@ var toolCallOps = map[string]Op{
 }
 
 // written is an input as a call of Python would hold it: whole numbers apart from others.
-func written(c *Case, name string) (any, error) {
+func written(c *Case, name string) any {
 	v, _ := c.find(name)
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("input %q: %w", name, err)
+		failf("input %q: %w", name, err)
 	}
-	return pytext.OrderedJSON(string(raw))
+	return must(pytext.OrderedJSON(string(raw)))
 }
 
 // album has pictures of these sizes; every one of them counts as the prompt's.
@@ -93,12 +92,9 @@ func inTags(text string) any {
 	return nil
 }
 
-func toolDeepEyes(c *Case) error {
+func toolDeepEyes(c *Case) {
 	name := map[string]string{"v2": "deepeyes", "v5": "deepeyes_v5"}[c.String("variant")]
-	p, err := tools.Named(name)
-	if err != nil {
-		return err
-	}
+	p := must(tools.Named(name))
 	reply := p.Step(&tools.State{Album: album([2]int{c.Int("width"), c.Int("height")})}, c.String("text"))
 	c.Put("done", reply.End != "")
 	c.Put("reward", reply.Reward)
@@ -122,10 +118,9 @@ func toolDeepEyes(c *Case) error {
 		c.Put("prefix", before+"Error: ")
 		c.Put("suffix", "<|im_end|>\n<|im_start|>assistant\n")
 	}
-	return nil
 }
 
-func toolMiniO3(c *Case) error {
+func toolMiniO3(c *Case) {
 	a := &tools.Album{}
 	shown := pairs(c, "sizes_shown_wh")
 	for i, s := range pairs(c, "pictures_wh") {
@@ -134,7 +129,7 @@ func toolMiniO3(c *Case) error {
 	reply := tools.MiniO3(c.Bool("relative")).Step(&tools.State{Album: a}, c.String("text"))
 	c.Put("wants_tool", reply.End == "")
 	if reply.End != "" {
-		return nil
+		return
 	}
 	r := reply.Refusal
 	if r == nil {
@@ -145,7 +140,7 @@ func toolMiniO3(c *Case) error {
 		c.Put("image", op.Picture)
 		c.Put("box", op.Rect[:])
 		c.Put("size", []int{op.Rect.Width(), op.Rect.Height()})
-		return nil
+		return
 	}
 	kind, ok := map[string]string{"AttributeError": "no_match", "AssertionError": "assert", "SyntaxError": "eval"}[r.Raised]
 	if !ok {
@@ -155,12 +150,10 @@ func toolMiniO3(c *Case) error {
 	c.Put("error_kind", kind)
 	c.Put("error", r.Message)
 	c.Put("observation", reply.Text)
-	return nil
 }
 
-func observationMiniO3(c *Case) error {
+func observationMiniO3(c *Case) {
 	c.Put("text", tools.MiniO3Observation(c.Int("turn")))
-	return nil
 }
 
 // raisedAs names an exception's class as the cases of Pixel-Reasoner do.
@@ -172,7 +165,7 @@ func raisedAs(r *tools.Refusal) string {
 	return "other"
 }
 
-func toolVRAG(c *Case) error {
+func toolVRAG(c *Case) {
 	text := c.String("text")
 	action, content := tools.VRAGAction(text)
 	c.Put("action", orNull(action, action != ""))
@@ -199,10 +192,9 @@ func toolVRAG(c *Case) error {
 		op := reply.Results[0].Ops[0]
 		c.Put(name, map[string]any{"box": op.Rect[:], "size": []int{op.Rect.Width(), op.Rect.Height()}, "resized_wh": []int{op.ToWidth, op.ToHeight}})
 	}
-	return nil
 }
 
-func parseHermes(c *Case) error {
+func parseHermes(c *Case) {
 	r := tools.Hermes(c.String("text"))
 	calls := []any{}
 	for _, call := range r.Calls {
@@ -210,16 +202,12 @@ func parseHermes(c *Case) error {
 	}
 	c.Put("content", r.Rest)
 	c.Put("calls", calls)
-	return nil
 }
 
-func toolZoomVerl(c *Case) error {
+func toolZoomVerl(c *Case) {
 	args := pytext.Ordered{Values: pytext.Object{}}
 	for _, name := range []string{"bbox_2d", "label"} {
-		v, err := written(c, name)
-		if err != nil {
-			return err
-		}
+		v := written(c, name)
 		args.Values[name] = v
 	}
 	p := tools.Verl(1)
@@ -235,10 +223,8 @@ func toolZoomVerl(c *Case) error {
 		c.Put("text", result.Refusal.Message)
 	}
 	putOps(c, reply, byNumber)
-	return nil
 }
 
-func toolTruncate(c *Case) error {
+func toolTruncate(c *Case) {
 	c.Put("text", tools.Truncated(c.String("text"), c.Int("max"), c.String("side")))
-	return nil
 }

@@ -38,7 +38,7 @@ func (p recordedProgram) Run(string) (tools.Execution, error) {
 	return e, nil
 }
 
-func toolPyVision(c *Case) error {
+func toolPyVision(c *Case) {
 	text := c.String("text")
 	code, ok := tools.PythonCode(text)
 	c.Put("code", orNull(code, ok))
@@ -73,5 +73,4 @@ func toolPyVision(c *Case) error {
 			c.Put("next_figure", reply.Results[0].Figures)
 		}
 	}
-	return nil
 }

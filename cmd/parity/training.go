@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
@@ -33,38 +31,34 @@ func optimOptions(c *Case) optim.Options {
 	return o
 }
 
-func adamW(c *Case) error {
+func adamW(c *Case) {
 	o, params, grads := optimOptions(c), c.Floats("params"), c.Array("grads")
 	if len(grads.Shape) != 2 || grads.Shape[1] != len(params) {
-		return fmt.Errorf("grads have shape %v for %d parameters", grads.Shape, len(params))
+		failf("grads have shape %v for %d parameters", grads.Shape, len(params))
 	}
 	step := adamWTwin
 	if c.String("dtype") == "float32" {
 		step = adamWKernel
 	}
-	after, m, v, err := step(c, o, params, samples(grads))
+	after, m, v := step(c, o, params, samples(grads))
 	c.Put("params", Array{grads.Shape, after})
 	c.Put("exp_avg", m)
 	c.Put("exp_avg_sq", v)
-	return err
 }
 
 // adamWTwin returns the parameters after every step, and the last state.
-func adamWTwin(_ *Case, o optim.Options, params []float64, grads [][]float64) (after, m, v []float64, err error) {
+func adamWTwin(_ *Case, o optim.Options, params []float64, grads [][]float64) (after, m, v []float64) {
 	a := optim.NewAdamW(o, len(params))
 	for _, g := range grads {
 		a.Step(params, g, o.LR)
 		after = append(after, params...)
 	}
-	return after, a.M, a.V, nil
+	return after, a.M, a.V
 }
 
 // adamWKernel does the same with the engine's kernel.
-func adamWKernel(c *Case, o optim.Options, params []float64, grads [][]float64) (after, m, v []float64, err error) {
-	be, err := c.open()
-	if err != nil {
-		return nil, nil, nil, err
-	}
+func adamWKernel(c *Case, o optim.Options, params []float64, grads [][]float64) (after, m, v []float64) {
+	be := must(c.open())
 	defer be.Close()
 	s := tensor.NewPool(be).Scope()
 	defer s.End()
@@ -83,7 +77,7 @@ func adamWKernel(c *Case, o optim.Options, params []float64, grads [][]float64) 
 		be.AdamW(&step)
 		after = append(after, widened(p.F32())...)
 	}
-	return after, widened(s1.F32()), widened(s2.F32()), nil
+	return after, widened(s1.F32()), widened(s2.F32())
 }
 
 func narrowed(values []float64) []float32 {
@@ -94,32 +88,31 @@ func narrowed(values []float64) []float32 {
 	return x
 }
 
-func clipGradNorm(c *Case) error {
+func clipGradNorm(c *Case) {
 	list, ok := c.Raw("grads").([]any)
 	if !ok {
-		return fmt.Errorf("grads is not a list of arrays")
+		failf("grads is not a list of arrays")
 	}
 	var arrays []any
 	var grads [][]float64
 	for _, e := range list {
 		a, ok := e.(Array)
 		if !ok {
-			return fmt.Errorf("grads is not a list of arrays")
+			failf("grads is not a list of arrays")
 		}
 		arrays, grads = append(arrays, a), append(grads, a.Data)
 	}
 	c.Put("norm", clipNorm(grads, c.Float("max_norm")))
 	c.Put("grads", arrays)
-	return nil
 }
 
 // followed puts an average's decays and its weights after every step.
-func followed(c *Case, o optim.Options) error {
+func followed(c *Case, o optim.Options) {
 	params := c.Array("params")
 	pace, average := o.Pace(), c.Floats("initial")
 	var decays, weights []float64
 	if len(params.Shape) != 2 || params.Shape[1] != len(average) {
-		return fmt.Errorf("params have shape %v, the initial weights %d elements", params.Shape, len(average))
+		failf("params have shape %v, the initial weights %d elements", params.Shape, len(average))
 	}
 	for _, p := range samples(params) {
 		decay, due := pace.Next()
@@ -132,31 +125,29 @@ func followed(c *Case, o optim.Options) error {
 	}
 	c.Put("decays", decays)
 	c.Put("ema", Array{params.Shape, weights})
-	return nil
 }
 
-func emaFlowGRPO(c *Case) error {
+func emaFlowGRPO(c *Case) {
 	o := optim.Defaults()
 	o.EMA, o.EMAEvery = c.Float("decay"), c.Int("interval")
-	return followed(c, o)
+	followed(c, o)
 }
 
-func emaDiffusers(c *Case) error {
+func emaDiffusers(c *Case) {
 	o := optim.Defaults()
 	o.EMA, o.EMAShape.Floor, o.EMAShape.Copy = c.Float("decay"), c.Float("min_decay"), 1+c.Int("update_after_step")
 	if c.Bool("use_ema_warmup") {
 		o.EMAShape.Kind, o.EMAShape.Gamma, o.EMAShape.Exponent = "inverse_gamma", c.Float("inv_gamma"), c.Float("power")
 	}
-	return followed(c, o)
+	followed(c, o)
 }
 
-func nftDecay(c *Case) error {
+func nftDecay(c *Case) {
 	limit, d, ok := nftDecayOf(c.Int("type"))
 	if !ok {
-		return fmt.Errorf("there is no decay type %d", c.Int("type"))
+		failf("there is no decay type %d", c.Int("type"))
 	}
 	putDecays(c, limit, d)
-	return nil
 }
 
 func putDecays(c *Case, limit float64, d optim.Decay) {
@@ -167,7 +158,7 @@ func putDecays(c *Case, limit float64, d optim.Decay) {
 	c.Put("decay", decays)
 }
 
-func decaySchedule(c *Case) error {
+func decaySchedule(c *Case) {
 	d := optim.Decay{Kind: c.String("kind")}
 	switch d.Kind {
 	case "constant":
@@ -182,16 +173,15 @@ func decaySchedule(c *Case) error {
 	case "warmup_cosine":
 		d.Kind, d.Start, d.Steps, d.Warmup = "cosine", c.Float("initial_decay"), c.Int("total_steps"), c.Int("warmup_steps")
 	default:
-		return fmt.Errorf("there is no decay kind %q", d.Kind)
+		failf("there is no decay kind %q", d.Kind)
 	}
 	putDecays(c, c.Float("decay"), d)
-	return nil
 }
 
 // mostUpdates bounds what a case can ask for.
 const mostUpdates = 1 << 20
 
-func lrSchedule(c *Case) error {
+func lrSchedule(c *Case) {
 	o := optim.Options{LR: c.Float("lr"), Schedule: c.String("kind"), Cycles: 1, Power: 1, End: 1e-7}
 	if o.Schedule != "constant" && c.Has("num_warmup_steps") {
 		o.Warmup = c.Int("num_warmup_steps")
@@ -210,12 +200,11 @@ func lrSchedule(c *Case) error {
 	}
 	updates := c.Int("updates")
 	if updates > mostUpdates {
-		return fmt.Errorf("%d updates are more than any case needs", updates)
+		failf("%d updates are more than any case needs", updates)
 	}
 	var rates []float64
 	for i := range updates {
 		rates = append(rates, o.Rate(i))
 	}
 	c.Put("lr", rates)
-	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -25,7 +24,7 @@ func nftDecayOf(number int) (limit float64, d optim.Decay, ok bool) {
 
 // crdRamp is the limit and the growth of Flow-Factory's old network for CRD, by one of its names, or
 // "start-from-slope-to": from before start, then from + (step - start)·slope, at most to.
-func crdRamp(name string) (limit float64, d optim.Decay, err error) {
+func crdRamp(name string) (limit float64, d optim.Decay) {
 	known := map[string]string{"0": "0-0-0-0", "none": "0-0-0-0", "1": "0-0-0.001-0.5", "slow": "0-0-0.001-0.5", "2": "75-0-0.0075-0.999",
 		"medium": "75-0-0.0075-0.999", "3": "0-1-0-1", "offline": "0-1-0-1", "4": "0-0-0.02-0.99", "fast": "0-0-0.02-0.99",
 		"5": "0-0-0.01-0.5", "moderate": "0-0-0.01-0.5", "6": "0-0-0.0075-0.999"}
@@ -34,16 +33,16 @@ func crdRamp(name string) (limit float64, d optim.Decay, err error) {
 	}
 	var n []float64
 	for _, part := range strings.Split(name, "-") {
-		v, err := strconv.ParseFloat(part, 64)
-		if err != nil {
-			return 0, d, fmt.Errorf("ramp %q: 0 to 6, a name, or start-from-slope-to is known", name)
+		v, wrong := strconv.ParseFloat(part, 64)
+		if wrong != nil {
+			failf("ramp %q: 0 to 6, a name, or start-from-slope-to is known", name)
 		}
 		n = append(n, v)
 	}
 	if len(n) != 4 {
-		return 0, d, fmt.Errorf("ramp %q: it has four numbers", name)
+		failf("ramp %q: it has four numbers", name)
 	}
-	return n[3], optim.Decay{Kind: "ramp", Flat: int(n[0]), Start: n[1], Rate: n[2]}, nil
+	return n[3], optim.Decay{Kind: "ramp", Flat: int(n[0]), Start: n[1], Rate: n[2]}
 }
 
 // lengthOf is the length of the whole gradient, over all tensors.

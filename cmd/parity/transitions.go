@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/darkroom-rl/darkroom/sde"
@@ -26,7 +25,7 @@ var transitionOps = map[string]Op{
 	"sde.verl_omni":          verlOmni,
 }
 
-func flowStep(c *Case) error {
+func flowStep(c *Case) {
 	eta, cps := c.Float("eta"), c.Op == "sde.flow_cps"
 	newBatch(c, func(s sde.Schedule, step int) sde.Row {
 		if cps {
@@ -34,12 +33,11 @@ func flowStep(c *Case) error {
 		}
 		return sde.FlowSDE(s, step, eta, 0)
 	}).put(nil)
-	return nil
 }
 
 // dance: where the case says ODE the mean is Euler's, with the density of the stochastic
 // step; one of the two upstreams draws noise all the same.
-func dance(c *Case) error {
+func dance(c *Case) {
 	eta, density := c.Float("eta"), sde.Gaussian
 	if c.Op == "sde.dance_unnormalised" {
 		density = sde.Unnormalised
@@ -57,7 +55,6 @@ func dance(c *Case) error {
 	} else {
 		b.put(b.mean)
 	}
-	return nil
 }
 
 // euler is the deterministic step of a row.
@@ -66,7 +63,7 @@ func (b *batch) euler(i int) []float64 {
 	return sde.Euler(b.s, index[min(i, len(index)-1)]).Mean(b.history(i))
 }
 
-func mixgrpoFlow(c *Case) error {
+func mixgrpoFlow(c *Case) {
 	eta := c.Float("eta")
 	b := newBatch(c, func(s sde.Schedule, step int) sde.Row { return sde.FlowSDE(s, step, eta, 0) })
 	if c.Bool("deterministic") {
@@ -74,10 +71,9 @@ func mixgrpoFlow(c *Case) error {
 	} else {
 		b.put(nil)
 	}
-	return nil
 }
 
-func truncated(c *Case) error {
+func truncated(c *Case) {
 	eta, clip, kind := c.Float("eta"), c.Float("clip"), c.String("kind")
 	b := newBatch(c, func(s sde.Schedule, step int) sde.Row {
 		if kind == "flow_cps" {
@@ -90,7 +86,6 @@ func truncated(c *Case) error {
 	} else {
 		b.put(nil)
 	}
-	return nil
 }
 
 // repeated puts branches of every row, each with its own noise.
@@ -118,7 +113,7 @@ func (b *batch) repeated(branches int, scale float64, clean bool) {
 	b.Put("log_prob", lps)
 }
 
-func branchSplit(c *Case) error {
+func branchSplit(c *Case) {
 	eta, splits, scale := c.Float("eta"), c.Int("num_splits"), 1.0
 	b := newBatch(c, func(s sde.Schedule, step int) sde.Row {
 		r := sde.Dance(s, step, eta, sde.Gaussian)
@@ -130,34 +125,30 @@ func branchSplit(c *Case) error {
 		scale = c.Float("split_noise_scale")
 	}
 	b.repeated(splits, scale, true)
-	return nil
 }
 
-func tempflowBranch(c *Case) error {
+func tempflowBranch(c *Case) {
 	eta := c.Float("eta")
 	b := newBatch(c, func(s sde.Schedule, step int) sde.Row { return sde.FlowSDE(s, step, eta, 0) })
 	b.repeated(c.Int("branches"), 1, false)
 	b.perRow("tau", func(i int) float64 { return b.rows[i].Noise })
 	b.each("ode", b.euler)
-	return nil
 }
 
-func flowDDIM(c *Case) error {
+func flowDDIM(c *Case) {
 	eta := c.Float("eta")
 	newBatch(c, func(s sde.Schedule, step int) sde.Row {
 		r := sde.FlowDDIM(s, step, eta)
 		r.Density = sde.Gaussian
 		return r
 	}).put(nil)
-	return nil
 }
 
-func eulerStochastic(c *Case) error {
+func eulerStochastic(c *Case) {
 	newBatch(c, sde.EulerStochastic).put(nil)
-	return nil
 }
 
-func verlOmni(c *Case) error {
+func verlOmni(c *Case) {
 	eta, kind, density := c.Float("eta"), c.String("kind"), sde.Unnormalised
 	if c.Bool("normaliser") {
 		density = sde.Gaussian
@@ -173,10 +164,9 @@ func verlOmni(c *Case) error {
 		r.Density = density
 		return r
 	}).put(nil)
-	return nil
 }
 
-func flowFactory(c *Case) error {
+func flowFactory(c *Case) {
 	eta, kind := c.Float("eta"), c.String("kind")
 	newBatch(c, func(s sde.Schedule, step int) sde.Row {
 		switch kind {
@@ -191,36 +181,31 @@ func flowFactory(c *Case) error {
 		}
 		return sde.FlowSDE(s, step, eta, 0)
 	}).put(nil)
-	return nil
 }
 
-func ddim(c *Case) error {
+func ddim(c *Case) {
 	a, to := c.Floats("alpha_prod"), c.Floats("alpha_prod_prev")
 	eta, p, clip := c.Float("eta"), sde.Prediction(c.String("prediction_type")), c.Bool("clip_sample")
 	b := &batch{Case: c, x: c.Array("x")}
 	b.width = len(b.x.Data) / b.x.Shape[0]
 	for i := range a {
-		r, err := sde.DDIM(sde.Schedule{Alpha: a[i : i+1], AlphaPrev: to[i : i+1]}, 0, eta, p, clip)
-		if err != nil {
-			return err
-		}
+		r := must(sde.DDIM(sde.Schedule{Alpha: a[i : i+1], AlphaPrev: to[i : i+1]}, 0, eta, p, clip))
 		r.Density = sde.Gaussian
 		b.rows = append(b.rows, r)
 	}
 	b.put(nil)
-	return nil
 }
 
 // dpm: the history is given as predictions of the clean sample, which are latents whose
 // output is zero.
-func dpm(c *Case) error {
+func dpm(c *Case) {
 	m := sde.Multistep{Order: c.Int("order"), Heun: c.String("solver_type") == "heun", SDE: true, AsPublished: true}
 	switch a := c.String("algorithm"); a {
 	case "dpmsolver++":
 	case "dpmsolver":
 		m.Grows = true
 	default:
-		return fmt.Errorf("algorithm %q is not known", a)
+		failf("algorithm %q is not known", a)
 	}
 	b := newBatch(c, m.Row)
 	past := func(i int) *sde.History {
@@ -238,5 +223,4 @@ func dpm(c *Case) error {
 	b.each("prev_sample", next)
 	b.each("x0", func(i int) []float64 { return b.rows[i].Clean.Apply(past(i)) })
 	b.perRow("log_prob", func(i int) float64 { return b.rows[i].LogProb(mean(i), next(i)) })
-	return nil
 }

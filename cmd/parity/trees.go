@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,10 +17,9 @@ var treeOps = map[string]Op{
 	"tree.split_points":   treeSplits,
 }
 
-func treeSplits(c *Case) error {
-	points, err := splitPoints(text(c, "points", ""), int(numberOr(c, "rounds", 0)), c.Int("steps"))
+func treeSplits(c *Case) {
+	points := splitPoints(text(c, "points", ""), int(numberOr(c, "rounds", 0)), c.Int("steps"))
 	c.Put("split_points", points)
-	return err
 }
 
 // readTree is the tree that a case lists.
@@ -36,15 +34,14 @@ func readTree(c *Case) *sde.Tree {
 	return t
 }
 
-func treeFuse(c *Case) error {
+func treeFuse(c *Case) {
 	t := readTree(c)
 	r := t.Fuse(c.Floats("leaf_rewards"), c.Bool("prob_weighted"))
 	c.Put("reward", r)
 	c.Put("advantage", t.DepthAdvantages(r))
-	return nil
 }
 
-func treePrune(c *Case) error {
+func treePrune(c *Case) {
 	p := sde.Pruning{Slide: flag(c, "depth_pruning_slide"), SlideEvery: c.Int("depth_pruning_slide_interval"), StopDepth: c.Int("depth_pruning_stop_depth"),
 		Width: [...]string{"none", "branch", "ends"}[c.Int("width_pruning_mode")], Ratio: c.Float("width_pruning_ratio"), Until: c.Float("pruning_step_ratio"),
 		Mixed: flag(c, "mix_ode_sde_tree"), MixedWindow: c.Int("mix_sde_window_size")}
@@ -54,11 +51,10 @@ func treePrune(c *Case) error {
 		}
 	}
 	c.Put("kept", p.Kept(readTree(c), c.Floats("advantage"), c.Ints("split_points"), c.Int("sampling_steps"), c.Int("train_step"), c.Int("max_steps")))
-	return nil
 }
 
 // treeRollout grows a tree with the toy network.
-func treeRollout(c *Case) error {
+func treeRollout(c *Case) {
 	s := sde.Schedule{Sigmas: c.Floats("sigmas")}
 	time := c.Floats("model_timesteps")
 	for i := range time {
@@ -93,7 +89,6 @@ func treeRollout(c *Case) error {
 	c.Put("leaves", t.Leaves)
 	c.Put("leaf_x0", statesOf(z.Shape, clean))
 	c.Put("leaf_path_log_prob", paths)
-	return nil
 }
 
 // pathLogProb is the sum of the edges' log-probabilities from the root to a node.
@@ -107,21 +102,21 @@ func pathLogProb(t *sde.Tree, node int) float64 {
 
 // splitPoints are where a tree splits: a list "0,3,6", each cut to the last step and sorted,
 // doubles kept; or, without a list, i·(T/rounds).
-func splitPoints(list string, rounds, steps int) ([]int, error) {
+func splitPoints(list string, rounds, steps int) []int {
 	points := []int{}
 	if list == "" {
 		for i := range rounds {
 			points = append(points, min(i*(steps/rounds), steps-1))
 		}
-		return points, nil
+		return points
 	}
 	for _, s := range strings.Split(list, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil {
-			return nil, fmt.Errorf("split points %q: %q is not a whole number", list, s)
+		n, wrong := strconv.Atoi(strings.TrimSpace(s))
+		if wrong != nil {
+			failf("split points %q: %q is not a whole number", list, s)
 		}
 		points = append(points, min(max(n, 0), steps-1))
 	}
 	slices.Sort(points)
-	return points, nil
+	return points
 }

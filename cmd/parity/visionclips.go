@@ -20,7 +20,7 @@ var visionClipOps = map[string]Op{
 	"video.tokens":        clipTokens,
 }
 
-func clipFrames(c *Case) error {
+func clipFrames(c *Case) {
 	f := vlm.Frames{Rule: vlm.FrameRule(c.String("kind")), FPS: numberOr(c, "fps", 0), Count: int(numberOr(c, "num_frames", 0)), Min: c.Int("min_frames"), Max: c.Int("max_frames")}
 	total, rate := c.Int("total_frames"), c.Float("video_fps")
 	places, err := f.Of(total, rate)
@@ -35,33 +35,29 @@ func clipFrames(c *Case) error {
 		c.Put("indices", places)
 		c.Put("sample_fps", float64(len(places))/float64(total)*rate)
 	}
-	return nil
 }
 
-func clipSize(c *Case) error {
+func clipSize(c *Case) {
 	frames, h, w, factor := c.Int("frames"), c.Int("height"), c.Int("width"), c.Int("factor")
-	var err error
 	if kind := vlm.FrameRule(c.String("kind")); kind == vlm.VendorFrames {
-		w, h, frames, err = vlm.VendorSize(frames, w, h, factor, c.Int("image_min_cells"), c.Int("frame_min_cells"), c.Int("max_pixels"))
+		w, h, frames = must3(vlm.VendorSize(frames, w, h, factor, c.Int("image_min_cells"), c.Int("frame_min_cells"), c.Int("max_pixels")))
 		c.Put("frames", frames)
 	} else {
 		p := vlm.ClipPixels{Rule: kind, Pixels: vlm.Pixels{Min: c.Int("shortest_edge"), Max: c.Int("longest_edge")}, Cap: c.Bool("cap_pixels_per_frame"), Tokens: c.Int("max_video_tokens")}
-		w, h, err = p.Size(frames, w, h, factor)
+		w, h = must2(p.Size(frames, w, h, factor))
 	}
 	c.Put("height", h)
 	c.Put("width", w)
-	return err
 }
 
-func clipTimes(c *Case) error {
-	times, err := vlm.Timestamps(c.Ints("indices"), c.Float("video_fps"), 2)
+func clipTimes(c *Case) {
+	times := must(vlm.Timestamps(c.Ints("indices"), c.Float("video_fps"), 2))
 	var texts []any
 	for _, t := range times {
 		texts = append(texts, fmt.Sprintf("<%.1f seconds>", t))
 	}
 	c.Put("seconds", times)
 	c.Put("text", texts)
-	return err
 }
 
 // bounds is an object of two edges.
@@ -80,26 +76,15 @@ type clipTalk struct {
 	seconds  []float64
 }
 
-func clipTokens(c *Case) error {
+func clipTokens(c *Case) {
 	family := c.String("family")
 	s := &clipTalk{Case: c, apart: family == "qwen3_vl"}
-	if err := s.read(); err != nil {
-		return err
-	}
-	t, err := vlm.TemplateNamed(family)
-	if err != nil {
-		return err
-	}
-	messages, err := vlm.ReadMessages(c.Text("messages"))
-	if err != nil {
-		return err
-	}
-	text, err := t.Render(messages, vlm.Rendering{Generate: strings.HasSuffix(textOut(c), "assistant\n")})
-	if err != nil {
-		return err
-	}
+	s.read()
+	t := must(vlm.TemplateNamed(family))
+	messages := must(vlm.ReadMessages(c.Text("messages")))
+	text := must(t.Render(messages, vlm.Rendering{Generate: strings.HasSuffix(textOut(c), "assistant\n")}))
 	c.Put("text", text)
-	return s.expand(text)
+	s.expand(text)
 }
 
 // textOut is the recorded text, of which its end alone is read: whether an answer is asked for.
@@ -109,7 +94,7 @@ func textOut(c *Case) string {
 }
 
 // read chooses frames, and sizes them and pictures.
-func (s *clipTalk) read() error {
+func (s *clipTalk) read() {
 	rule := map[bool]vlm.FrameRule{true: vlm.Qwen3Frames, false: vlm.Qwen2Frames}[s.apart]
 	totals, rates, patch := s.Ints("total_frames"), s.Floats("video_fps"), s.Int("patch_size")
 	var read [][]int
@@ -121,56 +106,36 @@ func (s *clipTalk) read() error {
 		rate := rates[i]
 		if s.Bool("do_sample_frames") {
 			f := vlm.Frames{Rule: rule, FPS: s.Float("fps"), Min: s.Int("min_frames"), Max: 768}
-			var err error
-			if places, err = f.Of(totals[i], rate); err != nil {
-				return err
-			}
+
+			places = must(f.Of(totals[i], rate))
 			rate *= float64(len(places)) / float64(totals[i])
 		}
 		read = append(read, places)
-		w, h, err := vlm.ClipPixels{Rule: rule, Pixels: bounds(s.Case, "video_size")}.Size(len(places), size[1], size[0], 2*patch)
-		if err != nil {
-			return err
-		}
+		w, h := must2(vlm.ClipPixels{Rule: rule, Pixels: bounds(s.Case, "video_size")}.Size(len(places), size[1], size[0], 2*patch))
 		s.clips = append(s.clips, vlm.Grid{Frames: (len(places) + 1) / 2, Rows: h / patch, Columns: w / patch})
-		times, err := vlm.Timestamps(places, rates[i], 2)
-		if err != nil {
-			return err
-		}
+		times := must(vlm.Timestamps(places, rates[i], 2))
 		s.times, s.seconds = append(s.times, times), append(s.seconds, float64(float32(2/rate)))
 	}
 	p := vlm.NewProcessor()
 	p.Patch, p.Pixels = patch, bounds(s.Case, "image_size")
 	for _, size := range groups(s.Case, "image_hw", 2) {
-		g, err := p.Grid(size[1], size[0])
-		if err != nil {
-			return err
-		}
+		g := must(p.Grid(size[1], size[0]))
 		s.pictures = append(s.pictures, g)
 	}
 	s.Put("frames_indices", read)
 	s.Put("video_grid_thw", gridRows(s.clips))
 	s.Put("image_grid_thw", gridRows(s.pictures))
 	s.Put("second_per_grid_ts", s.seconds)
-	return nil
 }
 
 // expand makes tokens of the text, and their places.
-func (s *clipTalk) expand(text string) error {
-	t, err := vlmTokens(s.Case)
-	if err != nil {
-		return err
-	}
-	marks, err := vlm.MarksOf(t)
-	if err != nil {
-		return err
-	}
+func (s *clipTalk) expand(text string) {
+	t := vlmTokens(s.Case)
+	marks := must(vlm.MarksOf(t))
 	cells, rule := s.clips, vlm.PositionRule{Merge: 2, PerSecond: numberOr(s.Case, "tokens_per_second", 0)}
 	sequence := vlm.Sequence{Pictures: s.pictures, Clips: s.clips, Seconds: s.seconds}
 	if s.apart {
-		if text, err = vlm.FramesInside(text, s.times); err != nil {
-			return err
-		}
+		text = must(vlm.FramesInside(text, s.times))
 		cells = nil
 		for _, g := range s.clips {
 			cells = append(cells, vlm.FrameGrids(g)...)
@@ -178,21 +143,14 @@ func (s *clipTalk) expand(text string) error {
 		rule = vlm.PositionRule{Merge: 2, ByFrame: true}
 		s.Put("expanded_text", repeated(repeated(text, "<|video_pad|>", cells), "<|image_pad|>", s.pictures))
 	}
-	e, err := t.Encode(text)
-	if err != nil {
-		return err
-	}
-	ids, kinds, err := marks.Expand(e.IDs, s.pictures, cells, 2)
-	if err != nil {
-		return err
-	}
+	e := must(t.Encode(text))
+	ids, kinds := must2(marks.Expand(e.IDs, s.pictures, cells, 2))
 	s.Put("input_ids", whole32(ids))
 	s.Put("mm_token_type_ids", kinds)
 	sequence.Kinds = kinds
-	at, delta, err := rule.Positions(sequence)
+	at, delta := must2(rule.Positions(sequence))
 	s.Put("position_ids", at[:])
 	s.Put("rope_delta", delta)
-	return err
 }
 
 // repeated is a text whose marks stand as often as their grids have merged cells.
@@ -206,11 +164,8 @@ func repeated(text, mark string, grids []vlm.Grid) string {
 }
 
 // clipPatches reads the folder's settings of clips, which have the form of pictures'.
-func clipPatches(c *Case) error {
-	p, err := vlm.OpenProcessorFile(filepath.Join(c.Dir(), "video_preprocessor_config.json"))
-	if err != nil {
-		return err
-	}
+func clipPatches(c *Case) {
+	p := must(vlm.OpenProcessorFile(filepath.Join(c.Dir(), "video_preprocessor_config.json")))
 	pixels := vlm.ClipPixels{Rule: map[bool]vlm.FrameRule{true: vlm.Qwen3Frames, false: vlm.Qwen2Frames}[c.String("family") == "qwen3_vl"], Pixels: bounds(c, "video_size")}
 	var values []float32
 	var grids []vlm.Grid
@@ -233,14 +188,10 @@ func clipPatches(c *Case) error {
 			}
 			frames = append(frames, r)
 		}
-		out, err := p.Clip(pixels, frames...)
-		if err != nil {
-			return err
-		}
+		out := must(p.Clip(pixels, frames...))
 		values, grids = append(values, out.Values...), append(grids, out.Grids...)
 	}
 	width := 3 * p.Frames * p.Patch * p.Patch
 	c.Put("pixel_values_videos", Array{[]int{len(values) / width, width}, widened(values)})
 	c.Put("video_grid_thw", gridRows(grids))
-	return nil
 }

@@ -9,12 +9,9 @@ import (
 // Vision-language networks that write: greedy answers through kept keys and values; and the
 // language model alone, as pipelines read prompts with it.
 
-func vlmGreedy(c *Case) error {
-	return runFolder(c, c.Dir(), how{frozen: true, forwardOnly: true}, func(n *network) error {
-		r, err := newReader(n)
-		if err != nil {
-			return err
-		}
+func vlmGreedy(c *Case) {
+	runFolder(c, c.Dir(), how{frozen: true, forwardOnly: true}, func(n *network) {
+		r := newReader(n)
 		ids := c.Array("input_ids")
 		batch, length, steps := ids.Shape[0], ids.Shape[1], c.Int("max_new_tokens")
 		d := r.m.NewDecoder(n.tape.Pool(), n.tape.Options, batch)
@@ -28,26 +25,19 @@ func vlmGreedy(c *Case) error {
 			}
 			rows[b] = b
 			wholes[b], _ = r.row(c.Ints("input_ids")[b*length:(b+1)*length], real)
-			if logits[b], err = d.Extend(b, wholes[b]); err != nil {
-				return err
-			}
+			logits[b] = must(d.Extend(b, wholes[b]))
 		}
 		said, raw := make([][]int, batch), make([][][]float64, batch)
 		for step := range steps {
 			next := make([]int32, batch)
 			for b, z := range logits {
 				raw[b] = append(raw[b], widened(z))
-				p, err := sampling.Default().Probabilities(widened(z), nil, c.Ints("suppress_tokens"))
-				if err != nil {
-					return err
-				}
+				p := must(sampling.Default().Probabilities(widened(z), nil, c.Ints("suppress_tokens")))
 				next[b] = int32(likeliest(p))
 				said[b] = append(said[b], int(next[b]))
 			}
 			if step+1 < steps {
-				if logits, err = d.Step(rows, next); err != nil {
-					return err
-				}
+				logits = must(d.Step(rows, next))
 			}
 		}
 		var positions [3][]int
@@ -56,10 +46,7 @@ func vlmGreedy(c *Case) error {
 			for _, id := range said[b] {
 				s.IDs = append(s.IDs, int32(id))
 			}
-			at, delta, err := r.m.Positions(s)
-			if err != nil {
-				return err
-			}
+			at, delta := must2(r.m.Positions(s))
 			deltas = append(deltas, delta)
 			for axis := range at {
 				positions[axis] = append(positions[axis], at[axis]...)
@@ -69,7 +56,6 @@ func vlmGreedy(c *Case) error {
 		c.Put("step_logits", raw)
 		c.Put("position_ids_full", positions[:])
 		c.Put("rope_deltas", deltas)
-		return nil
 	})
 }
 
@@ -84,16 +70,11 @@ func likeliest(p []float64) int {
 }
 
 // qwenText reads prompts alone: states behind the first layer and the last, 0 where padding is.
-func qwenText(c *Case) error {
-	return runNetwork(c, c.Dir(), func(n *network) error {
-		config, err := vlm.ReadConfig(c.Dir())
-		if err != nil {
-			return err
-		}
+func qwenText(c *Case) {
+	runNetwork(c, c.Dir(), func(n *network) {
+		config := must(vlm.ReadConfig(c.Dir()))
 		m := vlm.New(n.params, config)
-		if err := n.params.Check(); err != nil {
-			return err
-		}
+		check(n.params.Check())
 		ids, mask := c.Array("in.input_ids"), c.Ints("in.attention_mask")
 		batch, length := ids.Shape[0], ids.Shape[1]
 		rows := map[string][]*autograd.Value{}
@@ -104,10 +85,7 @@ func qwenText(c *Case) error {
 					s.IDs = append(s.IDs, int32(id))
 				}
 			}
-			states, err := m.States(n.tape, s)
-			if err != nil {
-				return err
-			}
+			states := must(m.States(n.tape, s))
 			for name, x := range map[string]*autograd.Value{"out.hidden_1": states[1], "out.last": states[len(states)-1]} {
 				if rest := length - len(s.IDs); rest > 0 {
 					x = n.tape.Concat(1, x, n.tape.Upload("padding", make([]float32, rest*config.Text.Width), 1, rest, config.Text.Width))
@@ -118,6 +96,5 @@ func qwenText(c *Case) error {
 		for name, x := range rows {
 			n.out(name, n.tape.Concat(0, x...))
 		}
-		return nil
 	})
 }

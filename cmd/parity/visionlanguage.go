@@ -60,11 +60,8 @@ func gridRows(grids []vlm.Grid) [][]int {
 	return rows
 }
 
-func vlmSize(c *Case) error {
-	rule, err := sizeRuleNamed(c.String("variant"))
-	if err != nil {
-		return err
-	}
+func vlmSize(c *Case) {
+	rule := sizeRuleNamed(c.String("variant"))
 	factor, p := c.Int("factor"), vlm.Pixels{Min: c.Int("min_pixels"), Max: c.Int("max_pixels")}
 	var sizes, tokens, complaints []any
 	for _, s := range groups(c, "sizes", 2) {
@@ -74,9 +71,8 @@ func vlmSize(c *Case) error {
 		case errors.As(err, &thin):
 			sizes, tokens = append(sizes, nil), append(tokens, nil)
 			complaints = append(complaints, "ValueError: absolute aspect ratio must be smaller than 200, got "+pythonFloat(thin.Ratio))
-		case err != nil:
-			return err
 		default:
+			check(err)
 			sizes, tokens = append(sizes, []int{h, w}), append(tokens, (h/factor)*(w/factor))
 			complaints = append(complaints, nil)
 		}
@@ -84,7 +80,6 @@ func vlmSize(c *Case) error {
 	c.Put("sizes", sizes)
 	c.Put("tokens", tokens)
 	c.Put("errors", complaints)
-	return nil
 }
 
 // pythonFloat writes a number of moderate size as Python does.
@@ -96,7 +91,7 @@ func pythonFloat(x float64) string {
 	return text
 }
 
-func vlmBudget(c *Case) error {
+func vlmBudget(c *Case) {
 	p := vlm.Pixels{Min: c.Int("min_pixels"), Max: c.Int("max_pixels")}
 	var sizes []any
 	for _, s := range groups(c, "sizes_wh", 2) {
@@ -108,58 +103,44 @@ func vlmBudget(c *Case) error {
 		sizes = append(sizes, []int{w, h})
 	}
 	c.Put("sizes_wh", sizes)
-	return nil
 }
 
 // rasterInput reads an input [H, W, channels] of bytes.
-func rasterInput(c *Case, name string) (*vision.Raster, error) {
+func rasterInput(c *Case, name string) *vision.Raster {
 	a := c.Array(name)
 	if len(a.Shape) != 3 || a.Shape[2] != 3 && a.Shape[2] != 4 || a.Shape[0] < 1 || a.Shape[1] < 1 {
-		return nil, fmt.Errorf("%s: [H, W, 3 or 4] is needed, not %v", name, a.Shape)
+		failf("%s: [H, W, 3 or 4] is needed, not %v", name, a.Shape)
 	}
 	r := vision.NewRaster(a.Shape[1], a.Shape[0], a.Shape[2])
 	for i, v := range a.Data {
 		if v != math.Trunc(v) || v < 0 || v > 255 {
-			return nil, fmt.Errorf("%s: %v is not a byte", name, v)
+			failf("%s: %v is not a byte", name, v)
 		}
 		r.Pix[i] = uint8(v)
 	}
-	return r, nil
+	return r
 }
 
-func vlmPreprocess(c *Case) error {
-	p, err := vlm.OpenProcessor(c.Dir())
-	if err != nil {
-		return err
-	}
+func vlmPreprocess(c *Case) {
+	p := must(vlm.OpenProcessor(c.Dir()))
 	var pictures []*vision.Raster
 	for i := 0; c.Has(fmt.Sprintf("image.%d", i)); i++ {
-		r, err := rasterInput(c, fmt.Sprintf("image.%d", i))
-		if err != nil {
-			return err
-		}
+		r := rasterInput(c, fmt.Sprintf("image.%d", i))
 		pictures = append(pictures, r)
 		for name, arithmetic := range map[string]vision.Arithmetic{"resized": vision.Torch8, "resized_pil": vision.Pillow} {
 			as := *p
 			as.Arithmetic = arithmetic
-			m, err := as.Resize(r)
-			if err != nil {
-				return err
-			}
+			m := must(as.Resize(r))
 			c.Put(fmt.Sprintf("%s.%d", name, i), rasterArray(m.Raster()))
 		}
 	}
-	patches, err := p.Apply(pictures...)
-	if err != nil {
-		return err
-	}
+	patches := must(p.Apply(pictures...))
 	width := 3 * p.Frames * p.Patch * p.Patch
 	c.Put("pixel_values", Array{[]int{len(patches.Values) / width, width}, widened(patches.Values)})
 	c.Put("image_grid_thw", gridRows(patches.Grids))
-	return nil
 }
 
-func vlmPositions(c *Case) error {
+func vlmPositions(c *Case) {
 	rule := vlm.PositionRule{Merge: c.Int("merge_size")}
 	switch {
 	case c.Op == "vlm.rope_index_classic":
@@ -169,7 +150,7 @@ func vlmPositions(c *Case) error {
 	case c.String("family") == "qwen3_vl":
 		rule.ByFrame = true
 	case c.String("family") != "qwen2_vl":
-		return fmt.Errorf("family %q is not known", c.String("family"))
+		failf("family %q is not known", c.String("family"))
 	}
 	s := vlm.Sequence{Kinds: c.Ints("token_types"), Pictures: gridsOf(c, "image_grid_thw"), Clips: gridsOf(c, "video_grid_thw")}
 	for _, m := range c.Ints("attention_mask") {
@@ -178,34 +159,31 @@ func vlmPositions(c *Case) error {
 	if c.Has("second_per_grid") {
 		s.Seconds = c.Floats("second_per_grid")
 	}
-	at, delta, err := rule.Positions(s)
+	at, delta := must2(rule.Positions(s))
 	c.Put("position_ids", at[:])
 	c.Put("rope_delta", delta)
-	return err
 }
 
-func vlmWindows(c *Case) error {
-	order, ends, err := vlm.Windows(gridsOf(c, "grid_thw"), c.Int("merge_size"), c.Int("window_size"), c.Int("patch_size"))
+func vlmWindows(c *Case) {
+	order, ends := must2(vlm.Windows(gridsOf(c, "grid_thw"), c.Int("merge_size"), c.Int("window_size"), c.Int("patch_size")))
 	c.Put("window_index", order)
 	c.Put("cu_window_seqlens", ends)
-	return err
 }
 
-func vlmPlaces(c *Case) error {
+func vlmPlaces(c *Case) {
 	grids := gridsOf(c, "grid_thw")
-	places, err := vlm.Places(grids, c.Int("merge_size"))
+	places := must(vlm.Places(grids, c.Int("merge_size")))
 	var rows [][]int
 	for _, p := range places {
 		rows = append(rows, []int{p.Row, p.Column})
 	}
 	c.Put("positions", rows)
 	c.Put("cu_seqlens", vlm.FrameEnds(grids))
-	return err
 }
 
 // vlmTokens opens the tokenizer beside a family.
-func vlmTokens(c *Case) (*tokenizer.Tokenizer, error) {
-	return tokenizer.Open(filepath.Join(c.Dir(), "tokenizer"))
+func vlmTokens(c *Case) *tokenizer.Tokenizer {
+	return must(tokenizer.Open(filepath.Join(c.Dir(), "tokenizer")))
 }
 
 func putDecoded(c *Case, t *tokenizer.Tokenizer, ids []int32) {
@@ -213,19 +191,12 @@ func putDecoded(c *Case, t *tokenizer.Tokenizer, ids []int32) {
 	c.Put("decoded_skip_special", t.DecodePlain(ids))
 }
 
-func vlmTokenize(c *Case) error {
-	t, err := vlmTokens(c)
-	if err != nil {
-		return err
-	}
-	e, err := t.Encode(c.String("text"))
-	if err != nil {
-		return err
-	}
+func vlmTokenize(c *Case) {
+	t := vlmTokens(c)
+	e := must(t.Encode(c.String("text")))
 	ids := e.IDs
 	c.Put("ids", whole32(ids))
 	putDecoded(c, t, ids)
-	return nil
 }
 
 // ids32 reads ids of tokens.
@@ -237,20 +208,13 @@ func ids32(ids []int) []int32 {
 	return all
 }
 
-func vlmDetokenize(c *Case) error {
-	t, err := vlmTokens(c)
-	if err != nil {
-		return err
-	}
+func vlmDetokenize(c *Case) {
+	t := vlmTokens(c)
 	putDecoded(c, t, ids32(c.Ints("ids")))
-	return nil
 }
 
-func vlmDrift(c *Case) error {
-	t, err := vlmTokens(c)
-	if err != nil {
-		return err
-	}
+func vlmDrift(c *Case) {
+	t := vlmTokens(c)
 	lists, _ := c.Raw("sampled").([]any)
 	var texts, again []any
 	for _, list := range lists {
@@ -260,27 +224,20 @@ func vlmDrift(c *Case) error {
 			ids = append(ids, int32(id))
 		}
 		text := t.Decode(ids)
-		e, err := t.Encode(text)
-		if err != nil {
-			return err
-		}
+		e := must(t.Encode(text))
 		texts, again = append(texts, text), append(again, whole32(e.IDs))
 	}
 	c.Put("text", texts)
 	c.Put("reencoded", again)
-	return nil
 }
 
-func vlmSpecial(c *Case) error {
-	t, err := vlmTokens(c)
-	if err != nil {
-		return err
-	}
+func vlmSpecial(c *Case) {
+	t := vlmTokens(c)
 	var ids []any
 	for _, token := range c.Strings("tokens") {
 		id, ok := t.ID(token)
 		if !ok {
-			return fmt.Errorf("token %q is not known", token)
+			failf("token %q is not known", token)
 		}
 		ids = append(ids, int(id))
 	}
@@ -292,71 +249,48 @@ func vlmSpecial(c *Case) error {
 			c.Put(name, int(id))
 		}
 	}
-	return nil
 }
 
-func vlmExpand(c *Case) error {
-	t, err := vlmTokens(c)
-	if err != nil {
-		return err
-	}
+func vlmExpand(c *Case) {
+	t := vlmTokens(c)
 	p := vlm.NewProcessor()
 	p.Patch, p.Merge, p.Pixels = c.Int("patch_size"), c.Int("merge_size"), vlm.Pixels{Min: c.Int("min_pixels"), Max: c.Int("max_pixels")}
 	var grids []vlm.Grid
 	for _, s := range groups(c, "image_hw", 2) {
-		g, err := p.Grid(s[1], s[0])
-		if err != nil {
-			return err
-		}
+		g := must(p.Grid(s[1], s[0]))
 		grids = append(grids, g)
 	}
-	marks, err := vlm.MarksOf(t)
-	if err != nil {
-		return err
-	}
-	e, err := t.Encode(c.String("text"))
-	if err != nil {
-		return err
-	}
-	ids, kinds, err := marks.Expand(e.IDs, grids, nil, p.Merge)
+	marks := must(vlm.MarksOf(t))
+	e := must(t.Encode(c.String("text")))
+	ids, kinds := must2(marks.Expand(e.IDs, grids, nil, p.Merge))
 	c.Put("grid_thw", gridRows(grids))
 	c.Put("input_ids", whole32(ids))
 	c.Put("mm_token_type_ids", kinds)
-	return err
 }
 
-func vlmChat(c *Case) error {
-	t, err := vlm.TemplateNamed(c.String("template"))
-	if err != nil {
-		return err
-	}
-	messages, err := vlm.ReadMessages(c.Text("messages"))
-	if err != nil {
-		return err
-	}
+func vlmChat(c *Case) {
+	t := must(vlm.TemplateNamed(c.String("template")))
+	messages := must(vlm.ReadMessages(c.Text("messages")))
 	r := vlm.Rendering{Generate: c.Bool("add_generation_prompt"), Number: c.Bool("add_vision_id")}
 	if c.Has("tools") {
-		if r.Tools, err = vlm.ReadTools(c.Text("tools")); err != nil {
-			return err
-		}
+		r.Tools = must(vlm.ReadTools(c.Text("tools")))
 	}
 	if c.Has("enable_thinking") {
 		think := c.Bool("enable_thinking")
 		r.Think = &think
 	}
 	r.KeepThoughts = c.Has("preserve_thinking") && c.Bool("preserve_thinking")
-	text, err := t.Render(messages, r)
+	text := must(t.Render(messages, r))
 	c.Put("text", text)
-	return err
 }
 
 // sizeRuleNamed finds a rule by its name.
-func sizeRuleNamed(name string) (vlm.SizeRule, error) {
+func sizeRuleNamed(name string) vlm.SizeRule {
 	switch name {
 	case "hf", "transformers":
-		return vlm.Transformers, nil
+		return vlm.Transformers
 	case "vendor", "qwen-vl-utils":
-		return vlm.QwenUtils, nil
+		return vlm.QwenUtils
 	}
-	return 0, fmt.Errorf("a rule of sizes named %q is not known; hf and vendor are", name)
+	panic(failure{fmt.Errorf("a rule of sizes named %q is not known; hf and vendor are", name)})
 }

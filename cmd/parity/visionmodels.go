@@ -38,31 +38,23 @@ type pictureKind struct {
 	done  int
 }
 
-func newReader(n *network) (*reader, error) {
-	config, err := vlm.ReadConfig(n.Dir())
-	if err != nil {
-		return nil, err
-	}
+func newReader(n *network) *reader {
+	config := must(vlm.ReadConfig(n.Dir()))
 	r := &reader{network: n, m: vlm.New(n.params, config)}
-	if err := n.params.Check(); err != nil {
-		return nil, err
-	}
+	check(n.params.Check())
 	for i, name := range [][4]string{{"image_grid_thw", "pixel_values", "image_embeds", "deepstack"}, {"video_grid_thw", "pixel_values_videos", "video_embeds", "deepstack_videos"}} {
 		r.kinds[i].id = []int32{config.Picture, config.Clip}[i]
 		if !n.Has(name[0]) {
 			continue
 		}
 		r.kinds[i].grids, r.kinds[i].value = gridsOf(n.Case, name[0]), n.value(name[1])
-		seen, err := r.m.Tower.Forward(n.tape, r.kinds[i].value, r.kinds[i].grids)
-		if err != nil {
-			return nil, err
-		}
+		seen := must(r.m.Tower.Forward(n.tape, r.kinds[i].value, r.kinds[i].grids))
 		n.Put(name[2], n.array(seen.States.Shape()[1:], seen.States.F32(), false))
 		for j, v := range seen.Deep {
 			n.Put(fmt.Sprintf("%s.%d", name[3], j), n.array(v.Shape()[1:], v.F32(), false))
 		}
 	}
-	return r, nil
+	return r
 }
 
 // row is a row's tokens without padding, with its own pictures, and their patches on the tape.
@@ -112,39 +104,28 @@ type told struct {
 	seeds                     []autograd.Seed
 }
 
-func vlmForward(c *Case) error {
-	return runFolder(c, c.Dir(), how{}, func(n *network) error { return n.textTower() })
+func vlmForward(c *Case) {
+	runFolder(c, c.Dir(), how{}, func(n *network) { n.textTower() })
 }
 
 // vlmAdapter is vlmForward of a frozen model with an adapter in PEFT's files.
-func vlmAdapter(c *Case) error {
-	return runFolder(c, c.Dir(), how{frozen: true}, func(n *network) error {
-		r, err := newReader(n)
-		if err != nil {
-			return err
-		}
-		a, err := peft.Open(filepath.Join(c.Dir(), "adapter"), "model")
-		if err != nil {
-			return err
-		}
+func vlmAdapter(c *Case) {
+	runFolder(c, c.Dir(), how{frozen: true}, func(n *network) {
+		r := newReader(n)
+		a := must(peft.Open(filepath.Join(c.Dir(), "adapter"), "model"))
 		defer a.Close()
-		if _, err := a.AddTo(n.params); err != nil {
-			return err
-		}
-		return r.tell()
+		must(a.AddTo(n.params))
+		r.tell()
 	})
 }
 
-func (n *network) textTower() error {
-	r, err := newReader(n)
-	if err != nil {
-		return err
-	}
-	return r.tell()
+func (n *network) textTower() {
+	r := newReader(n)
+	r.tell()
 }
 
 // tell reads every row, and goes back from what the case says of its numbers.
-func (r *reader) tell() error {
+func (r *reader) tell() {
 	c, n := r.Case, r.network
 	ids := c.Array("input_ids")
 	batch, length, v := ids.Shape[0], ids.Shape[1], r.m.Text.Vocabulary
@@ -152,9 +133,7 @@ func (r *reader) tell() error {
 	routes := routes{batch * length, map[int][]vlm.Routing{}}
 	r.m.Hear(func(x vlm.Routing) { routes.of[x.Layer] = append(routes.of[x.Layer], x) })
 	for b := range batch {
-		if err := r.forward(&t, b); err != nil {
-			return err
-		}
+		r.forward(&t, b)
 	}
 	routes.put(c)
 	c.Put("position_ids", t.positions[:])
@@ -163,11 +142,11 @@ func (r *reader) tell() error {
 	c.Put("entropy", t.entropy)
 	c.Put("token_logprobs", t.logprobs)
 	n.tape.Backward(t.seeds...)
-	return n.namedGradients()
+	n.namedGradients()
 }
 
 // forward reads row b.
-func (r *reader) forward(t *told, b int) error {
+func (r *reader) forward(t *told, b int) {
 	flat, base := r.Ints("input_ids")[b*t.length:(b+1)*t.length], b*t.length
 	var real []int
 	for i := range flat {
@@ -176,10 +155,7 @@ func (r *reader) forward(t *told, b int) error {
 		}
 	}
 	s, values := r.row(flat, real)
-	at, delta, err := r.m.Positions(s)
-	if err != nil {
-		return err
-	}
+	at, delta := must2(r.m.Positions(s))
 	t.deltas = append(t.deltas, delta)
 	for axis := range at {
 		row := make([]int, t.length) // padding stands at 0
@@ -188,10 +164,7 @@ func (r *reader) forward(t *told, b int) error {
 		}
 		t.positions[axis] = append(t.positions[axis], row...)
 	}
-	hidden, err := r.m.HiddenOf(r.tape, s, values[0], values[1])
-	if err != nil {
-		return err
-	}
+	hidden := must(r.m.HiddenOf(r.tape, s, values[0], values[1]))
 	logits := r.m.Logits(r.tape, hidden)
 	x, v := logits.F32(), t.vocabulary
 	seed := make([]float32, len(x))
@@ -223,11 +196,10 @@ func (r *reader) forward(t *told, b int) error {
 	if grads != nil {
 		t.seeds = append(t.seeds, autograd.Seed{Of: lp, Grad: grads})
 	}
-	return nil
 }
 
 // namedGradients are those that the case's outputs name as "grad." and a weight or an input.
-func (n *network) namedGradients() error {
+func (n *network) namedGradients() {
 	for name := range n.want {
 		weight, ok := strings.CutPrefix(name, "grad.")
 		if !ok {
@@ -237,17 +209,10 @@ func (n *network) namedGradients() error {
 			n.Put(name, n.array(in.v.Grad().Shape(), in.v.Grad().F32(), false))
 			continue
 		}
-		g, err := n.params.Grad(strings.TrimPrefix(weight, "base_model.model."))
-		if err != nil {
-			return err
-		}
-		x, err := g.Float32(nil)
-		if err != nil {
-			return err
-		}
+		g := must(n.params.Grad(strings.TrimPrefix(weight, "base_model.model.")))
+		x := must(g.Float32(nil))
 		n.Put(name, Array{Shape: g.Shape, Data: widened(x)})
 	}
-	return nil
 }
 
 func entropyOf(z []float32) float64 {

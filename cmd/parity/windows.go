@@ -17,7 +17,7 @@ var windowOps = map[string]Op{
 	"window.verl_progressive":       windowVerl,
 }
 
-func windowMixGRPO(c *Case) error {
+func windowMixGRPO(c *Case) {
 	o := sde.WindowOptions{Kind: "sliding", Tail: "mixgrpo", Drop: 2, From: c.Int("cur_timestep"), Size: c.Int("group_size"), Every: c.Int("iters_per_group"), RollBack: c.Bool("roll_back")}
 	if flag(c, "prog_overlap") {
 		if o.Stride = c.Int("prog_overlap_step"); o.Stride == 0 {
@@ -41,33 +41,29 @@ func windowMixGRPO(c *Case) error {
 	c.Put("cur", cur)
 	c.Put("it", it)
 	c.Put("windows", windows)
-	return nil
 }
 
-func windowMixGRPOSupport(c *Case) error {
+func windowMixGRPOSupport(c *Case) {
 	first, last := sde.WindowOptions{Drop: 2, Size: c.Int("group_size")}.Support(c.Int("sampling_steps"))
 	c.Put("min_start", first)
 	c.Put("max_start", last)
-	return nil
 }
 
-func windowUniRL(c *Case) error {
+func windowUniRL(c *Case) {
 	o := sde.WindowOptions{Kind: "sliding", Tail: "skip", From: c.Int("init_timestep"), Size: c.Int("window_size"), Overlap: c.Int("overlap_size"), Every: c.Int("iters_per_window"), RollBack: c.Bool("roll_back")}
 	var windows []any
 	for i := range c.Int("iterations") {
 		windows = append(windows, o.Steps(c.Int("num_timesteps"), i, nil))
 	}
 	c.Put("windows", windows)
-	return nil
 }
 
-func windowRange(c *Case) error {
+func windowRange(c *Case) {
 	f := c.Floats("fraction")
 	c.Put("indices", sde.WindowOptions{Kind: "range", Low: f[0], High: f[1]}.Steps(c.Int("num_timesteps"), 0, nil))
-	return nil
 }
 
-func windowVerl(c *Case) error {
+func windowVerl(c *Case) {
 	r := c.Ints("range")
 	o := sde.WindowOptions{Kind: "sliding", Tail: "shift", From: r[0], Size: c.Int("window_size"), Every: c.Int("iters_per_group")}
 	var starts []int
@@ -75,26 +71,22 @@ func windowVerl(c *Case) error {
 		starts = append(starts, o.Position(r[1], i).Start)
 	}
 	c.Put("starts", starts)
-	return nil
 }
 
-func windowDance(c *Case) error {
+func windowDance(c *Case) {
 	o := sde.WindowOptions{Kind: "subset", Drop: 1, Fraction: c.Float("timestep_fraction")}
 	c.Put("num_train", len(o.Steps(c.Int("sampling_steps"), 0, func(int) int { return 0 })))
-	return nil
 }
 
-func windowFraction(c *Case) error {
+func windowFraction(c *Case) {
 	o := sde.WindowOptions{Kind: "fraction", Fraction: c.Float("timestep_fraction")}
 	c.Put("num_train", len(o.Steps(c.Int("sampling_steps"), 0, nil)))
-	return nil
 }
 
-func windowSupport(c *Case) error {
+func windowSupport(c *Case) {
 	r := c.Ints("range")
 	first, last := sde.WindowOptions{From: r[0], Size: c.Int("window_size")}.Support(r[1])
 	for _, name := range []string{"flow_grpo_fast", "miles", "verl_omni"} {
 		c.Put(name, []int{first, last})
 	}
-	return nil
 }

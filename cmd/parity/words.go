@@ -21,14 +21,13 @@ var wordOps = map[string]Op{
 	"text.lower":              lowered,
 }
 
-func levenshtein(c *Case) error {
+func levenshtein(c *Case) {
 	a, b := c.String("a"), c.String("b")
 	c.Put("runes", edits.Distance(a, b))
 	c.Put("bytes", edits.Distance(asBytes(a), asBytes(b)))
 	c.Put("ratio", edits.Ratio(a, b))
 	c.Put("len_runes", []int{utf8.RuneCountInString(a), utf8.RuneCountInString(b)})
 	c.Put("len_bytes", []int{len(a), len(b)})
-	return nil
 }
 
 // asBytes makes a character of every byte.
@@ -40,18 +39,16 @@ func asBytes(s string) string {
 	return string(r)
 }
 
-func lowered(c *Case) error {
+func lowered(c *Case) {
 	c.Put("lower", pytext.Lower(c.String("a")))
 	c.Put("no_spaces", strings.ReplaceAll(c.String("a"), " ", ""))
-	return nil
 }
 
-func errorRates(c *Case) error {
+func errorRates(c *Case) {
 	want, got := c.String("want"), c.String("got")
 	c.Put("wer", edits.WER(want, got))
 	c.Put("cer", edits.CER(want, got))
 	c.Put("mer", edits.MER(want, got))
-	return nil
 }
 
 // linesOf reads what a case's engine answered for one picture; the word "error" stands for an
@@ -75,7 +72,7 @@ func linesOf(c *Case, v any) (lines []rewards.Line, failed bool) {
 }
 
 // readWords scores 0 what the engine failed on, as upstreams do; ours is missing.
-func readWords(c *Case) error {
+func readWords(c *Case) {
 	rule := rewards.OCRRule{Formula: "flow_grpo"}
 	if c.Op == "ocr.reward_flow_factory" {
 		rule.Formula = "flow_factory"
@@ -85,7 +82,7 @@ func readWords(c *Case) error {
 	for i, prompt := range c.Strings("prompts") {
 		if i >= len(list) {
 			c.wrong("read", "one for each prompt")
-			return nil
+			return
 		}
 		lines, failed := linesOf(c, list[i])
 		target, err := rule.Target(prompt)
@@ -94,7 +91,8 @@ func readWords(c *Case) error {
 			continue
 		}
 		if err != nil {
-			return raised(c, prompt, err)
+			raised(c, prompt, err)
+			return
 		}
 		value := 0.0
 		if !failed {
@@ -103,7 +101,6 @@ func readWords(c *Case) error {
 		out = append(out, value)
 	}
 	c.Put("rewards", out)
-	return nil
 }
 
 // spaced reports whether a prompt's target is nothing but spaces.
@@ -113,30 +110,30 @@ func spaced(prompt string) bool {
 }
 
 // raised is what upstreams raise where a prompt has no target: a whole batch is lost.
-func raised(c *Case, prompt string, err error) error {
+func raised(c *Case, prompt string, err error) {
 	if !errors.Is(err, rewards.ErrNoTarget) {
-		return err
+		check(err)
 	}
 	if strings.Contains(prompt, `"`) || c.Op == "ocr.reward_flow_factory" {
 		c.Put("error", "division by zero")
 	} else {
 		c.Put("error", "no quoted text")
 	}
-	return nil
 }
 
-func readClips(c *Case) error {
+func readClips(c *Case) {
 	rule := rewards.OCRRule{Formula: "flowcps", Interval: c.Int("frame_interval")}
 	list, _ := c.Raw("read").([]any)
 	out := []float64{}
 	for i, prompt := range c.Strings("prompts") {
 		target, err := rule.Target(prompt)
 		if err != nil {
-			return raised(c, prompt, err)
+			raised(c, prompt, err)
+			return
 		}
 		if i >= len(list) || rule.Interval < 1 {
 			c.wrong("read", "one for each prompt")
-			return nil
+			return
 		}
 		frames, _ := list[i].([]any)
 		var each []float64
@@ -151,5 +148,4 @@ func readClips(c *Case) error {
 		out = append(out, rule.Mean(each))
 	}
 	c.Put("rewards", out)
-	return nil
 }

@@ -9,22 +9,16 @@ import (
 
 // Z-Image's transformer: samples of sizes of their own.
 
-func zImageTransformer(c *Case) error {
-	config, err := zimage.ReadConfig(c.Dir())
-	if err != nil {
-		return err
-	}
-	return runNetwork(c, c.Dir(), func(n *network) error {
+func zImageTransformer(c *Case) {
+	config := must(zimage.ReadConfig(c.Dir()))
+	runNetwork(c, c.Dir(), func(n *network) {
 		m := zimage.New(n.params, config)
-		if err := n.params.Check(); err != nil {
-			return err
-		}
+		check(n.params.Check())
 		for i, t := range n.floats("in.timestep") {
 			x := n.tape.Permute(n.value(fmt.Sprintf("in.hidden_states.%d", i)), 1, 2, 3, 0) // which the case has as channels, frame, row, column
 			y := m.Forward(n.tape, x, n.oneSample(fmt.Sprintf("in.encoder_hidden_states.%d", i)), t)
 			n.out(fmt.Sprintf("out.sample.%d", i), n.tape.Permute(y, 3, 0, 1, 2))
 		}
-		return nil
 	})
 }
 
