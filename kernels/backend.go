@@ -1,5 +1,7 @@
 package kernels
 
+import "fmt"
+
 // Backend is the one list of operations. Calls are queued or run in order; a
 // caller sees results after Download or Sync. A Backend is used by one
 // goroutine at a time.
@@ -81,3 +83,53 @@ const (
 )
 
 func (m Math) String() string { return [...]string{"f32", "bf16"}[m] }
+
+// Traffic is what a backend asked of a device: kernels started, times the program waited for it, and
+// copies between the two memories. Times depend on the machine; these do not.
+type Traffic struct {
+	Launches      int   `json:"launches"`
+	Waits         int   `json:"waits"`
+	Uploads       int   `json:"uploads"`
+	Downloads     int   `json:"downloads"`
+	UploadBytes   int64 `json:"upload_bytes"`
+	DownloadBytes int64 `json:"download_bytes"`
+}
+
+// Since is what was asked after an earlier reading.
+func (t Traffic) Since(before Traffic) Traffic {
+	return Traffic{t.Launches - before.Launches, t.Waits - before.Waits, t.Uploads - before.Uploads, t.Downloads - before.Downloads,
+		t.UploadBytes - before.UploadBytes, t.DownloadBytes - before.DownloadBytes}
+}
+
+// A DeviceError is what a backend's operation panics with when its device could not do it: out of
+// memory, lost, a library's refusal. Operations return nothing, so there is no other way out of them;
+// Recover makes it an error again where a caller has one to return.
+type DeviceError interface {
+	error
+	OnDevice() string // "cuda:0"
+}
+
+// Recover puts a device's failure into *err, where nothing failed before it. It is deferred. What
+// else panics is a mistake in the program, and goes on.
+func Recover(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case DeviceError:
+		if *err == nil {
+			*err = r
+		}
+	default:
+		panic(r)
+	}
+}
+
+// NotFinite is an error of numbers that are infinite or none, where arithmetic left the range of its type. The device
+// is whole, and what was computed before stands.
+type NotFinite struct{ error }
+
+// NotFiniteError says what holds such numbers.
+func NotFiniteError(format string, args ...any) NotFinite {
+	return NotFinite{fmt.Errorf(format, args...)}
+}
+
+func (n NotFinite) Unwrap() error { return n.error }

@@ -3,6 +3,8 @@
 package gemm
 
 import (
+	"unsafe"
+
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 )
@@ -11,3 +13,5 @@ import (
 func unitsOf(isa.Path) map[kernels.Math]unit { return nil }
 
 func lentBy(_ isa.Path, _ kernels.Math, u unit) unit { return u }
+
+func turnOf(isa.Path) func(dst, src unsafe.Pointer) { return turnGo }

@@ -1,8 +1,13 @@
 package main
 
+import (
+	"fmt"
+	"math"
+)
+
 // Registers of path AVX2, for eight queries at a time: 0 to 3 four rows of scores, 4 to 11 scratch, 12 and 13 the sums
 // and maxima of weigh or -LSE and Delta of grade, 14 the factor c, 15 the scale. Constants are operands in memory
-// (avx2exp.go): sixteen registers do not hold them.
+//: sixteen registers do not hold them.
 
 // weigh2 is the pass between the products of the forward.
 func (f *file) weigh2(name string, full bool) {
@@ -240,4 +245,198 @@ func avx2File() *file {
 	f.rope2("ropeHalvesF32AVX2", true, true)
 	f.rope2("ropeHalvesBF16AVX2", true, false)
 	return f
+}
+
+// What the passes of path AVX2 are made of: constants, powers of two, roundings, and rows of a paired panel.
+
+// Numbers of path AVX2 by name, each eight times.
+var numbers2 = []struct {
+	name string
+	bits uint32
+}{
+	{"infinite", 0xFF800000}, {"least", math.Float32bits(-126)}, {"one", math.Float32bits(1)}, {"bias", 127},
+	{"odd", 1}, {"half", 0x7FFF}, {"quiet", 0x400000}, {"upper", 0xFFFF0000},
+}
+
+// tables2 writes the numbers and both polynomials.
+func (f *file) tables2() {
+	eight := func(name string, bits ...uint32) {
+		for i, b := range bits {
+			for j := range 4 {
+				fmt.Fprintf(f, "DATA %s<>+%d(SB)/8, $0x%08x%08x\n", name, i*32+j*8, b, b)
+			}
+		}
+		fmt.Fprintf(f, "GLOBL %s<>(SB), RODATA|NOPTR, $%d\n\n", name, 32*len(bits))
+	}
+	for _, n := range numbers2 {
+		eight(n.name, n.bits)
+	}
+	for _, full := range []bool{true, false} {
+		var bits []uint32
+		for _, c := range coefficients(full) {
+			bits = append(bits, math.Float32bits(c))
+		}
+		eight(polynomial2(full), bits...)
+	}
+}
+
+func polynomial2(full bool) string {
+	if full {
+		return "exp2Full"
+	}
+	return "exp2Short"
+}
+
+// exp2AVX makes registers 0 to n-1 their exp2. It changes 4 to 11.
+func (f *file) exp2AVX(full bool, n int) {
+	mode, all := 9, coefficients(full) // floor
+	if full {
+		mode = 8 // to nearest
+	}
+	for i := range n {
+		f.op("VROUNDPS $%d, Y%d, Y%d", mode, i, 4+i)
+		f.op("VSUBPS Y%d, Y%d, Y%d", 4+i, i, 4+i)
+		f.op("VMOVUPS %s<>(SB), Y%d", polynomial2(full), 8+i)
+	}
+	for c := 1; c < len(all); c++ {
+		for i := range n {
+			f.op("VFMADD213PS %s<>+%d(SB), Y%d, Y%d", polynomial2(full), c*32, 4+i, 8+i)
+		}
+	}
+	for i := range n { // times 2^n by n's bits; 0 below -126
+		f.op("VROUNDPS $%d, Y%d, Y%d", mode, i, 4+i)
+		f.op("VCVTPS2DQ Y%d, Y%d", 4+i, 4+i)
+		f.op("VPADDD bias<>(SB), Y%d, Y%d", 4+i, 4+i)
+		f.op("VPSLLD $23, Y%d, Y%d", 4+i, 4+i)
+		f.op("VMULPS Y%d, Y%d, Y%d", 4+i, 8+i, 8+i)
+		f.op("VCMPPS $5, least<>(SB), Y%d, Y%d // not below", i, i)
+		f.op("VANDPS Y%d, Y%d, Y%d", 8+i, i, i)
+	}
+}
+
+// round2 makes bf16 of fp32 that is no denormal, leaving the low half undefined. It changes 4 and 5.
+func (f *file) round2(y int) {
+	const tmp, none = 4, 5
+	f.op("VPSRLD $16, Y%d, Y%d", y, tmp)
+	f.op("VPAND odd<>(SB), Y%d, Y%d", tmp, tmp)
+	f.op("VPADDD half<>(SB), Y%d, Y%d", tmp, tmp)
+	f.op("VPADDD Y%d, Y%d, Y%d", tmp, y, tmp)
+	f.op("VCMPPS $3, Y%d, Y%d, Y%d", y, y, none)
+	f.op("VORPS quiet<>(SB), Y%d, Y%d", y, y)
+	f.op("VBLENDVPS Y%d, Y%d, Y%d, Y%d", none, y, tmp, y)
+}
+
+// panel2 writes four rounded rows, those from rows on zeros, as two rows of a paired panel.
+func (f *file) panel2(full bool, rows int) {
+	if full {
+		return
+	}
+	for i := range 2 {
+		hi, lo := i, i+2
+		if hi >= rows {
+			f.op("VXORPS Y%d, Y%d, Y%d", hi, hi, hi)
+		} else {
+			f.op("VANDPS upper<>(SB), Y%d, Y%d", hi, hi)
+		}
+		if lo < rows {
+			f.op("VPSRLD $16, Y%d, Y%d", lo, lo)
+			f.op("VPOR Y%d, Y%d, Y%d", lo, hi, hi)
+		}
+		f.op("VMOVUPS Y%d, %d(DI)", hi, i*128)
+	}
+}
+
+// rope2 turns the heads of one token on path AVX2; pairs are a multiple of eight. Registers 0 and 1 are the pairs'
+// elements, 2 and 3 products, 6 and 7 cosines and sines, 8 the sign; round2 takes 4 and 5.
+func (f *file) rope2(name string, halves, float bool) {
+	f.fn(name, 8, "func "+name+"(t *turning)\nRope of the heads of one token; pairs are a multiple of eight.")
+	f.op("MOVQ t+0(FP), BX")
+	f.op("VBROADCASTSS turning_sign(BX), Y8")
+	f.op("MOVQ turning_x(BX), SI")
+	f.op("MOVQ turning_y(BX), DI")
+	f.op("MOVQ turning_heads(BX), DX")
+	size := map[bool]int{false: 2, true: 4}[float]
+	f.label("head")
+	f.op("MOVQ SI, R8")
+	f.op("MOVQ DI, R9")
+	f.op("MOVQ turning_cos(BX), R10")
+	f.op("MOVQ turning_sin(BX), R11")
+	f.op("MOVQ turning_pairs(BX), R12")
+	f.op("MOVQ R12, R13")
+	f.op("IMUL3Q $%d, R13, R13 // bytes to the other half", size)
+	f.label("step")
+	step := 4 // pairs
+	if halves {
+		step = 8
+		f.halves2(float)
+	} else {
+		f.interleaved2(float)
+	}
+	f.op("ADDQ $%d, R8", 8*size)
+	f.op("ADDQ $%d, R9", 8*size)
+	f.op("ADDQ $%d, R10", 4*step)
+	f.op("ADDQ $%d, R11", 4*step)
+	f.op("SUBQ $%d, R12", step)
+	f.op("JGT step")
+	f.op("ADDQ turning_xStride(BX), SI")
+	f.op("ADDQ turning_yStride(BX), DI")
+	f.op("DECQ DX")
+	f.op("JNE head")
+	f.ret()
+}
+
+// halves2 turns eight pairs whose elements lie half a head apart.
+func (f *file) halves2(float bool) {
+	f.op("VMOVUPS (R10), Y6")
+	f.op("VMOVUPS (R11), Y7")
+	f.op("VXORPS Y8, Y7, Y7")
+	f.load2("(R8)", 0, float)
+	f.load2("(R8)(R13*1)", 1, float)
+	f.op("VMULPS Y7, Y1, Y2")
+	f.op("VMULPS Y7, Y0, Y3")
+	f.op("VFMSUB213PS Y2, Y6, Y0")
+	f.op("VFMADD213PS Y3, Y6, Y1")
+	f.store2(0, "(R9)", float)
+	f.store2(1, "(R9)(R13*1)", float)
+}
+
+// interleaved2 turns four pairs whose elements are neighbours.
+func (f *file) interleaved2(float bool) {
+	f.twice2("(R10)", 6)
+	f.twice2("(R11)", 7)
+	f.op("VXORPS Y8, Y7, Y7")
+	f.load2("(R8)", 0, float)
+	f.op("VPERMILPS $0xB1, Y0, Y2")
+	f.op("VMULPS Y7, Y2, Y2")
+	f.op("VFMADDSUB213PS Y2, Y6, Y0")
+	f.store2(0, "(R9)", float)
+}
+
+// twice2 is four numbers, each two times.
+func (f *file) twice2(at string, y int) {
+	f.op("VPMOVZXDQ %s, Y%d", at, y)
+	f.op("VMOVSLDUP Y%d, Y%d", y, y)
+}
+
+// load2 is eight elements.
+func (f *file) load2(at string, y int, float bool) {
+	if float {
+		f.op("VMOVUPS %s, Y%d", at, y)
+		return
+	}
+	f.op("VPMOVZXWD %s, Y%d", at, y)
+	f.op("VPSLLD $16, Y%d, Y%d", y, y)
+}
+
+// store2 writes eight elements.
+func (f *file) store2(y int, at string, float bool) {
+	if float {
+		f.op("VMOVUPS Y%d, %s", y, at)
+		return
+	}
+	f.round2(y)
+	f.op("VPSRLD $16, Y%d, Y%d", y, y)
+	f.op("VEXTRACTI128 $1, Y%d, X4", y)
+	f.op("VPACKUSDW X4, X%d, X%d", y, y)
+	f.op("VMOVDQU X%d, %s", y, at)
 }

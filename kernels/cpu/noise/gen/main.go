@@ -2,7 +2,7 @@
 // a test compares what is committed with what it writes.
 //
 // One description serves AVX2 and AVX-512: vector.go has the operations that
-// differ, philox.go and boxmuller.go follow package rng line by line. neon.go does so for Arm.
+// differ, vector.go follows package rng line by line. neon.go does so for Arm.
 package main
 
 import (

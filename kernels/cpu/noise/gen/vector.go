@@ -179,3 +179,185 @@ func (v *vector) logic(name string, operands ...any) {
 	}
 	v.op(name, operands...)
 }
+
+// fill writes a function that fills memory from whole groups of blocks, as many
+// as a register has 32-bit lanes. The blocks of a group are computed in two
+// halves, whose 64-bit lanes hold one number of the state each in their low
+// words: a product is then one VPMULUDQ, whose high word needs no mask.
+//
+// Registers: 0 to 3 and 6 to 9 the states of the halves, 4, 5, 10, 11 products,
+// 14 the first block's number; 15 is scratch for AVX2.
+func (v *vector) fill(verb string, transform func(v *vector, x, y int)) {
+	fmt.Fprintf(v, "// func %s%s(dst unsafe.Pointer, j *job)\n", verb, v.path)
+	fmt.Fprintf(v, "TEXT ·%s%s(SB), NOSPLIT, $0-16\n", verb, v.path)
+	v.op("MOVQ", "dst+0(FP)", "DI")
+	v.op("MOVQ", "j+8(FP)", "SI")
+	v.op("MOVQ", "job_groups(SI)", "CX")
+	if v.wide() {
+		v.op("MOVL", "$0xAAAA", "AX")
+		v.op("KMOVW", "AX", "K3")
+	}
+	v.op("VPBROADCASTQ", "job_block(SI)", 14)
+	v.label("group")
+	v.blocks()
+	if transform != nil {
+		transform(v, 0, 1)
+		transform(v, 2, 3)
+	}
+	v.store()
+	v.op("DECQ", "CX")
+	v.op("JNZ", "group")
+	v.op("VZEROUPPER")
+	v.op("RET")
+	v.WriteByte('\n')
+}
+
+// blocks leaves the words of a group in registers 0 to 3: word i of its blocks in
+// register i. The order of the blocks is that which store wants: lane 4a+b of a
+// register belongs to block b·(lanes/4) + a.
+func (v *vector) blocks() {
+	lanes := v.width / 4
+	var even, odd []uint64
+	for lane := 0; lane < lanes; lane += 2 {
+		even = append(even, uint64(lane%4*lanes/4+lane/4))
+		odd = append(odd, uint64((lane%4+1)*lanes/4+lane/4))
+	}
+	v.note("the counters: block, stream")
+	v.op("VPADDQ", v.u64("even", even...), 14, 0)
+	v.op("VPADDQ", v.u64("odd", odd...), 14, 6)
+	v.op("VPADDQ", v.u64("group", uint64(lanes)), 14, 14)
+	for _, c := range []int{0, 6} {
+		v.op("VPSRLQ", "$32", c, c+1)
+		v.op("VPBROADCASTD", "job_stream+0(SI)", c+2)
+		v.op("VPBROADCASTD", "job_stream+4(SI)", c+3)
+	}
+	v.note("ten rounds")
+	for round := range 10 {
+		for _, c := range []int{0, 6} {
+			c1, c3, p1, p0 := c+1, c+3, c+5, c+4
+			if round%2 == 1 { // the products of the round before are the state now
+				c1, c3, p1, p0 = p1, p0, c1, c3
+			}
+			v.op("VPMULUDQ", v.u64("m0", 0xD2511F53), c, p0)
+			v.op("VPMULUDQ", v.u64("m1", 0xCD9E8D57), c+2, p1)
+			v.op("VPSRLQ", "$32", p1, c)
+			v.op("VPSRLQ", "$32", p0, c+2)
+			v.xor3(fmt.Sprintf("job_keys+%d(SI)", 8*round), c1, c)
+			v.xor3(fmt.Sprintf("job_keys+%d(SI)", 8*round+4), c3, c+2)
+		}
+	}
+	v.note("both halves into one register a word")
+	for i := range 4 {
+		v.interleave(i, 6+i)
+	}
+}
+
+// store writes registers 0 to 3, each block's four numbers side by side.
+func (v *vector) store() {
+	v.note("transpose 4 x 4 in each 128 bits, and store")
+	v.op("VUNPCKLPS", 1, 0, 4)
+	v.op("VUNPCKLPS", 3, 2, 5)
+	v.op("VUNPCKHPS", 1, 0, 6)
+	v.op("VUNPCKHPS", 3, 2, 7)
+	v.op("VUNPCKLPD", 5, 4, 0)
+	v.op("VUNPCKHPD", 5, 4, 1)
+	v.op("VUNPCKLPD", 7, 6, 2)
+	v.op("VUNPCKHPD", 7, 6, 3)
+	for i := range 4 {
+		v.op("VMOVUPS", i, fmt.Sprintf("%d(DI)", i*v.width))
+	}
+	v.op("ADDQ", fmt.Sprintf("$%d", 4*v.width), "DI")
+}
+
+// boxMuller turns the words in registers x and y into normals: rng.boxMuller,
+// operation by operation. Registers 4 to 9 are scratch.
+func boxMuller(v *vector, x, y int) {
+	radius(v, x)
+	circle(v, y)
+	v.op("VMULPS", 9, x, y)
+	v.op("VMULPS", 8, x, x)
+}
+
+// radius turns the words in register x into sqrt(-2 ln u).
+func radius(v *vector, x int) {
+	const u, n, minus, p, z, f = 4, 5, 6, 7, 8, 4
+	v.note("u, its exponent n and its f, or f straight from the word where n is 0")
+	v.unsigned(x, u, n)
+	v.op("VMULPS", v.f32("scale", 0x1p-32), u, u)
+	v.op("VADDPS", v.f32("shift", 0x1p-33), u, u)
+	v.logic("VPXOR", v.u32("ones", 0xffffffff), x, x)
+	v.unsigned(x, minus, n)
+	v.op("VMULPS", v.f32("minusScale", -0x1p-32), minus, minus)
+	v.op("VADDPS", v.f32("minusShift", -0x1p-33), minus, minus)
+	v.op("VPSUBD", v.u32("rootHalf", 0x3f3504f3), u, n)
+	v.op("VPSRAD", "$23", n, n)
+	v.op("VPSLLD", "$23", n, p)
+	v.op("VPSUBD", p, u, f)
+	v.op("VSUBPS", v.f32("one", 1), f, f)
+	v.ifZero(n, minus, f, f)
+	v.op("VCVTDQ2PS", n, n)
+	v.note("ln(1+f) + n ln 2")
+	v.op("VMULPS", f, f, z)
+	v.horner("log", f, p,
+		7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+		-1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1)
+	v.op("VMULPS", f, p, p)
+	v.op("VMULPS", z, p, p)
+	v.op("VMULPS", v.f32("ln2Lo", -2.12194440e-4), n, 6)
+	v.op("VADDPS", 6, p, p)
+	v.op("VMULPS", v.f32("half", 0.5), z, z)
+	v.op("VSUBPS", z, p, p)
+	v.op("VADDPS", p, f, f)
+	v.op("VMULPS", v.f32("ln2Hi", 0.693359375), n, n)
+	v.op("VADDPS", f, n, n)
+	v.op("VMULPS", v.f32("minusTwo", -2), n, n)
+	v.op("VSQRTPS", n, x)
+}
+
+// circle leaves the sine and cosine of the words in register y in 8 and 9.
+func circle(v *vector, y int) {
+	const w, t, z, p, sin, cos = 4, 5, 6, 7, 8, 9
+	sign := v.u32("sign", 1<<31)
+	v.note("the angle within a quarter turn")
+	v.op("VPADDD", v.u32("eighth", 1<<29), y, w)
+	v.logic("VPAND", v.u32("quarters", 3<<30), w, t)
+	v.op("VPSUBD", t, y, t)
+	v.op("VCVTDQ2PS", t, t)
+	v.op("VMULPS", v.f32("turn", turn), t, t)
+	v.op("VADDPS", v.f32("halfTurn", turn/2), t, t)
+	v.op("VMULPS", t, t, z)
+	v.note("its sine and cosine")
+	v.horner("sin", z, p, -1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+	v.op("VMULPS", z, p, p)
+	v.op("VMULPS", t, p, p)
+	v.op("VADDPS", p, t, t)
+	v.horner("cos", z, p, 2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+	v.op("VMULPS", z, p, p)
+	v.op("VMULPS", z, p, p)
+	v.op("VMULPS", v.f32("half", 0.5), z, z)
+	v.op("VSUBPS", z, p, p)
+	v.op("VADDPS", v.f32("one", 1), p, p)
+	v.note("the quarter: bit 30 swaps them, bits 31 and 30 set their signs")
+	v.bit30(w)
+	v.choose(p, t, sin)
+	v.choose(t, p, cos)
+	v.op("VPSLLD", "$1", w, z)
+	v.logic("VPXOR", w, z, z)
+	v.logic("VPAND", sign, z, z)
+	v.logic("VPXOR", z, cos, cos)
+	v.logic("VPAND", sign, w, w)
+	v.logic("VPXOR", w, sin, sin)
+}
+
+const turn = float32(2 * 3.14159265358979323846 / (1 << 32))
+
+// horner evaluates a polynomial at x into p, products and sums rounded apart.
+func (v *vector) horner(name string, x, p int, c ...float32) {
+	v.op("VMULPS", v.f32(name+"0", c[0]), x, p)
+	for i := 1; i < len(c); i++ {
+		if i > 1 {
+			v.op("VMULPS", x, p, p)
+		}
+		v.op("VADDPS", v.f32(fmt.Sprintf("%s%d", name, i), c[i]), p, p)
+	}
+}

@@ -10,6 +10,47 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
+// The layouts of packed panels of 32 columns, as a kernels.Packed is marked with them.
+const (
+	formPaired = iota + 1 // bf16, k paired
+	formPanels            // fp32
+	formTiles             // bf16, k in its order by pairs
+	formNarrow            // bf16, k in its order
+	formWide              // bf16 numbers as fp32
+)
+
+// apart avoids distances of rows that are multiples of 1 KiB, which would put a block's rows into
+// few sets of L1.
+func apart(n int) int {
+	if n%1024 == 0 {
+		n += 64
+	}
+	return n
+}
+
+// over runs a block kernel over rows in blocks as equal as they can be: of one size,
+// then of one less.
+func (b *block) over(rows, most int, kernel []func(*block)) {
+	n := (rows + most - 1) / most
+	size, larger := rows/n, rows%n
+	b.aheadStep = uintptr(roundUp(b.aheadBytes/(n*b.steps), 64))
+	for i := range 2 {
+		count := larger
+		if i == 1 {
+			count = n - larger
+		}
+		if count == 0 {
+			continue
+		}
+		s := size + 1 - i
+		b.blocks = count
+		kernel[s](b)
+		b.a += uintptr(count*s) * b.lda
+		b.c += uintptr(count * s * panel * 4)
+		b.ahead += uintptr(count*b.steps) * b.aheadStep
+	}
+}
+
 // Passes over rows narrower than a panel, for paths whose assembly takes whole rows alone.
 
 func combinePass(f func(a, b float32) float32, d kernels.DType) pass {
