@@ -50,8 +50,8 @@ func TestSpoiltCopy(t *testing.T) {
 	}
 }
 
-// TestSharedFolder: without a folder of caches, models are kept in a folder that only this user may
-// write to; what somebody else prepared there is refused.
+// TestSharedFolder: without a folder of caches, models are kept in a folder that only this user may write to; a folder
+// that somebody else prepared is refused.
 func TestSharedFolder(t *testing.T) {
 	shared := t.TempDir()
 	t.Setenv("HOME", "")

@@ -27,7 +27,7 @@ type file struct {
 	data []byte
 }
 
-// modelNamed is the model of a folder's name, with what it borrows.
+// modelNamed returns the model of a folder's name, with the files that it borrows.
 func modelNamed(base string) (model, error) {
 	if base == "" || base == "." || strings.ContainsAny(base, `/\`) {
 		return nil, fs.ErrNotExist

@@ -45,7 +45,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestSizes: what is embedded stays small.
+// TestSizes: embedded models stay small.
 func TestSizes(t *testing.T) {
 	for name, limit := range map[string]int{"tiny-sd3": 10 << 20, "tiny-clip": 2 << 20, "tiny-vlm": 3 << 20, "tiny-kontext": 3 << 18, "tiny-wan": 3 << 18} {
 		stored, err := filesBelow(os.DirFS(name), ".", "")

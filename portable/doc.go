@@ -2,9 +2,9 @@
 //
 // Package math does not promise that. Its Exp on x86-64 is one assembly routine with and another without fused
 // multiply-adds, on arm64 a third; its functions in plain Go are compiled with fused multiply-adds on arm64 and with
-// GOAMD64=v3. What a ratio, a sampled token or a step of a schedule is computed from must not depend on that, so
-// sde and trainer import this package instead; portable_arithmetic_test.go in the repository's root forbids math's
-// functions there. What IEEE 754 defines exactly (Sqrt, FMA, Floor, Ldexp, Frexp, Mod) stays with math.
+// GOAMD64=v3. A ratio, a sampled token or a step of a schedule must not depend on that, so
+// sde and trainer import this package instead; arithmetic_test.go in the repository's root forbids math's
+// functions there. Functions that IEEE 754 defines exactly (Sqrt, FMA, Floor, Ldexp, Frexp, Mod) stay with math.
 //
 // Start with Exp. Every operation is rounded by itself: a product that may be added is written float64(a*b), also
 // where it is kept in a variable first, or is fused by name with math.FMA.

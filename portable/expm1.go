@@ -31,7 +31,7 @@ func Expm1(x float64) float64 {
 	return minusOne(x, float64(x*(e-c))-c-z, k)
 }
 
-// nearZero is x = k·ln 2 + r, with c what rounding r lost.
+// nearZero splits x = k·ln 2 + r, with c the rounding error of r.
 func nearZero(x float64) (r, c float64, k int) {
 	const halfLn2, threeHalves = 3.46573590279972654709e-01, 1.03972077083991796413e+00
 	n := 1.0

@@ -92,8 +92,8 @@ func Log1p(x float64) float64 {
 	return float64(k*ln2Hi) - ((half - (product + (float64(k*ln2Lo) + c))) - f)
 }
 
-// split is 1+x = 2^k·(1+f) with f in [√½-1, √2-1]. c is what rounding 1+x lost, over it; flat says that |f| is
-// below 2^-20.
+// split is 1+x = 2^k·(1+f) with f in [√½-1, √2-1]. c is the rounding error of 1+x, divided by it; flat: |f| is below
+// 2^-20.
 func split(x float64) (f, c, k float64, flat bool) {
 	const sqrt2 = 0x0006a09e667f3bcd // its mantissa
 	if x > -2.928932188134524755992e-01 && x < 4.142135623730950488017e-01 {

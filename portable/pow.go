@@ -45,7 +45,7 @@ func Pow(x, y float64) float64 {
 	return math.Ldexp(result, exponent)
 }
 
-// special reports whether the rules of IEEE 754 say what x^y is.
+// special reports whether the rules of IEEE 754 define x^y.
 func special(x, y float64) bool {
 	return x == 0 || x == 1 || y == 0 || y == 1 || math.IsNaN(x) || math.IsNaN(y) || math.IsInf(x, 0) ||
 		math.Abs(y) >= 1<<63 || x < 0 && y != math.Trunc(y)

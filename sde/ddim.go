@@ -6,7 +6,7 @@ import (
 )
 
 // DDIM (Song et al., 2021) for variance-preserving schedules, with a, a' the shares of
-// signal and (x0, ε) what the output means:
+// signal and (x0, ε) the meaning of the output:
 //
 //	τ²   = η²·(1-a')/(1-a)·(1 - a/a')
 //	mean = √a'·x0 + √(1-a'-τ²)·ε
@@ -14,7 +14,7 @@ import (
 // clip cuts x0 to ±1 and leaves ε, as ddpo-pytorch has it. Below step 0, a' is the product
 // at step 0 (upstream clamps the step; final_alpha_cumprod is never used).
 
-// Prediction is what a network's output means.
+// Prediction is the parameterization of a network's output.
 type Prediction string
 
 // The kinds.

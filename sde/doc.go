@@ -3,7 +3,7 @@
 // the sampler of package diffusion applies its rows on the device.
 //
 // Start with Row in row.go: a solver is a function from a schedule and a step to a Row, and
-// Run in trajectory.go is what every sampler does with rows. density.go is the one place
+// Run in trajectory.go is the loop of every sampler. density.go is the one place
 // with a transition's log-probability. schedule.go is the times, window.go which steps are
 // stochastic and trained, tree.go samples that branch.
 //

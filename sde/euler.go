@@ -10,7 +10,7 @@ func denoised(s Schedule, step, lag int) Mix {
 	return x(lag).plus(output(lag).times(-s.Sigmas[step-lag]))
 }
 
-// flowRow is what all rows of a flow say.
+// flowRow has the fields that all rows of a flow share.
 func flowRow(s Schedule, step int) Row {
 	return Row{Step: step, From: s.Sigmas[step], To: s.Sigmas[step+1], Clean: denoised(s, step, 0)}
 }

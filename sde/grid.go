@@ -2,10 +2,10 @@ package sde
 
 import "slices"
 
-// A Grid is a way to place the times of a schedule. Its value stands below its formula; Grids lists all of them.
+// A Grid is a way to place the times of a schedule. Its value is below its formula; Grids lists all of them.
 type Grid struct {
 	Name string
-	Card string // a sentence: what it is, and whose
+	Card string // a sentence: its kind and its source
 
 	VP    bool // variance-preserving; the others are for flows
 	Whole bool // timesteps are whole numbers

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Numbers that make no sense are answered, and neither divide by 0, nor hang, nor index
-// what is not there.
+// Numbers that make no sense are answered, and neither divide by 0, nor hang, nor index out of range.
 
 func TestStridesOfNothing(t *testing.T) {
 	for _, stride := range []int{0, -3} {
@@ -116,7 +115,7 @@ func TestWindowsDoNotOverflow(t *testing.T) {
 	}
 }
 
-// What a window may hold is what it holds at some time.
+// A window holds each of its possible steps at some iteration.
 func TestReach(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for _, o := range windows() {

@@ -11,13 +11,13 @@ import (
 //
 // Objectives on finished samples noise them anew by it, and compare outputs with the latter.
 type Noising struct {
-	Time             float64 // as the network is told it
+	Time             float64 // in the network's unit
 	Clean, Noise     float64
 	OfClean, OfNoise float64
 }
 
-// FlowNoising is a flow's at sigma: (1-sigma)·x0 + sigma·e, and the velocity e - x0. unit is what the network is told
-// at sigma 1.
+// FlowNoising is a flow's at sigma: (1-sigma)·x0 + sigma·e, and the velocity e - x0. unit is the network's input at
+// sigma 1.
 func FlowNoising(sigma, unit float64) Noising {
 	return Noising{Time: unit * sigma, Clean: 1 - sigma, Noise: sigma, OfClean: -1, OfNoise: 1}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNoising: what a network should put out leads back from the noised sample to the clean one, and a ladder's
+// TestNoising: a network's target leads back from the noised sample to the clean one, and a ladder's
 // noised sample lies where its sampler meets it.
 func TestNoising(t *testing.T) {
 	const clean, noise = 0.8, -1.3

@@ -12,7 +12,7 @@ var data = sdetest.Gaussian{Mean: 1.5, Variance: 0.3}
 
 // deterministic are the solvers that do not draw, with the order of their global error.
 // Multistep methods begin with a step of first order, and UniPC ends with one, whose errors
-// of second order are what is left of the whole.
+// of second order remain.
 var deterministic = []struct {
 	name   string
 	want   float64
@@ -90,7 +90,7 @@ func stochastic(eta float64) map[string]sdetest.Solver {
 }
 
 // TestMarginals: every stochastic solver tends to the flow's marginals, with weak order 1,
-// but for CPS, whose noise does not shrink with the step: what it is off by stays, at 0.037 here.
+// but for CPS, whose noise does not shrink with the step: its bias stays, at 0.037 here.
 func TestMarginals(t *testing.T) {
 	mean, variance := data.At(0.1)
 	off := func(solver sdetest.Solver) func(steps int) float64 {

@@ -6,11 +6,11 @@ import (
 )
 
 // A sampler's plan: the steps of the window are stochastic and may be trained, the others
-// deterministic. Flash (MixGRPO-Flash; Li et al., 2025) solves what follows the window by a
-// multistep method on fewer points:
+// deterministic. Flash (MixGRPO-Flash; Li et al., 2025) solves the steps behind the window by a multistep method on
+// fewer points:
 //
 //	with L the window's last step, n = max(⌊(T-L)·Ratio⌋, 1) points from sigma[L+1] to 0, even
-//	before the shift, take the place of what follows sigma[L]
+//	before the shift, take the place of the points behind sigma[L]
 //
 // so that the window's own steps stay as they are (on MixGRPO's static grid this is its 1 -
 // (L+1)/T, shifted; other grids of ours need not be even). Its history holds the predictions
@@ -53,7 +53,7 @@ func (p Plan) Rows(s Schedule) (Schedule, []Row) {
 	return s, rows
 }
 
-// compress replaces what follows sigma[last].
+// compress replaces the points behind sigma[last].
 func (f Flash) compress(s Schedule, last int) Schedule {
 	t := s.Steps()
 	n := max(int(float64(t-last)*f.Ratio), 1)

@@ -16,7 +16,7 @@ import (
 // Every number is known before the network runs. One function applies any row, one place
 // (density.go) has the transition's log-probability.
 
-// Mix is a linear combination of what a sampler has seen: coefficients by lag.
+// Mix is a linear combination of a sampler's history: coefficients by lag.
 type Mix struct{ X, Out, Y []float64 }
 
 // Clamp is the one thing that is not linear: a prediction of the clean sample that is cut
@@ -33,10 +33,10 @@ type Row struct {
 	Next     Mix
 	Correct  *Mix
 	Clamp    *Clamp
-	Noise    float64 // the deviation of what is drawn
+	Noise    float64 // the deviation of the noise
 	Clean    Mix     // the clean sample that the output predicts
 	Density  Density
-	// KLDeviation is what published code divides the distance of two means by. It is the
+	// KLDeviation is the divisor of the distance of two means in published code. It is the
 	// deviation in some, and not in others.
 	KLDeviation float64
 }
@@ -121,7 +121,7 @@ func (m Mix) plus(others ...Mix) Mix {
 
 func (m Mix) minus(o Mix) Mix { return m.plus(o.times(-1)) }
 
-// History is what a sampler has seen, newest first.
+// History is a sampler's earlier predictions, newest first.
 type History struct{ X, Out, Y [][]float64 }
 
 // Push begins a step: the latents that the network was asked at, and its output.

@@ -6,7 +6,7 @@ import "github.com/darkroom-rl/darkroom/portable"
 type Schedule struct {
 	// Sigmas are T+1: of noise in flows, from 1 (noise alone) to the terminal value.
 	Sigmas []float64
-	// Timesteps are what the network is told at each of the T steps.
+	// Timesteps are the network's input at each of the T steps.
 	Timesteps []float64
 	// Alpha and AlphaPrev are the shares of signal (products of alphas) before and after
 	// each of the T steps of a variance-preserving schedule; nil for flows. A step need not

@@ -160,7 +160,7 @@ func FlowDPM(shift float64, steps int, keepLast bool) Schedule {
 	return truncated(grid, keepLast)
 }
 
-// noSteps is a schedule that stands where it begins.
+// noSteps is a schedule without steps.
 func noSteps() Schedule { return Schedule{Sigmas: []float64{0}} }
 
 // truncated has whole timesteps.

@@ -27,7 +27,7 @@ func FlowFP32(o FlowOptions, steps int, base []float64, mu float64) (Schedule, e
 	if o.Karras || o.Exponential || o.Beta || o.Invert {
 		return Schedule{}, fmt.Errorf("base sigmas are spaced, and karras, exponential, beta and inverted sigmas are of the scheduler's own grid")
 	}
-	if _, err := Flow(o, len(base), base, mu); err != nil { // what cannot be stretched
+	if _, err := Flow(o, len(base), base, mu); err != nil { // options that exclude a stretch
 		return Schedule{}, err
 	}
 	k := o.Shift
@@ -118,7 +118,7 @@ func DPMFP32(shift float64, steps int, keepLast bool) Schedule {
 	return whole(FlowDPM(shift, steps, keepLast))
 }
 
-// HeunFP32 is FlowMatchHeunDiscreteScheduler's.
+// HeunFP32 returns FlowMatchHeunDiscreteScheduler's grid.
 func HeunFP32(shift float64, steps int) Schedule {
 	grid, err := FlowFP32(FlowOptions{Shift: shift, TrainSteps: 1000}, steps, nil, 0)
 	if err != nil {
@@ -155,13 +155,13 @@ var ExponentialGrid = Grid{Name: "exponential", Card: "Sigmas spaced evenly in t
 // BetaGrid is spaced by quantiles.
 var BetaGrid = Grid{Name: "beta", Card: "Sigmas spaced by quantiles of a beta distribution.", Build: spaced(func(f *FlowOptions) { f.Beta = true })}
 
-// StaticGrid is DanceGRPO's.
+// StaticGrid returns DanceGRPO's grid.
 var StaticGrid = Grid{Name: "static", Card: "An even grid from 1 to 0, shifted (DanceGRPO, MixGRPO, BranchGRPO).", Whole: true, Build: even(StaticFP32)}
 
 // HeunGrid is for solvers of two calls.
 var HeunGrid = Grid{Name: "heun", Card: "shifted, with every inner sigma twice, for the solver heun.", Calls: 2, Build: even(HeunFP32)}
 
-// UniPCGrid is Wan's.
+// UniPCGrid returns Wan's grid.
 var UniPCGrid = Grid{Name: "unipc", Card: "UniPC's grid for flows (Wan), from just below 1.", Whole: true,
 	Build: even(func(k float64, n int) Schedule { return UniPCFP32(k, n, false) })}
 

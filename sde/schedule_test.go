@@ -51,7 +51,7 @@ func TestDynamicShift(t *testing.T) {
 	}
 }
 
-// Every grid begins at noise and falls to its end; the stretched one ends where it is told.
+// Every grid begins at noise and falls to its end; the stretched one ends at its option's value.
 func TestGridsFall(t *testing.T) {
 	for steps := 2; steps < 30; steps += 9 {
 		for name, s := range map[string]Schedule{"static": Static(3, steps), "unipc": FlowUniPC(3, steps, false), "dpm": FlowDPM(3, steps, false)} {

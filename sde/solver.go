@@ -2,13 +2,13 @@ package sde
 
 import "slices"
 
-// A Solver is a way to take a step. Its value stands below its formula. Files, lists, pages, checks and plans read this
+// A Solver is a way to take a step. Its value is below its formula. Files, lists, pages, checks and plans read this
 // value. Solvers lists all of them.
 type Solver struct {
 	Name    string
-	Card    string   // a sentence: what it is, and whose
+	Card    string   // a sentence: its kind and its source
 	Paper   string   // whose it is
-	Formula string   // what a step computes, in a line
+	Formula string   // the formula of a step, in a line
 	Cases   []string // recorded operations of published code that hold it
 
 	Stochastic  bool // draws noise
@@ -19,11 +19,11 @@ type Solver struct {
 	Whole       bool // must take every step of a trajectory
 	Calls       int  // of the network a step, each with a time of its own in the schedule (Grid.Calls); 0: 1
 	LeavesNoise bool // in the picture, where the last step draws
-	UnitScale   bool // loss.noise_scale knows what its steps weigh
+	UnitScale   bool // loss.noise_scale knows the weight of its steps
 
-	Kept    func(Row) float64                                             // what a step keeps of the gradient; nil: not known
+	Kept    func(Row) float64                                             // the part of the gradient that a step keeps; nil: not known
 	Options any                                                           // a struct of the option structs that it reads; nil: the noise level alone
-	Check   func(o SolverOptions, report func(key, problem, hint string)) // what its options cannot be
+	Check   func(o SolverOptions, report func(key, problem, hint string)) // mistakes of its options
 	Build   func(o SolverOptions) func(s Schedule, step int) Row
 }
 

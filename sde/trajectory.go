@@ -11,8 +11,7 @@ type Trajectory struct {
 	Clean   [][]float64 // predicted at each step
 }
 
-// Run samples by rows: the definition of what every sampler here does. noise is asked for
-// the steps that draw.
+// Run samples by rows: the definition of every sampler here. It calls noise for stochastic steps.
 func Run(rows []Row, start []float64, net Network, noise func(step int) []float64) Trajectory {
 	t := Trajectory{States: [][]float64{start}}
 	var h History

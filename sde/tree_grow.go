@@ -2,18 +2,18 @@ package sde
 
 import "slices"
 
-// Growth is how a tree is made. At a split point
+// Growth describes the growth of a tree. At a split point
 //
 //	branching  every node has several children, whose noise is scaled while the density keeps
 //	           the unscaled deviation (BranchGRPO); elsewhere one, stochastic where Draws says
 //	           so (nil: always)
 //	Trunk      only the one path without noise has several children, and goes on; they draw
 //	           once and are then finished without noise, so that a final sample is due to one
-//	           choice (TempFlow-GRPO; He et al., 2025). The trunk's own end is no leaf, and
+//	           choice (TempFlow-GRPO; He et al., 2025). The trunk's own end is not a leaf, and
 //	           beyond the last split it is not computed
 //
 // Invariants (tests): a branching tree has Children^splits leaves, one with a trunk
-// Children·splits; Passes is how often Run asks the network.
+// Children·splits; Passes is the number of Run's network calls.
 type Growth struct {
 	Splits                    []int
 	Children                  int

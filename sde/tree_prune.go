@@ -50,7 +50,7 @@ func (p Pruning) Kept(t *Tree, advantages []float64, splits []int, steps, update
 	return edges
 }
 
-// At is what an update prunes: the depths, and whether late edges are chosen among.
+// At returns the depths that an update prunes, and whether it chooses among late edges.
 func (p Pruning) At(splits []int, update, updates int) (depths []int, narrow bool) {
 	if update > int(float64(updates)*p.Until) {
 		return nil, false

@@ -74,7 +74,7 @@ func TestTrunks(t *testing.T) {
 				if n < 0 || path != 1 || !slices.Contains(splits, tree.Step[tree.Parent[n]]) || tree.Step[leaf] != 6 {
 					t.Errorf("splits at %v: leaf %d is due to node %d, with %d draws on its way", splits, leaf, n, path)
 				}
-				// What the trunk had become there is Euler's path alone.
+				// The trunk's state there is Euler's path alone.
 				x := []float64{0.4}
 				for step := range tree.Step[tree.Parent[n]] {
 					var h History

@@ -97,7 +97,7 @@ func (u UniPC) coefficients(h float64, n int) (phi, b float64, conditions []floa
 }
 
 // weights solve the conditions; one unknown is 1/2, as upstream sets it. A step back to s = 1
-// is infinitely far in λ: its weight is 0, the limit, and the others solve what is left.
+// is infinitely far in λ: its weight is 0, the limit, and the others solve the rest.
 func weights(at, conditions []float64) []float64 {
 	n := len(at)
 	if n == 0 {

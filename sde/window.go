@@ -20,7 +20,7 @@ import (
 //	sliding   Size steps in a row that move by Stride every Every iterations (MixGRPO)
 //	frozen    Size steps from From on, always
 //
-// What a sliding window does with a remainder that is shorter than it is Tail: "shift" moves
+// Tail is a sliding window's rule for a shorter remainder: "shift" moves
 // it back so that it fits (verl-omni), "skip" leaves the remainder out (UniRL), "short" cuts
 // it, and "mixgrpo" cuts it and has an empty one where it begins at the very end, as MixGRPO
 // does. Lasting makes later positions shorter (MixGRPO's decay, exp_decay).
@@ -53,7 +53,7 @@ func DefaultWindow() WindowOptions {
 	return WindowOptions{Kind: "full", Every: 1, Start: "noisy", Drop: 1, RollBack: true, Tail: "shift", Fraction: 1, High: 1, Lasting: "constant"}
 }
 
-// Check reports what does not fit together.
+// Check reports settings that contradict each other.
 func (o WindowOptions) Check(report func(key, problem, hint string)) {
 	needs := o.Kind == "random" || o.Kind == "sliding" || o.Kind == "frozen"
 	if needs && o.Size < 1 {
@@ -85,7 +85,7 @@ func (o WindowOptions) Support(steps int) (first, last int) {
 const longest = 1 << 30
 
 // within are the options with numbers that are larger than there are steps, or iterations,
-// cut to what they then mean, so that no sum of them overflows.
+// cut to their effect, so that no sum of them overflows.
 func (o WindowOptions) within(steps int) WindowOptions {
 	for _, n := range []*int{&o.Size, &o.From, &o.Drop, &o.Overlap} {
 		*n = min(*n, steps)
@@ -145,7 +145,7 @@ func subset(n, k int, draw func(int) int) []int {
 	return all
 }
 
-// Position is where a sliding window stands.
+// Position is the first step of a sliding window.
 type Position struct{ Start, Since int } // Since: iterations spent there before this one
 
 // Position is a sliding or frozen window's at an iteration.

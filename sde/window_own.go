@@ -1,7 +1,7 @@
 package sde
 
 // A window of a prompt's own (UniRL's per-prompt windows): random and subset windows are drawn for the prompt as
-// Steps draws them for an iteration; a sliding one stands at one of the positions of a round, as likely as it lasts
+// Steps draws them for an iteration; a sliding one has one of the positions of a round, in proportion to its time
 // there. Positions that hold no step are left out, since a sample that draws nowhere cannot be judged.
 //
 // Invariants (tests): every own window is one that Steps has in some iteration, and not empty; OwnMean is the mean over
@@ -13,7 +13,7 @@ func (o WindowOptions) OwnSteps(steps int, draw func(n int) int) []int {
 	if o.Kind != "sliding" {
 		return o.Steps(steps, 0, draw)
 	}
-	places, weights := o.stands(steps)
+	places, weights := o.positions(steps)
 	all := 0
 	for _, w := range weights {
 		all += w
@@ -31,8 +31,8 @@ func (o WindowOptions) OwnSteps(steps int, draw func(n int) int) []int {
 	return places[len(places)-1]
 }
 
-// stands are a sliding window's places of a round that hold a step, and how long it stays at each.
-func (o WindowOptions) stands(steps int) (places [][]int, weights []int) {
+// positions returns a sliding window's positions of a round with a step, and the time at each.
+func (o WindowOptions) positions(steps int) (places [][]int, weights []int) {
 	for _, s := range o.starts(steps) {
 		if at := span(s, min(s+o.Size, steps-o.Drop)); len(at) > 0 {
 			places, weights = append(places, at), append(weights, o.lasts(s, steps))
@@ -90,7 +90,7 @@ func (o WindowOptions) subset(steps int) (of, has float64) {
 // owned are the windows that a prompt may have, none of them empty, and how likely each is beside the others.
 func (o WindowOptions) owned(steps int) (places [][]int, weights []int) {
 	if o.Kind == "sliding" {
-		return o.stands(steps)
+		return o.positions(steps)
 	}
 	from, to := o.Support(steps)
 	for i := range max(1, to-from+1) {

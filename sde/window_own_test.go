@@ -8,7 +8,7 @@ import (
 )
 
 // TestOwnWindows: a prompt's own window is one that the iteration's window has at some time, none is empty, all are
-// met, and their means are what OwnMean says, their steps as frequent as OwnShares says.
+// met, and their means equal OwnMean, the frequencies of steps OwnShares.
 func TestOwnWindows(t *testing.T) {
 	sliding := DefaultWindow()
 	sliding.Kind, sliding.Size, sliding.Stride, sliding.Every = "sliding", 4, 3, 2

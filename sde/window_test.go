@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// windows are combinations of what a window can be.
+// windows are combinations of a window's options.
 func windows() []WindowOptions {
 	var all []WindowOptions
 	for _, kind := range []string{"full", "fraction", "range", "subset", "random", "sliding", "frozen"} {

@@ -16,14 +16,14 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// A Page is a prompt with pictures, and what each of them is worth.
+// A Page is a prompt with pictures, and a score for each.
 type Page struct {
 	prompts.Prompt
 	Scores []float64
 	show   func(i int) (*vision.Image, error)
 }
 
-// A file may have so many bytes.
+// mostBytes limits a file.
 const mostBytes = 1 << 28
 
 // Open reads a file, a folder or an embedded album. Pictures are read when they are asked for; that

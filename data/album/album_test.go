@@ -78,7 +78,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestMistakes: what is wrong is told with its line, and nothing outside of the folder is read.
+// TestMistakes: an error names its line, and nothing outside of the folder is read.
 func TestMistakes(t *testing.T) {
 	dir := shelf(t)
 	write(t, filepath.Join(filepath.Dir(dir), "outside.png"), "x")
@@ -118,7 +118,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestScenePairs: of each embedded pair the better one is what the caption asks for.
+// TestScenePairs: the better picture of each embedded pair matches the caption.
 func TestScenePairs(t *testing.T) {
 	pages, err := Open(scenePairs)
 	if err != nil || len(pages) < 200 {

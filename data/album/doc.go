@@ -1,6 +1,5 @@
-// Package album is pictures that exist, to be learned from in place of what a model makes: pairs of
-// which one is better (offline DPO), or pictures that are worth something (fine-tuning, regression
-// by a reward).
+// Package album reads pictures from files, which objectives train on in place of samples: pairs with a preference
+// (offline DPO), or pictures with a score (fine-tuning, regression by a reward).
 //
 //	pages, err := album.Open("pairs.jsonl")
 //	picture, err := pages[0].Picture(1, 512, 512)

@@ -11,7 +11,7 @@ import (
 const scenePairs = "embed:scene-pairs"
 
 // drawnPairs are the captions of embed:scenes, each with the picture it asks for and one whose
-// caption has a wrong attribute. Which of the two stands first is drawn.
+// caption has a wrong attribute. Their order is random.
 func drawnPairs() []Page {
 	list, err := prompts.Open("embed:scenes")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
-// Pictures that are to move: embed:animate, and embed:animate-heldout, whose captions no training saw. The prompt says
-// what the picture shows and where its thing goes; image is the clip's first frame, which does not say where.
+// First frames of clips: embed:animate, and embed:animate-heldout, whose captions no training saw. The prompt names the
+// picture's content and its thing's direction; image is the clip's first frame, without the direction.
 
 // begun begins the names of first frames.
 const begun = "embed:animate/"
@@ -26,7 +26,7 @@ func firstFrame(n int) *vision.Image {
 	return &vision.Image{Width: moving.Size, Height: moving.Size, Pix: begunScene(n).Begin(at).Frames[0]}
 }
 
-// animated are the prompts of so many rounds through all scenes: those whose captions are held out, or all others.
+// animated returns the prompts of a number of rounds through all scenes, with held-out captions or with the others.
 func animated(rounds int, heldOut bool) (list []Prompt) {
 	for n := range rounds * len(moving.All()) {
 		if text := begunScene(n).Prompt(); moving.HeldOut(text) == heldOut {

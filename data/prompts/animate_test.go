@@ -24,7 +24,7 @@ func TestAnimate(t *testing.T) {
 			if err != nil || len(all) != 1 || p.HasSources("nowhere") != nil {
 				t.Fatalf("%d pictures, %v", len(all), err)
 			}
-			if l := s.Look(all[0].Pix); l.Value < 0.88 { // what another shape is worth at most
+			if l := s.Look(all[0].Pix); l.Value < 0.88 { // the largest score of another shape
 				t.Errorf("%q shows %+v", p.Text, l)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// An assembly makes values of what leaves have of a row, by their levels (Melnik et al., 2010).
+// An assembly joins the leaves' values of a row by their levels (Melnik et al., 2010).
 type assembly struct {
 	meanings []any
 	leaves   []*parquet.Column
@@ -61,14 +61,14 @@ func (a assembly) object(c *parquet.Column, values [][]parquet.Value) (any, erro
 	return o, nil
 }
 
-// list is what a repeated column holds, each an of.
+// list returns the values of a repeated column, each read by of.
 func (a assembly) list(repeated, of *parquet.Column, values [][]parquet.Value) (any, error) {
 	list := []any{}
 	if values[0][0].DefinitionLevel() < repeated.MaxDefinitionLevel() {
 		return list, nil
 	}
 	level := repeated.MaxRepetitionLevel()
-	ends := make([]int, len(values)) // where each leaf stands
+	ends := make([]int, len(values)) // the position of each leaf
 	for ends[0] < len(values[0]) {
 		item := make([][]parquet.Value, len(values))
 		for k, v := range values {
@@ -89,7 +89,7 @@ func (a assembly) list(repeated, of *parquet.Column, values [][]parquet.Value) (
 	return list, nil
 }
 
-// item is an element of a list: what the repeated column holds, or what stands in its place.
+// item returns an element of a list: a value of the repeated column, or of its replacement.
 func (a assembly) item(repeated, of *parquet.Column, values [][]parquet.Value) (any, error) {
 	switch {
 	case of != repeated:
@@ -100,7 +100,7 @@ func (a assembly) item(repeated, of *parquet.Column, values [][]parquet.Value) (
 	return a.object(repeated, values)
 }
 
-// isList reports whether a group is a list of what its one member repeats.
+// isList reports whether a group is a list of its one repeated member.
 func isList(c *parquet.Column) bool {
 	if t := c.Type().LogicalType(); t != nil && t.Value != nil {
 		name := t.Value.String()
@@ -110,7 +110,8 @@ func isList(c *parquet.Column) bool {
 	return name == "list" || name == "bag" || name == "array"
 }
 
-// element is what a list's repeated member holds: the one column in it, or, in files of older writers, it itself.
+// element returns the content of a list's repeated member: its one column, or, in files of older writers, the member
+// itself.
 func element(repeated *parquet.Column) *parquet.Column {
 	if inner := repeated.Columns(); len(inner) == 1 && repeated.Name() != "array" {
 		return inner[0]

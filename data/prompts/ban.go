@@ -4,8 +4,8 @@ import "math"
 
 // A Ban leaves out prompts that the model does well (Edit-R1; UniWorld-V2, 2025): one whose samples all had totals
 // above Mean on average, and within Spread of each other, is not rolled again. Upstream gives up where too few prompts
-// are left; here as many stay as an iteration has. Of the banned group itself upstream learns nothing either, which is
-// what advantage.filter is for.
+// are left; here as many stay as an iteration has. Upstream does not train on the banned group either: advantage.filter
+// does that here.
 //
 // Invariants (tests): a banned prompt is not rolled again, after a checkpoint either; every iteration is full.
 type Ban struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// meanings are what a file says that its leaves mean, in their order: more than the reader's types keep.
+// meanings are the logical types of the file's leaves, in order: the reader's types keep fewer.
 func meanings(f *parquet.File) (all []any) {
 	for _, e := range f.Metadata().Schema {
 		if e.NumChildren.Valid && e.NumChildren.V > 0 {
@@ -30,7 +30,7 @@ func meanings(f *parquet.File) (all []any) {
 	return all
 }
 
-// cell is a value of a leaf, by what the file says that it means.
+// cell returns a value of a leaf, by its logical type in the file.
 func (a assembly) cell(leaf *parquet.Column, v parquet.Value) (any, error) {
 	if v.IsNull() {
 		return nil, nil
@@ -67,7 +67,7 @@ func (a assembly) cell(leaf *parquet.Column, v parquet.Value) (any, error) {
 	return physical(v, isText(meaning))
 }
 
-// physical is a value whose kind says what it means.
+// physical returns a value of a leaf without a logical type.
 func physical(v parquet.Value, text bool) (any, error) {
 	switch v.Kind() {
 	case parquet.Boolean:
@@ -123,7 +123,7 @@ func unscaled(v parquet.Value) *big.Int {
 	return n
 }
 
-// decimal writes a number with so many digits behind the point.
+// decimal writes a number with scale digits behind the point.
 func decimal(n *big.Int, scale int) string {
 	sign := ""
 	if n.Sign() < 0 {

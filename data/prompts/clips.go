@@ -13,8 +13,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
-// Clips that a question is about: meta.clip names one or several, below the folder of the prompts' file: what
-// video.Open reads, a folder of PNG files too. "embed:moving/7" is the seventh drawn scene of vision/scenes/moving.
+// Clips that a question is about: meta.clip names one or several, below the folder of the prompts' file, in any format
+// of video.Open, a folder of PNG files too. "embed:moving/7" is the seventh drawn scene of vision/scenes/moving.
 
 const filmed = "embed:moving/"
 

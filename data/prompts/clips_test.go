@@ -8,7 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/video"
 )
 
-// TestClips: drawn scenes and files are opened, and what is missing or outside of the folder is named.
+// TestClips: drawn scenes and files are opened; an error names a file that is missing or outside of the folder.
 func TestClips(t *testing.T) {
 	dir := t.TempDir()
 	of := func(clip string) Prompt { return Prompt{Meta: Meta(`{"clip": ` + clip + `}`)} }

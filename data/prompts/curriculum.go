@@ -16,11 +16,11 @@ import (
 //
 // s is a running mean of the prompt's success, and 0 before its first visit, so that new prompts
 // come first (by uncertainty it is 1/2). Success is the share of a group's samples that reach Success, or, without, the
-// mean of their totals cut to 0 and 1. Upstreams say no more than p; floor and memory are ours, 0 and a
-// plain replacement being theirs as far as they tell.
+// mean of their totals cut to 0 and 1. Upstreams publish p alone; floor and memory are ours, and theirs are probably 0
+// and a plain replacement.
 //
 // Invariants (tests): frequencies of drawn prompts follow the weights; an iteration has no prompt
-// twice; what was learned survives a checkpoint.
+// twice; rates survive a checkpoint.
 type Curriculum struct {
 	By      string   `toml:"by" enum:"failure,uncertainty" doc:"what comes more often: prompts that fail, or those whose outcome is open"`
 	Floor   float64  `toml:"floor" range:"(0,1]" doc:"the least weight of a prompt, so that none is forgotten"`
@@ -31,7 +31,7 @@ type Curriculum struct {
 // SetDefaults is a curriculum before its keys are read.
 func (c *Curriculum) SetDefaults() { *c = Curriculum{By: "failure", Floor: 0.05, Memory: 0.5} }
 
-// Successes are what is known of each prompt; NaN: it was never rolled.
+// Successes are the success rates of prompts; NaN: it was never rolled.
 type Successes []float64
 
 // NewSuccesses knows nothing about n prompts.

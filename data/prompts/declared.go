@@ -80,7 +80,7 @@ func openParquet(file io.ReaderAt, size int64) (*parquet.File, error) {
 	return parquet.OpenFile(file, size, parquet.SkipBloomFilters(true))
 }
 
-// footer walks the footer, whose length stands before the file's last four bytes.
+// footer walks the footer, whose length is before the file's last four bytes.
 func footer(file io.ReaderAt, size int64) error {
 	var tail [8]byte
 	if size < 12 {
@@ -145,7 +145,7 @@ func (s *sheet) chunk(c *format.ColumnMetaData) error {
 	return nil
 }
 
-// page is what a page's header declares.
+// page is a page's header.
 type page struct{ compressed, plain, values int64 }
 
 // field keeps a number of a PageHeader (parquet.thrift): 2 and 3 are its sizes, 5, 7 and 8 its kinds, which begin with
@@ -181,8 +181,8 @@ type walker struct {
 
 func newWalker(r io.Reader, n int64) *walker { return &walker{bufio.NewReaderSize(r, 512), n} }
 
-// structure walks one to its end. number, where it is not nil, hears of the integers of the structure and of those one
-// level below: outer is the field around them, 0 for none.
+// structure walks one to its end. number, if not nil, is called with the integers of the structure and of those one
+// level below: outer is the field around them, 0 without one.
 func (w *walker) structure(number func(outer, inner int16, v int64)) error {
 	return w.fields(0, 0, number)
 }

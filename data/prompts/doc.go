@@ -3,7 +3,7 @@
 //	list, err := prompts.Open("prompts.jsonl")
 //	numbers := prompts.Pick(key, iteration, 4, len(list))
 //
-// Start with Open; Lists reads each list once, and quick.go reads what most records of long lists are. Files are .txt
+// Start with Open; Lists reads each list once, and quick.go reads plain records quickly. Files are .txt
 // (a line a prompt), .jsonl ({"prompt": ..., "meta": {...}}) and .csv (a column "prompt"; the others are its meta).
 // parquet.go has .parquet files, dataset.go folders of the hub's data sets, whose columns are meta, and whose pictures
 // are read when they are asked for. "image" names the pictures that one is made of (images.go).
@@ -13,5 +13,5 @@
 // embed:animate and embed:animate-heldout pictures whose things are to move (animate.go),
 // embed:zoom and embed:zoom-heldout questions about tables of cards (pictures.go), embed:zoom-solved those of
 // embed:zoom with the call that looks at the card (meta.solution); questions may be about clips (clips.go).
-// What is held out no training saw.
+// No training saw held-out prompts.
 package prompts

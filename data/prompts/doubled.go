@@ -33,7 +33,7 @@ func doubled(text []byte) string {
 	var open []level
 	for {
 		token, err := d.Token()
-		if err != nil { // the end, or what the reader of the record will tell
+		if err != nil { // the end, or an error that the reader of the record reports
 			return ""
 		}
 		if n := len(open) - 1; n >= 0 && open[n].keys != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// TestEmbeddedEdits: each has its picture, and is what its caption and text say; those held out are of captions that no
-// training saw.
+// TestEmbeddedEdits: each has its picture, which matches its caption and text; no training saw the held-out captions.
 func TestEmbeddedEdits(t *testing.T) {
 	for name, heldOut := range map[string]bool{"embed:edits": false, "embed:edits-heldout": true, "embed:edits-in-place": false, "embed:edits-in-place-heldout": true} {
 		list, err := Open(name)

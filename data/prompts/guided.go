@@ -31,7 +31,7 @@ type Guided struct {
 	Reward string  `toml:"reward" doc:"the reward, by its label, whose scores are compared; empty: the first that is trained on"`
 }
 
-// SetDefaults is what the code has: two of twelve.
+// SetDefaults sets the code's values: two of twelve.
 func (g *Guided) SetDefaults() {
 	*g = Guided{Share: 1. / 6, Tokens: 3072, Most: 3072, Every: 3, Key: "solution"}
 }
@@ -39,7 +39,7 @@ func (g *Guided) SetDefaults() {
 // Of is how many of a group are guided: its first ones.
 func (g Guided) Of(group int) int { return int(math.Round(g.Share * float64(group))) }
 
-// Check reports what does not fit together.
+// Check reports settings that contradict each other.
 func (g Guided) Check(report func(key, problem, hint string)) {
 	if g.Tokens > g.Most {
 		report("most", fmt.Sprintf("%d tokens are given at first, and %d at most", g.Tokens, g.Most), "most = 3072 is published")
@@ -49,7 +49,7 @@ func (g Guided) Check(report func(key, problem, hint string)) {
 	}
 }
 
-// Solution is what a prompt's meta has under the key; "" where it has nothing.
+// Solution returns the text of a prompt's meta under the key; "" without one.
 func (g Guided) Solution(m Meta) (string, error) {
 	raw, ok := m.Get(g.Key)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestGuided: rounds of three by hand, bounds, and a round that goes on behind a checkpoint. What the authors' code
-// says of more scores is a recorded case (cmd/parity, methods.guidance).
+// TestGuided: rounds of three by hand, bounds, and a round that goes on behind a checkpoint. The authors' code with
+// more scores is a recorded case (cmd/parity, methods.guidance).
 func TestGuided(t *testing.T) {
 	var g Guided
 	g.SetDefaults()
@@ -50,7 +50,7 @@ func TestGuided(t *testing.T) {
 	}
 }
 
-// TestSolution: a text, nothing, and what is no text.
+// TestSolution: a text, nothing, and another kind of value.
 func TestSolution(t *testing.T) {
 	g := Guided{Key: "solution"}
 	for meta, want := range map[Meta]string{`{"solution":"First, "}`: "First, ", `{"answer":"7"}`: "", "": ""} {

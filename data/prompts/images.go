@@ -38,7 +38,7 @@ func (m *Images) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes what UnmarshalJSON reads.
+// MarshalJSON writes the form that UnmarshalJSON reads.
 func (m Images) MarshalJSON() ([]byte, error) {
 	if len(m) == 1 {
 		return json.Marshal(m[0])

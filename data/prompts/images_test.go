@@ -54,7 +54,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// Images that are no names are mistakes of their line.
+// An image that is not a name is a mistake of its line.
 func TestImagesRefused(t *testing.T) {
 	for _, bad := range []string{`7`, `""`, `["a.png", " "]`, `{"a": 1}`, `["` + strings.Repeat(`x", "`, mostImages) + `y"]`} {
 		_, err := records("{\"prompt\": \"a cat\"}\n{\"prompt\": \"make it red\", \"image\": " + bad + "}")
@@ -64,8 +64,8 @@ func TestImagesRefused(t *testing.T) {
 	}
 }
 
-// A table's pictures are what one is made of: those that a column image names, or those that lie beside the prompt. A
-// picture that a question is about is not.
+// A table's pictures are sources of edits: those that a column image names, or those beside the prompt. The picture of
+// a question is not a source.
 func TestSourcesOfTables(t *testing.T) {
 	for _, c := range []struct {
 		meta Meta

@@ -6,8 +6,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// LessonRow is a table's row as a line of a .jsonl would say it: what is null is not there, a picture is the name under
-// which it is opened, and a list that was stored as JSON is a list.
+// LessonRow returns a table's row as a line of a .jsonl would have it: without null, with a picture's name in its
+// place, and with a list where a list was stored as JSON.
 func (t *Table) LessonRow(at Place, row pytext.Ordered) string {
 	out := pytext.Ordered{Values: pytext.Object{}}
 	for _, key := range row.Keys {
@@ -28,7 +28,7 @@ func (t *Table) LessonRow(at Place, row pytext.Ordered) string {
 // listed are columns that some data sets store as JSON.
 var listed = map[string]bool{"messages": true, "conversations": true, "prompt": true, "completion": true}
 
-// named is a column without what is null, and with names in the place of pictures.
+// named returns a column without null, and with names in the place of pictures.
 func (t *Table) named(at Place, key string, v any) any {
 	if !t.pictured(key) {
 		return present(v)

@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// Lessons are conversations that are learned from in place of rollouts (trainer/conversations). They
-// stand behind the prompts in one list, so that a key names either.
+// Lessons are conversations that are learned from in place of rollouts (trainer/conversations). They follow the prompts
+// in one list, so that a key names either.
 
-// What a lesson's meta holds: the file that it stands in, and its row as it was written, or, of a table, the row's
-// number and its sum.
+// Keys of a lesson's meta: its file, and its row as it was written, or, of a table, the row's number and its sum.
 const (
 	lessonFile = "lesson_file"
 	lessonRow  = "lesson"
@@ -31,8 +30,8 @@ func NewLesson(file, row, text string, pictures []string) (Prompt, error) {
 	return Prompt{Text: text, Meta: MetaOf(meta)}, err
 }
 
-// NewLessonAt is a lesson that stays in its table until it is learned from: the row's number, from 0, and the sum of
-// what it says.
+// NewLessonAt returns a lesson that stays in its table until it is trained on: the row's number, from 0, and the sum of
+// its content.
 func NewLessonAt(file string, row int, sum, text string) (p Prompt, err error) {
 	meta := map[string]json.RawMessage{}
 	for key, v := range map[string]any{lessonFile: file, lessonAt: row, lessonSum: sum} {
@@ -55,7 +54,7 @@ func (p Prompt) Lesson() (row, file string, ok bool) {
 	return string(all[lessonRow]), file, true
 }
 
-// LessonAt is where a lesson stands in its table, and the sum of what it said there.
+// LessonAt returns a lesson's row in its table, and the sum of its content.
 func (p Prompt) LessonAt() (row int, sum string, ok bool) {
 	all := p.Meta.Map()
 	ok = json.Unmarshal(all[lessonAt], &row) == nil && json.Unmarshal(all[lessonSum], &sum) == nil

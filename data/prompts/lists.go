@@ -13,7 +13,7 @@ type Lists struct {
 	read map[string][]Prompt
 }
 
-// Open is the package's Open, of what was read already where it was. Who gets a list leaves it as it is.
+// Open is the package's Open with a cache. A caller does not change the list.
 func (l *Lists) Open(name string) ([]Prompt, error) {
 	if l == nil {
 		return openNamed(name)
@@ -61,7 +61,7 @@ func (p Prompt) Folder(otherwise string) string {
 	return filepath.Dir(otherwise)
 }
 
-// A Stretch is so many prompts of a list that stand behind one another.
+// A Stretch is a range of consecutive prompts of a list.
 type Stretch struct {
 	List string `json:"list"`
 	N    int    `json:"n"`

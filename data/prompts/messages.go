@@ -15,13 +15,13 @@ import (
 
 // Rows whose prompt is a list of messages, as verl's and TRL's are, in a .jsonl or in a Parquet file:
 //
-//	prompt         what is said before the assistant speaks, "<image>" for the next picture; a system text among it
+//	prompt         the messages before the assistant's turn, "<image>" for the next picture; a system text among them
 //	images, tools  of the row
 //	reward_model.ground_truth, solution, ground_truth, extra_info.answer   become meta.answer where the row has none
-//	data_source    becomes meta.domain, too, where the row has none: what rules of a domain go by
+//	data_source    becomes meta.domain, too, where the row has none, for rules by domain
 //
 // Every other member is a key of meta, an object's with dots. The messages themselves are kept for the model's
-// template, so that a prompt of several turns is asked as it is.
+// template, so that a prompt of several turns keeps its turns.
 
 // messagesColumn holds them, and meta has the row's part that a template reads under messagesKey.
 const (
@@ -46,7 +46,7 @@ func isMessages(line []byte) bool {
 	return json.Unmarshal(line, &row) == nil && bytes.HasPrefix(bytes.TrimSpace(row.Prompt), []byte("["))
 }
 
-// answerKeys are where a right answer stands, the first that is there.
+// answerKeys are the keys of a right answer; the first that exists counts.
 var answerKeys = []string{"reward_model.ground_truth", "solution", "ground_truth", "extra_info.answer"}
 
 // messagesPrompt is a row as a prompt.
@@ -95,7 +95,7 @@ func first(m map[string]json.RawMessage, key string, others ...string) {
 	}
 }
 
-// flatten puts a member into meta: an object's members with dots, and nothing for what JSON does not have.
+// flatten puts a member into meta: an object's members with dots, and nothing for values that JSON does not have.
 func flatten(m map[string]json.RawMessage, key string, v any) {
 	switch v := v.(type) {
 	case nil:

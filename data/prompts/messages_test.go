@@ -57,7 +57,7 @@ func picturePNG(t *testing.T, width int) []byte {
 }
 
 // TestMessages: verl's rows in a Parquet file, as its examples write them, and the same shape in a .jsonl: the
-// conversation for the template, its pictures, and what rewards are told.
+// conversation for the template, its pictures, and the meta for rewards.
 func TestMessages(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "train.parquet")

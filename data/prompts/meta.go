@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Meta is what a prompt's line says beside its text, for rewards to read: an object of JSON as it was written, "" where
-// it says nothing. A list of 200,000 prompts holds no tables for it,
-// which would take ten times the memory of the texts.
+// Meta holds the other fields of a prompt's line, for rewards: an object of JSON as it was written, "" without any. A
+// list of 200,000 prompts holds no tables for it, which would take ten times the memory of the texts.
 type Meta string
 
 // MetaOf is a meta with these values.
@@ -35,7 +34,7 @@ func MetaOf(all map[string]json.RawMessage) Meta {
 	return Meta(b.String())
 }
 
-// Map is the values by their keys; nil where there are none.
+// Map returns the values by their keys; nil without any.
 func (m Meta) Map() map[string]json.RawMessage {
 	if m == "" {
 		return nil

@@ -69,8 +69,8 @@ func (m *Mix) next() (all []int) {
 	return all
 }
 
-// behind is the list that is furthest behind its share of so many prompts, of those that have a prompt which the
-// iteration lacks.
+// behind returns the list furthest behind its share of the drawn prompts, among those with a prompt that the iteration
+// lacks.
 func (m *Mix) behind(drawn int) *mixed {
 	var most *mixed
 	lack := 0.0
@@ -86,7 +86,7 @@ func (m *Mix) behind(drawn int) *mixed {
 	return most
 }
 
-// draw is the list's next prompt, where the iteration has room for so many more.
+// draw returns the list's next prompt, if the iteration has room for it.
 func (l *mixed) draw(room int) int {
 	total := len(l.places)
 	if at := l.count % total; at == 0 {

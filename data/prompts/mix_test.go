@@ -64,7 +64,7 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// TestMixOfShort: a list with fewer prompts than its share of an iteration gives what it has.
+// TestMixOfShort: a list with fewer prompts than its share of an iteration gives all of them.
 func TestMixOfShort(t *testing.T) {
 	m := NewMix(rng.New(1), 4, []Share{{[]int{0}, 9}, {[]int{1, 2, 3, 4}, 1}})
 	for i := range 20 {

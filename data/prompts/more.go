@@ -2,9 +2,9 @@ package prompts
 
 import "math"
 
-// More rolls further samples of prompts that mostly fail, in the same iteration (DARS; Yang et al., 2025): what a group
-// of N samples of success s moves is N·S, S = 2s(1-s), or 2√(s(1-s)) where advantages are divided by a deviation, and
-// is largest at s = 1/2, where it is N/2, or N. Below 1/2 as many samples are rolled as make up for it,
+// More rolls further samples of prompts that mostly fail, in the same iteration (DARS; Yang et al., 2025): a group of N
+// samples of success s moves the weights by N·S, S = 2s(1-s), or 2√(s(1-s)) where advantages are divided by a
+// deviation, and is largest at s = 1/2, where it is N/2, or N. Below 1/2 as many samples are rolled as make up for it,
 //
 //	equal  ⌈(P - N·S)/S⌉              P the largest value: all groups move the same
 //	hard   ⌈(2(1-s)P - N·S)/S⌉        and the harder the prompt, the more

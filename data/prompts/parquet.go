@@ -18,8 +18,8 @@ import (
 
 // A Parquet file is a table whose columns lie one after another, so that texts are read without the pictures beside
 // them. A column of pictures, as the hub's data sets have them (a group of bytes and path), becomes meta.picture: the
-// names of pictures that are read when they are asked for (parquet_pictures.go). Every other column becomes a key of
-// meta, a group's with dots in its name; what is null is not there.
+// names of pictures that are read on demand (parquet_pictures.go). Every other column becomes a key of
+// meta, a group's with dots in its name; null values are left out.
 
 // textColumns are where prompts are looked for, where no column is named.
 var textColumns = []string{"prompt", "caption", "text"}
@@ -232,7 +232,7 @@ func eachValue(pages parquet.Pages, f func(v parquet.Value) (more bool, err erro
 	}
 }
 
-// literal is a value as JSON; nil: there is none, or it is of a kind that JSON does not have.
+// literal returns a value as JSON; nil: no value, or a kind that JSON does not have.
 func (s *sheet) literal(v parquet.Value) (json.RawMessage, error) {
 	var x any
 	switch {

@@ -85,7 +85,7 @@ func pictureColumns(leaves []*parquet.Column) (names []string) {
 	return names
 }
 
-// picturesOfRow is the meta of a row whose pictures lie in some columns; empty where there are none.
+// picturesOfRow returns the meta of a row with columns of pictures; empty without any.
 func picturesOfRow(file string, row int, columns []string) map[string]json.RawMessage {
 	meta := map[string]json.RawMessage{}
 	var names []string
@@ -158,7 +158,7 @@ func opened(dir string, data []byte, paths [][]byte, i int) (*vision.Image, erro
 	return nil, nil
 }
 
-// ofRow is what a row has in a part of its pictures, one a picture; nil: nothing.
+// ofRow returns one part of a row's pictures, one value per picture; nil: nothing.
 func (s *sheet) ofRow(p place, part string) (all [][]byte, err error) {
 	leaves := s.leaves()
 	i := slices.IndexFunc(leaves, func(l *parquet.Column) bool {

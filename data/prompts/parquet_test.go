@@ -12,7 +12,7 @@ import (
 // The data set of testdata was written by pyarrow, with the schema that the hub gives columns of pictures.
 const dataset = "testdata/dataset"
 
-// TestDataset: texts, what stands beside them, and pictures, of a folder, a split and a file.
+// TestDataset: texts, other columns, and pictures, of a folder, a split and a file.
 func TestDataset(t *testing.T) {
 	for _, name := range []string{dataset, dataset + "@test", dataset + "@test#caption", dataset + "/data/test-00000-of-00001.parquet#caption"} {
 		list, err := Open(name)

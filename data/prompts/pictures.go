@@ -14,7 +14,7 @@ import (
 
 // Pictures that a prompt is about: meta.picture, or image or images of the row, names one or several
 // files, below the folder of the prompts' file; "embed:cards/7" is the seventh table of vision/scenes/cards, and
-// "embed:cards/7/16,32,112,128" what lies between these edges of it: left, top, right, bottom.
+// "embed:cards/7/16,32,112,128" its crop between these edges: left, top, right, bottom.
 
 const (
 	table = "embed:cards/"
@@ -30,8 +30,8 @@ func (p Prompt) Pictures(dir string) ([]*vision.Image, error) {
 	return OpenPictures(dir, names)
 }
 
-// shown are the names of the pictures that a question shows: those of meta.picture; where there is none, those of the
-// row's image or images, or of a table's columns of these names.
+// shown are the names of the pictures that a question shows: those of meta.picture; without it, those of the row's
+// image or images, or of a table's columns of these names.
 func (p Prompt) shown() (names []string, err error) {
 	if names, err = p.pictures(); err != nil || len(names) > 0 {
 		return names, err
@@ -136,7 +136,7 @@ func isDrawn(name string) bool {
 	return strings.HasPrefix(name, table) || strings.HasPrefix(name, drawn) || strings.HasPrefix(name, begun)
 }
 
-// between is what lies between four edges of a picture.
+// between returns the crop of a picture between four edges.
 func between(m *vision.Image, edges string) (*vision.Image, error) {
 	var at [4]int
 	parts := strings.Split(edges, ",")

@@ -13,7 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes/cards"
 )
 
-// TestQuestions: the embedded lists are about different tables, and say what is right.
+// TestQuestions: the embedded lists are about different tables, and have the right answers.
 func TestQuestions(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range []string{"embed:zoom", "embed:zoom-heldout"} {

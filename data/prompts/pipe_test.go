@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestPipe: what is no file is not waited for.
+// TestPipe: a named pipe is refused without a wait.
 func TestPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.txt")
 	if err := syscall.Mkfifo(path, 0o644); err != nil {

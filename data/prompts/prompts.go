@@ -17,7 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
-// A Prompt is a text, what rewards are told of it and weigh for it, and what its picture is to be.
+// A Prompt is a text, with the meta and weights for rewards, and the settings of its picture.
 type Prompt struct {
 	Text    string             `json:"prompt"`
 	Meta    Meta               `json:"meta,omitempty"`
@@ -39,7 +39,7 @@ type Prompt struct {
 // Sized reports whether the prompt names the size of its picture.
 func (p Prompt) Sized() bool { return p.Width > 0 }
 
-// A file may have so many bytes, and a prompt so many.
+// mostBytes and mostText limit a file and a prompt.
 const (
 	mostBytes  = 1 << 28
 	mostLetter = 1 << 16
@@ -102,7 +102,7 @@ func contents(name string) (string, error) {
 
 var kinds = map[string]func(text string) ([]Prompt, error){".txt": plain, ".jsonl": records, ".csv": columns}
 
-// An at is an error at a line: "7: what is wrong".
+// An at is an error at a line: "7: the message".
 func at(line int, format string, args ...any) error {
 	return fmt.Errorf("%d: "+format, append([]any{line}, args...)...)
 }
@@ -119,7 +119,7 @@ func check(line int, text string) error {
 	return nil
 }
 
-// plain is a line a prompt; empty lines are passed over.
+// plain reads one prompt per line, and skips empty lines.
 func plain(text string) (list []Prompt, err error) {
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSuffix(line, "\r")
@@ -161,7 +161,7 @@ func records(text string) (list []Prompt, err error) {
 	return list, nil
 }
 
-// record is a line's prompt, or what is wrong with it.
+// record returns a line's prompt, or its mistake.
 func record(n int, line []byte) (p Prompt, err error) {
 	if key := doubled(line); key != "" {
 		return p, at(n, "%q is there twice in one object\nhint: which of the two is meant cannot be known; delete one", key)
@@ -199,7 +199,7 @@ const (
 	mostFrames = 1 << 12
 )
 
-// checkPicture looks at what a record says of its picture.
+// checkPicture checks a record's settings of its picture.
 func checkPicture(line int, p Prompt) error {
 	switch {
 	case (p.Width == 0) != (p.Height == 0):

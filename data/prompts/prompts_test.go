@@ -40,7 +40,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestWeights: what rewards weigh is read, and is a number a label.
+// TestWeights: weights of rewards are read, one number per label.
 func TestWeights(t *testing.T) {
 	list, err := Open(write(t, "a.jsonl", `{"prompt": "a cat", "weights": {"ocr": 0, "taste": 1.5}}`))
 	if err != nil || len(list) != 1 || len(list[0].Weights) != 2 || list[0].Weights["taste"] != 1.5 {
@@ -84,7 +84,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestPictured: a record may say what its picture is to be.
+// TestPictured: a record may have settings of its picture.
 func TestPictured(t *testing.T) {
 	list, err := Open(write(t, "a.jsonl", `{"prompt": "a", "negative": "", "width": 640, "height": 384}`+"\n"+`{"prompt": "b"}`))
 	if err != nil {

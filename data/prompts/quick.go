@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// Long lists have plain records: a text, its meta, each key once. quick reads those in one pass over the line, and what
-// it reads shares the memory of the line; whatever else a line holds, right or wrong, it leaves to record,
-// which tells what is wrong.
+// Long lists have plain records: a text, its meta, each key once. quick reads those in one pass over the line, and
+// shares the memory of the line; it leaves any other line, right or wrong, to record, which reports the mistake.
 //
-// Invariant (fuzzed): a line that quick takes is the same prompt to record.
+// Invariant (fuzzed): quick and record read the same prompt from a line that quick accepts.
 
 // quick is a line's prompt; false where record has to read it.
 func quick(line string) (p Prompt, ok bool) {

@@ -44,7 +44,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// FuzzQuick: what quick takes is the same prompt to record.
+// FuzzQuick: quick and record read the same prompt from a line that quick accepts.
 func FuzzQuick(f *testing.F) {
 	for _, line := range append(plainRecords, otherRecords...) {
 		f.Add([]byte(line))

@@ -13,10 +13,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// A Table is the rows of a Parquet file, or of a data set's split, read by their number: nothing of a row is in memory
-// that nobody asked for. A row is an object of all columns in their order. What it holds is nil, a bool, a
-// pytext.Number, a string, []byte, a list or an object: null and [] differ, times and decimals are texts, as Python
-// writes them.
+// A Table is the rows of a Parquet file, or of a data set's split, read by their number: only requested columns are in
+// memory. A row is an object of all columns in their order. A value is nil, a bool, a pytext.Number, a string, []byte,
+// a list or an object: null and [] differ, times and decimals are texts, as Python writes them.
 //
 // Invariant (parity, data.parquet): the rows are pyarrow's, whatever the file's encodings.
 type Table struct {
@@ -133,8 +132,7 @@ func (t *Table) Row(i int, pictures bool) (place Place, row pytext.Ordered, err 
 	return place, row, errors.New("there is no such row")
 }
 
-// A Place is where a row stands: a file, from the folder in which names of pictures begin,
-// and its number there, from 0.
+// A Place is a row's position: a file, from the folder in which names of pictures begin, and the number in it, from 0.
 type Place struct {
 	File string
 	Row  int
@@ -213,7 +211,7 @@ func (t *tableFile) read(group, from, n int, pictures bool) ([]pytext.Ordered, e
 	return rows, nil
 }
 
-// column is what each leaf has of a row.
+// column holds each leaf's values of a row.
 func column(values [][][]parquet.Value, row int) (all [][]parquet.Value) {
 	for _, v := range values {
 		all = append(all, v[row])

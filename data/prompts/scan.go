@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// scan is a place in a text of JSON. Its methods pass over what they are named after, and say false where that does
-// not stand there, or where it is nothing plain: a key with escapes, an object of many keys, deep nesting.
+// scan is a place in a text of JSON. Each method reads the element of its name, and returns false if the text has
+// another or a complex one: a key with escapes, an object of many keys, deep nesting.
 type scan struct {
 	text string
 	at   int
@@ -17,7 +17,7 @@ const (
 	mostKeys = 16 // of an object
 )
 
-// next is the next byte that is no blank; 0 at the end.
+// next returns the next byte other than a blank; 0 at the end.
 func (s *scan) next() byte {
 	for ; s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; c {
@@ -38,7 +38,7 @@ func (s *scan) take(c byte) bool {
 	return true
 }
 
-// quoted is what stands between a string's marks, and whether that is its text: there are no escapes.
+// quoted returns the bytes between a string's marks, and whether they are its text, without escapes.
 func (s *scan) quoted() (inner string, plain, ok bool) {
 	if !s.take('"') {
 		return "", false, false
@@ -62,7 +62,7 @@ func (s *scan) quoted() (inner string, plain, ok bool) {
 	return "", false, false
 }
 
-// escape is how many bytes an escape has behind its backslash; 0: it is none.
+// escape returns the number of bytes of an escape behind its backslash; 0: not an escape.
 func escape(text string) int {
 	if len(text) == 0 {
 		return 0
@@ -172,7 +172,7 @@ func (s *scan) number() bool {
 	return true
 }
 
-// one passes over one of two bytes that stands here.
+// one reads one of two bytes.
 func (s *scan) one(a, b byte) bool {
 	if s.at < len(s.text) && (s.text[s.at] == a || s.text[s.at] == b) {
 		s.at++

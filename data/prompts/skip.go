@@ -14,8 +14,8 @@ import "math"
 // Defaults are those of the authors' scripts. Upstream calls a group solved at a mean reward of 0.98
 // and failed at 0.11, since a wrong answer in the right form earns 0.1 there.
 //
-// Invariants (tests): the frequency of skipping follows the formula; what was learned survives a
-// checkpoint; every prompt is rolled in the end.
+// Invariants (tests): the frequency of skipping follows the formula; rates survive a checkpoint; every prompt is rolled
+// in the end.
 type Skip struct {
 	Easy    float64  `toml:"easy" range:"(0,1]" doc:"p of solved prompts, at the start"`
 	Hard    float64  `toml:"hard" range:"(0,1]" doc:"p of failed prompts, at the start"`
@@ -33,7 +33,7 @@ func (s *Skip) SetDefaults() {
 	*s = Skip{Easy: 0.5, Hard: 0.5, Target: 0.25, Step: 0.01, Least: 0.05, Most: 0.95, Solved: 0.98, Failed: 0.11}
 }
 
-// Check reports what does not fit together.
+// Check reports settings that contradict each other.
 func (s Skip) Check(report func(key, problem, hint string)) {
 	if s.Least > s.Most {
 		report("least", "least lies above most", "least = 0.05, most = 0.95 are GRESO's")
@@ -43,7 +43,7 @@ func (s Skip) Check(report func(key, problem, hint string)) {
 	}
 }
 
-// Skips is what a Skip has learned.
+// Skips is the state of a Skip.
 type Skips struct {
 	Solved []int   `json:"solved"` // of each prompt, how often in a row until its last visit
 	Failed []int   `json:"failed"`

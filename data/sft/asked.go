@@ -8,7 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// ReadAsked reads what a row of JSON says to the assistant before it speaks: "prompt" as a list of messages (verl's
+// ReadAsked reads a row's messages before the assistant's turn: "prompt" as a list of messages (verl's
 // rows, TRL's), with "images", "tools" and "system" as in ReadConversation. Such a conversation ends with the user.
 func ReadAsked(text string) (c Conversation, err error) {
 	v, err := pytext.OrderedJSON(text)

@@ -45,7 +45,7 @@ func ReadConversation(text string) (c Conversation, err error) {
 	return c, c.check()
 }
 
-// conversationOf is a row's list of turns, with what stands beside it.
+// conversationOf returns a row's list of turns, with the row's other columns.
 func conversationOf(o pytext.Ordered, list []any, key string) (c Conversation, err error) {
 	if c.Tools, err = toolsOf(o.Values["tools"]); err != nil {
 		return c, fmt.Errorf("tools: %w", err)

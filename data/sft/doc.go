@@ -7,6 +7,6 @@
 //	       answer that begins with a newline has other tokens than a rollout's.
 //
 // Both train the newline behind <|im_end|>, which every rollout that goes on has there.
-// Start with Lesson. Rows come from strangers: what cannot be used is an error, or Dropped where
-// upstream drops it without a word.
+// Start with Lesson. Rows come from strangers: an unusable row is an error, or Dropped where upstream drops it
+// silently.
 package sft

@@ -11,16 +11,16 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// Card: rows that say which answer is better, or whether one is good.
+// Card: rows with the better of two answers, or with a label of one.
 //
-//	TRL            "prompt", "chosen", "rejected" as lists of messages; without "prompt" it is what both begin with
+//	TRL            "prompt", "chosen", "rejected" as lists of messages; without "prompt" it is the common beginning
 //	               "prompt", "completion", "label": true or false (KTO)
 //	LLaMA-Factory  "conversations" with "chosen" and "rejected", a turn each; or with "kto_tag"
 //	MMPR           "question" or "prompt", "chosen", "rejected" as texts, and "image"
 //
-// A text is one message of its party. Pictures and clips that are listed and not marked stand before the first text of
+// A text is one message of its party. Pictures and clips that are listed and not marked go before the first text of
 // the user.
-// Of a judged conversation the answer alone is learned from, which is what follows the prompt.
+// A judged conversation trains on the answer alone, the part behind the prompt.
 
 // A Judged is a conversation whose end was judged.
 type Judged struct {
@@ -76,7 +76,7 @@ func ReadPreference(text string) (all []Judged, err error) {
 	return all, nil
 }
 
-// promptOf is what comes before the answers; nil where the row does not say it.
+// promptOf returns the messages before the answers; nil without them.
 func promptOf(o pytext.Ordered) ([]any, error) {
 	for _, key := range []string{"prompt", "question", "conversations", "messages"} {
 		switch v := o.Values[key].(type) {
@@ -140,7 +140,7 @@ func labelOf(o pytext.Ordered) (good, ok bool) {
 	return false, false
 }
 
-// begins is what both answers begin with, and their rests.
+// begins splits two answers into their common beginning and their rests.
 func begins(answers [][]any) (prompt []any, rests [][]any) {
 	n, a, b := 0, answers[0], answers[1]
 	for n < min(len(a), len(b))-1 && reflect.DeepEqual(a[n], b[n]) {

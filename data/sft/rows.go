@@ -193,7 +193,7 @@ func toolsOf(v any) ([]any, error) {
 	return list, nil
 }
 
-// openAI is what the converter of OpenAI's format does beside reading.
+// openAI changes a row like the converter of OpenAI's format.
 func (r *Row) openAI() {
 	var joined []said
 	for i, t := range r.turns {

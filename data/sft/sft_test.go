@@ -60,7 +60,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestRefused: rows that cannot be used say where, and what upstream leaves out is ErrDropped.
+// TestRefused: the error of an unusable row names the place; a row that upstream leaves out is ErrDropped.
 func TestRefused(t *testing.T) {
 	for row, want := range map[string]string{
 		`{"messages": 3}`:                  `"messages"`,

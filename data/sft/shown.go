@@ -9,9 +9,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// What rows of data sets show: columns of files, parts of a message that name one, and marks in a text.
+// Pictures and clips in rows of data sets: columns of files, parts of a message that name one, and marks in a text.
 
-// words are how rows write what is shown: the column, or one name alone, the types of a part, and the mark in a text.
+// words are the names of a medium in rows: the column, or one name alone, the types of a part, and the mark in a text.
 type words struct{ column, one, url, mark, what string }
 
 var shown = map[vlm.PartKind]words{
@@ -45,7 +45,7 @@ func namesOf(o pytext.Ordered, w words) (names []string, err error) {
 	return names, nil
 }
 
-// parts are a text with marks of what a row lists.
+// parts returns a text with marks of the row's pictures and clips.
 func parts(text string, listed map[vlm.PartKind][]string) (all []vlm.Part) {
 	for {
 		at, first, mark := len(text), vlm.TextPart, ""

@@ -99,7 +99,7 @@ func (r Reader) Turns(row Row, s Style, how How, pictures []vlm.Grid) (Lesson, e
 	return r.expanded(l, pictures, nil)
 }
 
-// asked is the tokens of what is said to the assistant: the first with the system's text.
+// asked returns the tokens of a message to the assistant: the first with the system's text.
 func (r Reader) asked(row Row, s Style, text string, first bool) ([]int32, error) {
 	if !first {
 		return r.coded(text)

@@ -14,9 +14,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Pictures are read when they are asked for: a suite of 8K pictures has several times as many bytes as a machine has
-// memory. A picture that stands in its row is found there again, by where the row stands in the file, and compared with
-// what was there when the suite was opened.
+// Pictures are read on demand: a suite of 8K pictures has several times as many bytes as a machine has
+// memory. A picture inside its row is found there again by the row's position in the file, and compared with its sum at
+// the opening of the suite.
 
 // image is a picture that is read when it is asked for.
 type image struct {

@@ -166,7 +166,7 @@ func lineRows(file string, r io.Reader, f func(map[string]any, stretch) error) e
 	return nil
 }
 
-// tabRows reads a table whose first line names the columns; with makes of a row's parser what takes rows.
+// tabRows reads a table whose first line names the columns; with turns a row's parser into a reader of rows.
 func tabRows(file string, r io.Reader, with func(func([]byte) (map[string]any, error)) func(map[string]any, stretch) error) error {
 	c := tabbed(r)
 	names, err := c.Read()

@@ -11,7 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/eval"
 )
 
-// An Answer is what a model said to a question.
+// An Answer is a model's reply to a question.
 type Answer struct {
 	ID       string   `json:"id"`
 	Category string   `json:"category,omitempty"`
@@ -34,9 +34,9 @@ func (a Answer) Said() string {
 // How is all that a result depends on beside the questions.
 type How struct {
 	Model    string         `json:"model"`
-	Weights  string         `json:"weights_sha256"` // of the model's files, and of what was trained
+	Weights  string         `json:"weights_sha256"` // of the model's files, and of the trained weights
 	Protocol string         `json:"protocol"`
-	Tools    []string       `json:"tools_outside,omitempty"` // servers and programs, by their names and places: what they answer is not in the hashes of weights
+	Tools    []string       `json:"tools_outside,omitempty"` // servers and programs, by name and place: hashes of weights do not cover their answers
 	Limits   map[string]int `json:"limits"`
 	Sampling map[string]any `json:"sampling"`
 	System   string         `json:"system,omitempty"`
@@ -51,7 +51,7 @@ type Part struct {
 	Accuracy  eval.Interval `json:"accuracy"`
 }
 
-// A Result is what a suite says of a model.
+// A Result is a model's score on a suite.
 type Result struct {
 	Suite     string          `json:"suite"`
 	File      string          `json:"file"`
@@ -65,7 +65,7 @@ type Result struct {
 	Lost      int             `json:"lost"`    // that a tool outside ended by failing; they are not right
 	Prompt    string          `json:"first_prompt"`
 	Prompts   string          `json:"prompts_sha256"`
-	Answers   string          `json:"answers_sha256"` // of what was said
+	Answers   string          `json:"answers_sha256"` // of the replies
 	Judge     string          `json:"judge"`
 	JudgeSum  string          `json:"judge_sha256"`
 	How       How             `json:"how"`

@@ -13,7 +13,7 @@ import (
 
 // Card: which replies are right, as lmms-eval's scripts of each suite have it.
 
-// said is what is judged: the last answer tag's text, or the whole reply.
+// said returns the judged text: the last answer tag's text, or the whole reply.
 func said(reply string) string {
 	if tagged, ok := answers.TaggedAnswer(reply); ok {
 		return tagged
@@ -67,7 +67,7 @@ var (
 	lastNumber = regexp.MustCompile(`-?\d[\d,]*(?:\.\d+)?`)
 )
 
-// mathRight normalises what a reply says as MathVista does, and compares it as text.
+// mathRight normalises a reply as MathVista does, and compares it as text.
 func mathRight(q Question, reply string) bool {
 	text := strings.TrimSpace(reply)
 	if m := quick.FindStringSubmatch(text); m != nil {

@@ -51,9 +51,9 @@ type suite struct {
 	right    func(Question, string) bool
 }
 
-// all are the suites. Prompts and rules are those of lmms-eval (75571cf), which the datasets' own scripts agree with
-// but for what is said here: HR-Bench and MathVista ask a language model to read an answer out of a reply; here a rule
-// does, so that a result is a function of the replies.
+// all are the suites. Prompts and rules are those of lmms-eval (75571cf), with which the datasets' own scripts agree,
+// with two exceptions: HR-Bench and MathVista ask a language model to read an answer out of a reply; here a rule does,
+// so that a result is a function of the replies.
 func all() []suite {
 	return []suite{
 		{"vstar", "the letter that the reply chooses (lmms-eval, vstar_bench)", vstar, letter},
@@ -117,7 +117,7 @@ func (q Question) clusterKey() string {
 	return strings.Join(append([]string{first, q.picture.sum()}, options...), "\x00")
 }
 
-// Right is whether a reply is right. What an answer tag holds is the reply.
+// Right reports whether a reply is right. The text of an answer tag, if any, is the reply.
 func (s *Set) Right(q Question, reply string) bool { return s.kind.right(q, said(reply)) }
 
 func sumOf(file string) (sum string, err error) {

@@ -154,7 +154,7 @@ func TestSuites(t *testing.T) {
 	}
 }
 
-// TestResult: orders of one question are one to the interval, and what was said and asked is in the sums.
+// TestResult: orders of one question count once in the interval, and sums cover questions and replies.
 func TestResult(t *testing.T) {
 	files := published(t, t.TempDir())
 	s, err := Open("hrbench", files["hrbench"][0])
@@ -187,7 +187,7 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// TestBrokenSuites: what is wrong with a file is told with its row.
+// TestBrokenSuites: an error of a file names the row.
 func TestBrokenSuites(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct{ suite, content, says string }{
@@ -206,13 +206,13 @@ func TestBrokenSuites(t *testing.T) {
 	}
 }
 
-// TestPicturesStayInTheFile: an open suite holds no picture in memory, in any layout, reads each where it stands, and
-// sees that a file has changed.
+// TestPicturesStayInTheFile: an open suite holds no picture in memory, in any layout, reads each from the file, and
+// notices a changed file.
 func TestPicturesStayInTheFile(t *testing.T) {
 	dir := t.TempDir()
 	const rows, size = 24, 64 << 10
 	var bodies []string
-	for n := range rows { // behind a picture's bytes anything may stand
+	for n := range rows { // any bytes may follow a picture
 		padded := append(drawn(t, uint8(n)), bytes.Repeat([]byte{uint8(n)}, size)...)
 		bodies = append(bodies, base64.StdEncoding.EncodeToString(padded))
 	}

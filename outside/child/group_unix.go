@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Apart puts a process into a session of its own: it has no terminal, hears no Ctrl-C, and leads
-// a group of all that it starts.
+// Apart puts a process into a session of its own: it has no terminal, gets no Ctrl-C, and leads a group of its
+// children.
 func Apart(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 // Kill ends the process and its group. Call it before Wait: afterwards its number may be another's.

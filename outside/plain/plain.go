@@ -1,8 +1,8 @@
 // Package plain makes strangers' text safe to print. Names of files, a server's words and a model's
-// settings may hold sequences that move a terminal's cursor, change its title or turn the order of
-// what is read around; Text shows them as escapes in place of obeying them.
+// settings may hold sequences that move a terminal's cursor, change its title or reverse the order of letters; Text
+// shows them as escapes in place of obeying them.
 //
-// Start with Text; Writer does it to all that passes.
+// Start with Text; Writer does it to a stream.
 package plain
 
 import (
@@ -55,8 +55,7 @@ const (
 	Normal = "\x1b[0m"
 )
 
-// A Writer writes Text of what it is given, with bold type as it stands. Whoever writes hands over
-// whole characters.
+// A Writer writes Text of its input, and keeps bold type. Every call of Write has whole characters.
 type Writer struct{ W io.Writer }
 
 // Write reports the length of p where all of its text was written.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestText: what a terminal would obey is shown; all else stays as it is.
+// TestText: sequences that a terminal would obey are shown; other text is unchanged.
 func TestText(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain, ünï\tcödé 漢字 🙂\n":   "plain, ünï\tcödé 漢字 🙂\n",
@@ -23,7 +23,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestWriter: bold type passes, other sequences do not; JSON says afterwards what it said before.
+// TestWriter: bold type passes, other sequences do not; JSON has the same content afterwards.
 func TestWriter(t *testing.T) {
 	var b bytes.Buffer
 	if n, err := (Writer{&b}).Write([]byte(Bold + "FILE\x1b[2J" + Normal + "\x1b")); n != 17 || err != nil {

@@ -1,8 +1,8 @@
-// Package regular opens what strangers put where a file is expected. A named pipe would block its
+// Package regular opens strangers' files. A named pipe would block its
 // reader for ever, a device may never end, and a file may be larger than the memory: all three are
 // refused with an error that names the path and the remedy.
 //
-// Start with Read; Open is for what is read piece by piece.
+// Start with Read; Open reads piece by piece.
 package regular
 
 import (
@@ -15,8 +15,8 @@ import (
 	"syscall"
 )
 
-// Open opens a regular file for reading. It asks what the path is before it opens it, and again
-// afterwards, since the path may have been exchanged in between.
+// Open opens a regular file for reading. It checks the path's kind before it opens it, and again afterwards, since the
+// path may have been exchanged in between.
 func Open(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 )
 
 // A checkpoint is a folder of files with SHA256SUMS beside them, in the form that sha256sum -c
-// reads. It is written aside, synced, and renamed: one that stands is whole. One that has been
-// spoilt since is passed over for the one before it.
+// reads. It is written aside, synced, and renamed: one under its name is whole. A checkpoint that was damaged later is
+// skipped for the one before it.
 
 const sums = "SHA256SUMS"
 
@@ -68,8 +68,7 @@ func (f *Folder) All() ([]Checkpoint, error) {
 	return all, nil
 }
 
-// Latest is the newest checkpoint that is whole, nil where there is none, and what is wrong with
-// newer ones.
+// Latest returns the newest whole checkpoint, nil without one, and the faults of newer ones.
 func (f *Folder) Latest() (c *Checkpoint, spoilt []error, err error) {
 	all, err := f.All()
 	if err != nil {
@@ -112,8 +111,8 @@ func (c Checkpoint) Check() error {
 	return nil
 }
 
-// inside are the files of a checkpoint, by their paths with slashes, and the folders in it. A desktop's own files
-// begin with a dot, and are none.
+// inside are the files of a checkpoint, by their paths with slashes, and the folders in it. A desktop's own files begin
+// with a dot, and do not count.
 func inside(dir string) (files, folders []string, err error) {
 	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
 		switch {

@@ -3,16 +3,16 @@
 //
 //	config.toml     the resolved experiment
 //	manifest.json   version, machine, seeds, hashes
-//	products.json   what computes products, where a device had a choice
-//	ledger.jsonl    a line an iteration; timing.jsonl what depends on clock or machine
+//	products.json   the algorithms of products, where a device had a choice
+//	ledger.jsonl    a line an iteration; timing.jsonl the numbers that depend on clock or machine
 //	samples.jsonl   a line a sample
 //	images/         pictures on the way
 //	checkpoints/    NNNNNN/, each with the adapter in PEFT's layout, state, and SHA256SUMS
 //	report.html, result.json
 //
 // Start with Open in folder.go. lines.go appends, save.go saves checkpoints, checkpoint.go finds
-// them, used.go says what a new run may write over, links.go refuses links that lead out of the folder,
-// lock.go keeps a second process out. The caller decides what lines hold.
+// them, used.go lists the files that a new run may write over, links.go refuses links that lead out of the folder,
+// lock.go keeps a second process out. The caller decides the content of lines.
 //
 // Resume cuts append-only files back to the length that the checkpoint recorded, which removes torn lines and
 // lines written after it. The checkpoint also holds a checksum of the bytes before that point.

@@ -14,7 +14,7 @@ type Folder struct {
 	Dir    string
 	lock   *os.File
 	opened fs.FileInfo       // of Dir
-	before func(step string) // is told of every step of Save; tests end the process there
+	before func(step string) // is called at every step of Save; tests end the process there
 }
 
 // Config is the file that makes a folder a run's.
@@ -95,7 +95,7 @@ func (f *Folder) Here() error {
 	return nil
 }
 
-// step is told before each step of Save.
+// step is called before each step of Save.
 func (f *Folder) step(what string) {
 	if f.before != nil {
 		f.before(what)
@@ -116,8 +116,8 @@ func (f *Folder) Write(name string, text []byte) error {
 	return nil
 }
 
-// WriteFile writes a whole file aside, syncs it, and puts it in its place. A link there, or in the
-// place of what is written aside, is not followed.
+// WriteFile writes a whole file aside, syncs it, and puts it in its place. A link there, or in the place of the
+// temporary file, is not followed.
 func WriteFile(path string, text []byte) error {
 	next := path + part
 	err := os.Remove(next)

@@ -47,7 +47,7 @@ func TestCheckpoints(t *testing.T) {
 	if err != nil || len(all) != 3 || all[0].Iteration != 2 {
 		t.Fatalf("%v, %v", all, err)
 	}
-	// One that is being written, or deleted, is none.
+	// A checkpoint that is being written, or deleted, does not count.
 	for _, name := range []string{"000007.part", "000001.old"} {
 		if err := os.Mkdir(filepath.Join(f.checkpoints(), name), 0o755); err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestCheckpoints(t *testing.T) {
 	if c, spoilt, err := f.Latest(); c != nil || len(spoilt) != 3 || err != nil {
 		t.Fatalf("%v, %v, %v", c, spoilt, err)
 	}
-	// A failure leaves what was there, and a checkpoint leaves nothing that is none.
+	// A failure leaves the earlier checkpoint, and no half-written one.
 	save(t, f, 9, 3)
 	for _, name := range []string{"000007.part", "000001.old"} {
 		if _, err := os.Stat(filepath.Join(f.checkpoints(), name)); !errors.Is(err, fs.ErrNotExist) {

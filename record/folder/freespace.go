@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Room reports whether the folder can be written, and has so many bytes free, before anything is
-// computed that could not be kept then. Where the system does not say what is free, writing has
-// to do.
+// Room reports whether the folder can be written, and has the needed bytes free, before anything is computed that could
+// not be kept. Where the system does not report free space, it only writes.
 func (f *Folder) Room(need int64) error {
 	path := f.Path("writable.part")
 	err := os.WriteFile(path, []byte("this file is of no use\n"), 0o644)

@@ -4,7 +4,7 @@ package folder
 
 import "syscall"
 
-// freeBytes is what may be written on the disk of a folder.
+// freeBytes returns the bytes free on the disk of a folder.
 func freeBytes(dir string) (int64, bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

@@ -2,7 +2,7 @@ package folder
 
 import "golang.org/x/sys/windows"
 
-// freeBytes is what may be written on the disk of a folder.
+// freeBytes returns the bytes free on the disk of a folder.
 func freeBytes(dir string) (int64, bool) {
 	path, err := windows.UTF16PtrFromString(dir)
 	if err != nil {

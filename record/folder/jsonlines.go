@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// A jsonLines reads lines of JSON as they pass, and keeps the number of the first that is none.
+// A jsonLines reads lines of JSON as they pass, and keeps the number of the first invalid one.
 type jsonLines struct {
 	line []byte // read so far of the line under way
 	n    int    // whole lines
-	bad  int    // the first that is no JSON, counted from 1; 0: all are
+	bad  int    // the first invalid line, counted from 1; 0: all are JSON
 	rest int    // bytes behind the last whole line
 }
 
@@ -30,7 +30,7 @@ func (l *jsonLines) Write(text []byte) (int, error) {
 	}
 }
 
-// says where a file was changed, as far as that can be told.
+// says where a file was changed, if it can be found.
 func (l *jsonLines) says() string {
 	if l.bad > 0 {
 		return fmt.Sprintf("line %d is no longer JSON", l.bad)

@@ -19,11 +19,11 @@ type Lines struct {
 	name    string
 	file    *os.File
 	end     int64
-	sum     hash.Hash // of all that stands before end
+	sum     hash.Hash // of all bytes before end
 	changed error
 }
 
-// A Mark is how long a file was, and what stood in it.
+// A Mark is a file's length and the checksum of its content.
 type Mark struct {
 	End    int64
 	SHA256 string // "": not known
@@ -49,7 +49,7 @@ func (f *Folder) Lines(name string, m Mark) (*Lines, error) {
 // AllLines opens a file of the folder with all its whole lines.
 func (f *Folder) AllLines(name string) (*Lines, error) { return f.Lines(name, everything) }
 
-// cut cuts the file back to a mark, and finds out whether what stands before it has changed.
+// cut cuts the file back to a mark, and notices a change before it.
 func (l *Lines) cut(m Mark) error {
 	info, err := l.file.Stat()
 	if err != nil {
@@ -85,13 +85,13 @@ func whole(file *os.File, size int64) (int64, error) {
 	return int64(bytes.LastIndexByte(text, '\n') + 1), err
 }
 
-// Mark is where the file ends, and the sum of what it holds.
+// Mark returns the file's length and the checksum of its content.
 func (l *Lines) Mark() Mark { return Mark{l.end, hex.EncodeToString(l.sum.Sum(nil))} }
 
-// Changed says what of the file is no longer what it was at the mark that it was opened with.
+// Changed describes a change of the file before the mark that it was opened with.
 func (l *Lines) Changed() error { return l.changed }
 
-// Append writes a record. If it cannot be written whole, what was written is taken back.
+// Append writes a record. If it cannot be written whole, the part is cut off.
 func (l *Lines) Append(v any) error {
 	if err := l.folder.Here(); err != nil {
 		return err
@@ -109,8 +109,7 @@ func (l *Lines) Append(v any) error {
 	return nil
 }
 
-// End is the file's mark, for a checkpoint to remember. What it covers is on the disk when End
-// returns.
+// End returns the file's mark, for a checkpoint to remember. The bytes before it are on the disk when End returns.
 func (l *Lines) End() (Mark, error) { return l.Mark(), l.file.Sync() }
 
 // Close closes the file.

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Own reports what in a run's folder is neither a file nor a folder: a link, whose target would be
-// read, cut or written over by whoever opens a stranger's run, or a pipe, which would be waited for.
-// The folder itself may be reached by a link.
+// Own reports entries of a run's folder that are neither files nor folders: a link, whose target would be read, cut or
+// written over when a stranger's run is opened, or a pipe, on which a reader would wait. The folder itself may be
+// reached by a link.
 func Own(dir string) error {
 	for _, below := range []string{".", "images", "checkpoints"} {
 		if err := own(filepath.Join(dir, below)); err != nil {
@@ -47,7 +47,7 @@ func own(dir string) error {
 	return nil
 }
 
-// kindOf says what something is that is no file and no folder.
+// kindOf names the kind of an entry that is neither a file nor a folder.
 func kindOf(m fs.FileMode) string {
 	switch {
 	case m&fs.ModeSymlink != 0:

@@ -73,7 +73,7 @@ func (f *Folder) prepare(next string, fill func(dir string) error) error {
 	return seal(next)
 }
 
-// replace puts what was prepared in its place; what is there already steps aside first.
+// replace puts the prepared folder in its place; an existing one steps aside first.
 func (f *Folder) replace(final string) error {
 	f.step("step aside")
 	if err := os.Rename(final, final+aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +91,7 @@ func (f *Folder) replace(final string) error {
 	return os.RemoveAll(final + aside)
 }
 
-// recover ends what a kill interrupted in replace: a checkpoint that stepped aside goes back to its
+// recover completes an interrupted replace: a checkpoint that stepped aside goes back to its
 // place where nothing took it, and is deleted elsewhere.
 func (f *Folder) recover() error {
 	all, err := filepath.Glob(filepath.Join(f.checkpoints(), "[0-9]*"+aside))
@@ -112,7 +112,7 @@ func (f *Folder) recover() error {
 	return nil
 }
 
-// Tidy deletes what Save deletes, and what a kill left half written or half deleted.
+// Tidy deletes the folders that Save deletes, and those half written or half deleted at a kill.
 func (f *Folder) Tidy(keep Keeping) error {
 	entries, err := os.ReadDir(f.checkpoints())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -171,7 +171,7 @@ func (f *Folder) Forget(after int) error {
 	return err
 }
 
-// prune deletes what is not to stay. The newest always does.
+// prune deletes old checkpoints. The newest always stays.
 func (f *Folder) prune(keep Keeping) error {
 	all, err := f.All()
 	if err != nil || len(all) == 0 {
@@ -194,8 +194,7 @@ func (f *Folder) prune(keep Keeping) error {
 	return err
 }
 
-// remove deletes a checkpoint: without its name first, so that what is half deleted is not found
-// again.
+// remove deletes a checkpoint: without its name first, so that a half-deleted one is not found again.
 func (c Checkpoint) remove() error {
 	old := c.Dir + gone
 	if err := errors.Join(os.RemoveAll(old), os.Rename(c.Dir, old), os.RemoveAll(old)); err != nil {

@@ -76,7 +76,7 @@ func TestKilledInSave(t *testing.T) {
 	}
 }
 
-// halfDelete deletes a file of what a step is about to delete, if it deletes anything.
+// halfDelete deletes one file of the folder that a step is about to delete, if any.
 func halfDelete(t *testing.T, dir, step string) bool {
 	t.Helper()
 	pattern, ok := map[string]string{"delete the one aside": "*" + aside, "tidy": "*" + gone}[step]
@@ -93,7 +93,7 @@ func halfDelete(t *testing.T, dir, step string) bool {
 	return true
 }
 
-// TestSaveFails: what was there stays where it is.
+// TestSaveFails: the earlier checkpoint stays.
 func TestSaveFails(t *testing.T) {
 	f := open(t, t.TempDir(), false)
 	save(t, f, 3, 1)
@@ -136,7 +136,7 @@ func TestEveryFileHasASum(t *testing.T) {
 	}
 }
 
-// TestGone: a folder that was moved, deleted or taken is told at the next line, file or checkpoint.
+// TestGone: a folder that was moved, deleted or taken is an error at the next line, file or checkpoint.
 func TestGone(t *testing.T) {
 	for name, act := range map[string]func(dir string) error{
 		"moved":   func(dir string) error { return os.Rename(dir, dir+"-moved") },
@@ -177,7 +177,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestLinks: what a stranger's folder links to is neither read nor written.
+// TestLinks: the target of a link in a stranger's folder is neither read nor written.
 func TestLinks(t *testing.T) {
 	for _, name := range []string{"ledger.jsonl", "report.html.part", "images/a.png", "checkpoints", "checkpoints/000001", "checkpoints/000001/state.json"} {
 		dir, secret := t.TempDir(), t.TempDir()
@@ -226,8 +226,7 @@ func TestBeforeTheFirst(t *testing.T) {
 	}
 }
 
-// TestChanged: what stands before a mark and has changed since is told, with the line where it can no
-// longer be read.
+// TestChanged: a change before a mark is reported, with the line that can no longer be read.
 func TestChanged(t *testing.T) {
 	dir := t.TempDir()
 	f := open(t, dir, false)

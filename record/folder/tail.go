@@ -15,9 +15,9 @@ import (
 // new. A run that goes on from a checkpoint cuts its files back; Next then begins anew, and says so.
 type Tail struct {
 	Path string
-	end  int64  // of what was read
+	end  int64  // of the bytes read
 	n    int    // lines that were read
-	last []byte // what stands before end, to find out whether the file was cut back and has grown since
+	last []byte // the bytes before end, to notice a file that was cut back and has grown since
 }
 
 const (
@@ -26,7 +26,7 @@ const (
 )
 
 // Next calls f for every whole line that was not read yet; the line is f's until it returns. Before it calls f with
-// lines that were read already, since the file is not what it was, it calls anew. A file that is not there has no
+// lines that were read already, because the file has changed, it calls anew. A file that is not there has no
 // lines. The error is f's first; lines behind it are read all the same.
 func (t *Tail) Next(anew func(), f func(line []byte) error) (changed bool, err error) {
 	file, err := os.Open(t.Path)
@@ -74,7 +74,7 @@ func lastOf(text, more []byte) []byte {
 	return append(bytes.Clone(text[max(0, len(text)+len(more)-mostCompared):]), more...)
 }
 
-// begin forgets what was read, if anything was.
+// begin forgets the lines that were read, if any.
 func (t *Tail) begin(anew func()) bool {
 	if t.end == 0 {
 		return false
@@ -84,7 +84,7 @@ func (t *Tail) begin(anew func()) bool {
 	return true
 }
 
-// continues reports whether what was read last still stands where it stood.
+// continues reports whether the bytes read last are still in place.
 func (t *Tail) continues(file *os.File) bool {
 	now := make([]byte, len(t.last))
 	_, err := file.ReadAt(now, t.end-int64(len(now)))

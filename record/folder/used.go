@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// What a new run may find in its folder: nothing, the traces of one that failed before it had
-// anything to keep, or a run.
+// A new run finds in its folder nothing, the traces of a run that failed early, or a run.
 
 // records are the files that have lines once an iteration is finished, and then there is a checkpoint before it.
 var records = []string{"ledger.jsonl", "samples.jsonl"}
@@ -19,10 +18,10 @@ var records = []string{"ledger.jsonl", "samples.jsonl"}
 // rates is measured before the first iteration, and before any checkpoint; it took long.
 const rates = "pass_rates.jsonl"
 
-// traces are what a run writes before it has anything to keep.
+// traces are the files of a run before its first iteration.
 var traces = []string{"manifest.json", "products.json", "result.json", "report.html", "images", "transcripts.jsonl", "heldout.jsonl", "fleet.jsonl", Config} // the one that makes it a run last
 
-// early are what else may stand in a folder before Config does: locks, and the files of a fleet's server.
+// early are other files that may exist before Config: locks, and the files of a fleet's server.
 var early = []string{"lock", "timing.jsonl", "checkpoints", "diagnosis.json", "join", "broker.json", "broker.tmp"}
 
 // ErrStrange says that a folder holds files that no run wrote.
@@ -36,7 +35,7 @@ func strangers(dir string) error {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // there is none yet, or the folder's maker tells why it cannot be one
+		return nil // there is no folder yet, or its maker reports why it cannot exist
 	}
 	var names []string
 	for _, e := range entries {
@@ -105,11 +104,11 @@ func (f *Folder) lined(names ...string) (bool, error) {
 	return false, nil
 }
 
-// mostAside is how many earlier runs stand beside a folder.
+// mostAside limits the earlier runs beside a folder.
 const mostAside = 1000
 
-// SetAside renames a folder that holds a run, so that a new one can begin in its place, and returns
-// what it is called now: "" where there was no run.
+// SetAside renames a folder that holds a run, so that a new one can begin in its place, and returns its new name: ""
+// without a run.
 func SetAside(dir string) (to string, err error) {
 	dir = filepath.Clean(dir)
 	if _, err := os.Stat(filepath.Join(dir, Config)); errors.Is(err, fs.ErrNotExist) {

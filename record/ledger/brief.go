@@ -9,8 +9,8 @@ import (
 // An overview of many runs needs little of each line, and reading the rest is most of the work. So lines are walked
 // field by field (fields.go), and a field that nobody needs is skipped.
 
-// AddBrief takes the next line's iteration, samples, mean total, held-out measures, monitors and rollback alone. What
-// is skipped is not checked either.
+// AddBrief takes the next line's iteration, samples, mean total, held-out measures, monitors and rollback alone.
+// Skipped fields are not checked either.
 func (b *Book) AddBrief(text []byte) error {
 	var l Line
 	ok := eachField(text, func(name, value []byte) bool {

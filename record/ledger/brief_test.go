@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// briefly is what an overview needs of a line, read whole.
+// briefly returns the fields of an overview from a line read whole.
 func briefly(l Line) Line {
 	return Line{Iteration: l.Iteration, Samples: l.Samples, Total: Spread{Mean: l.Total.Mean, Missing: l.Total.Missing}, HeldOut: l.HeldOut, Fired: l.Fired, Rollback: l.Rollback}
 }
 
-// TestBrief: what an overview needs of a line is the same, however the line is read; text may hold brackets and quotes.
+// TestBrief: the fields of an overview are the same, however the line is read; text may hold brackets and quotes.
 func TestBrief(t *testing.T) {
 	full := lineOf()
 	full.Iteration, full.Fired, full.Rollback = 7, []string{`heldout "a" fell } ] \`, "b,\n"}, nil
@@ -41,7 +41,7 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// same compares lines read briefly with lines read whole, as JSON, which has a word for what is missing.
+// same compares lines read briefly with lines read whole, as JSON, which has null for a missing number.
 func same(t *testing.T, text string, brief, whole []Line) {
 	t.Helper()
 	var want []Line
@@ -55,7 +55,7 @@ func same(t *testing.T, text string, brief, whole []Line) {
 	}
 }
 
-// TestBriefBroken: what is no line is refused in the words in which it is refused where it is read whole.
+// TestBriefBroken: an invalid line has the same error as when it is read whole.
 func TestBriefBroken(t *testing.T) {
 	for _, text := range []string{"", "{", "{no json}", `{"iteration":1`, `{"iteration":1} 2`, `{"iteration":"1"}`, `{"iteration":1.5}`, `{"iteration" 1}`, `{"total":{"mean":"1"}}`,
 		`{"text":"\"}`, `{"a":[1}`, `{"iteration":1,}`, `{"iteration":}`, `[1]`, `{"total":{"mean":+1}}`, `{"monitors":"one"}`, `{"iteration":4600000000000000000}`, `{"iteration":-1}`,

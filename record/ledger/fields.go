@@ -3,8 +3,7 @@ package ledger
 import "bytes"
 
 // eachField calls f for every field of a JSON object, with its name as it is written and its value, until f returns
-// false. It reports whether it came to the object's end. Values are told apart by their brackets and quotes; what
-// stands inside is left to f.
+// false. It reports whether it came to the object's end. Brackets and quotes separate values; f reads their content.
 func eachField(text []byte, f func(name, value []byte) bool) bool {
 	i := space(text, 0)
 	if i == len(text) || text[i] != '{' {
@@ -39,7 +38,7 @@ func eachField(text []byte, f func(name, value []byte) bool) bool {
 	return false
 }
 
-// space is the first place from i on that is no white space.
+// space returns the first place from i on without white space.
 func space(text []byte, i int) int {
 	for i >= 0 && i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\n' || text[i] == '\r') {
 		i++
@@ -90,7 +89,7 @@ func valueEnd(text []byte, i int) int {
 			}
 		case '}', ']':
 			if deep == 0 {
-				return i // of what holds the value: a number or a word ends before it
+				return i // of the container of the value: a number or a word ends before it
 			}
 			if deep--; deep == 0 {
 				return i + 1

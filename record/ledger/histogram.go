@@ -6,9 +6,9 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// Histogram counts an iteration's totals in bins between Low and High; what lies beyond is in the
-// bins at the ends. Modes is e to the counts' entropy, as many bins as are in use: it falls to 1
-// when all samples come to score alike, whatever their mean does.
+// Histogram counts an iteration's totals in bins between Low and High; values beyond are in the bins at the ends. Modes
+// is e to the counts' entropy, the number of bins in use: it falls to 1 when all samples come to score alike, whatever
+// their mean does.
 type Histogram struct {
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
@@ -24,7 +24,7 @@ type Bins struct {
 
 const binCount = 16
 
-// BinsOf leaves half the range of totals free on either side; nil where there are none.
+// BinsOf leaves half the range of totals free on either side; nil without totals.
 func BinsOf(totals []float64) *Bins {
 	s := SpreadOf(totals)
 	if s.Missing == len(totals) {

@@ -7,13 +7,13 @@ import "cmp"
 type Line struct {
 	Iteration int                `json:"iteration"`           // counted from 1
 	Attempt   int                `json:"attempt,omitempty"`   // rollbacks before it
-	Measuring int                `json:"measuring,omitempty"` // how often what is held out has changed before it
+	Measuring int                `json:"measuring,omitempty"` // the number of changes of the held-out measure before it
 	Stage     string             `json:"stage,omitempty"`
 	Window    []int              `json:"window,omitempty"`
 	Prompts   []int              `json:"prompts"`
 	Lists     map[string]int     `json:"lists,omitempty"` // of how many prompts each list is, where stages or shares have several
 	Samples   int                `json:"samples"`
-	Total     Spread             `json:"total"` // what was trained on
+	Total     Spread             `json:"total"` // the trained samples
 	Rewards   map[string]Spread  `json:"rewards"`
 	Dead      int                `json:"dead_groups"` // whose samples all have one total
 	Spread    float64            `json:"spread_in_groups"`
@@ -27,12 +27,12 @@ type Line struct {
 	Passed    string             `json:"passed,omitempty"`          // why no sample was learned from
 	Skipped   int                `json:"skipped_updates,omitempty"` // whose numbers were infinite or none
 
-	BestOf    map[string]float64 `json:"best_of,omitempty"` // expected best total of so many samples of a prompt
+	BestOf    map[string]float64 `json:"best_of,omitempty"` // expected best total of n samples of a prompt
 	Histogram *Histogram         `json:"histogram,omitempty"`
 	Pictures  map[string]float64 `json:"pictures,omitempty"` // means of their statistics
 	Check     *Check             `json:"check,omitempty"`    // where a stage begins
 	Passes    *Passes            `json:"passes,omitempty"`
-	Rollback  *Rollback          `json:"rollback,omitempty"` // of a line that is no iteration
+	Rollback  *Rollback          `json:"rollback,omitempty"` // of a line without an iteration
 }
 
 // UpdateLine is one move of the weights.
@@ -46,7 +46,7 @@ type UpdateLine struct {
 	Metrics   map[string]float64 `json:"metrics,omitempty"`    // means
 }
 
-// ChoiceLine is what the ledger says of an iteration that chose.
+// ChoiceLine is the ledger's record of a choice of samples.
 type ChoiceLine struct {
 	Rolls   int `json:"rolls"`
 	Groups  int `json:"groups"`           // that were compared, of those rolled
@@ -54,7 +54,7 @@ type ChoiceLine struct {
 	Reused  int `json:"reused,omitempty"` // of earlier iterations beside them
 }
 
-// Check is what was found.
+// Check is the result of a check.
 type Check struct {
 	Transitions int      `json:"transitions"`
 	Ratio       float64  `json:"ratio"`                 // the furthest from 1
@@ -62,9 +62,9 @@ type Check struct {
 	ClipRange   float64  `json:"clip_range,omitempty"`  // that it is compared with
 }
 
-// NoisyLine is what the ledger says of samples that saw distorted pictures (NoisyRollout): how
-// likely what they said is on the clean ones, over how likely it was when it was drawn. Where
-// episode.noisy.old is "rolled", this is by intent the first ratio that the update sees, and not 1.
+// NoisyLine is the ledger's record of samples on distorted pictures (NoisyRollout): the likelihood of their tokens on
+// the clean ones, over the likelihood when they were sampled. Where episode.noisy.old is "rolled", this is by intent
+// the first ratio that the update sees, and not 1.
 type NoisyLine struct {
 	Samples   int     `json:"samples"`
 	Step      int     `json:"step"` // of the noise, of 1000
@@ -75,7 +75,7 @@ type NoisyLine struct {
 }
 
 // Passes are runs of pictures through the network, as a plan counts them: guidance by two outputs
-// counts twice, and what Back computes again, since it did not fit one pass, does not count.
+// counts twice, and a pass that Back repeats, because it did not fit one pass, does not count.
 type Passes struct {
 	Rollout   int `json:"rollout_forwards"`
 	Reference int `json:"reference_forwards,omitempty"` // by other weights than the current ones

@@ -10,8 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/record/folder"
 )
 
-// Rollback is how a ledger's line says that what stands between the iteration gone back to and
-// itself was abandoned.
+// Rollback is a ledger's line that abandons the lines between itself and an earlier iteration.
 type Rollback struct {
 	From    int     `json:"from"` // the last iteration that was abandoned
 	To      int     `json:"to"`   // and the last that was kept
@@ -28,7 +27,7 @@ type Book struct {
 // Add takes the next line.
 func (b *Book) Add(l Line) {
 	if l.Rollback == nil {
-		if n := len(b.Kept); n > 0 && b.Kept[n-1].Measuring < l.Measuring { // what was held out before is another measure
+		if n := len(b.Kept); n > 0 && b.Kept[n-1].Measuring < l.Measuring { // the held-out measure before is another one
 			for i := range b.Kept {
 				b.Kept[i].HeldOut = nil
 			}
@@ -44,7 +43,7 @@ func (b *Book) Add(l Line) {
 	b.Kept = b.Kept[:n:n]
 }
 
-// mostIterations is beyond what any run makes.
+// mostIterations is more than any run makes.
 const mostIterations = 1 << 40
 
 // possible is an error where the line cannot be of a run.

@@ -20,7 +20,7 @@ type Result struct {
 	Guided   map[string]Gain `json:"guided,omitempty"`
 }
 
-// Gain is a held-out measure before training and after. What was not measured is nil.
+// Gain is a held-out measure before training and after. A missing measure is nil.
 type Gain struct {
 	Before    *Measure `json:"before,omitempty"`
 	After     *Measure `json:"after,omitempty"`

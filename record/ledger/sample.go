@@ -18,11 +18,11 @@ type SampleLine struct {
 	Scores    map[string]ScoreLine `json:"scores"`
 	Size      []int                `json:"size,omitempty"`     // of a picture, where not all have one
 	Picture   string               `json:"picture,omitempty"`  // where it was kept
-	Sources   []string             `json:"sources,omitempty"`  // and what it was made of
-	Rollback  *Rollback            `json:"rollback,omitempty"` // of a line that is no sample
+	Sources   []string             `json:"sources,omitempty"`  // and its sources
+	Rollback  *Rollback            `json:"rollback,omitempty"` // of a line without a sample
 }
 
-// Number is nil where there is none: JSON has no NaN.
+// Number is nil without a number: JSON has no NaN.
 func Number(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -30,7 +30,7 @@ func Number(x float64) *float64 {
 	return &x
 }
 
-// ScoreLine is what a reward said about a sample.
+// ScoreLine is a reward's score of a sample.
 type ScoreLine struct {
 	Value    *float64           `json:"value"`
 	Missing  string             `json:"missing,omitempty"`

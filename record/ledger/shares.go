@@ -12,7 +12,7 @@ import (
 // FleetFile has a line a job of a fleet: who did it.
 const FleetFile = "fleet.jsonl"
 
-// A Share is what one worker did for a run.
+// A Share is one worker's part of a run.
 type Share struct {
 	Worker    string  `json:"worker"`
 	Jobs      int     `json:"jobs"`
@@ -31,7 +31,7 @@ type Shares struct {
 
 // Add takes a line.
 func (s *Shares) Add(line []byte) error {
-	var e struct { // what is read of fleet.Entry
+	var e struct { // the fields read of fleet.Entry
 		Worker    string  `json:"worker"`
 		Seconds   float64 `json:"seconds"`
 		Bytes     int     `json:"bytes"`

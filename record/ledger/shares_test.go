@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestShares: jobs are added up by worker, a dismissal is no job, and a torn last line is left out.
+// TestShares: jobs are added up by worker, a dismissal does not count, and a torn last line is left out.
 func TestShares(t *testing.T) {
 	path := filepath.Join(t.TempDir(), FleetFile)
 	text := `{"job":"a","worker":"one","seconds":2,"bytes":1000,"tries":1,"at":10}

@@ -56,12 +56,12 @@ type stored struct {
 	Missing int      `json:"missing,omitempty"`
 }
 
-// MarshalJSON writes null for what is not known.
+// MarshalJSON writes null for an unknown number.
 func (s Spread) MarshalJSON() ([]byte, error) {
 	return json.Marshal(stored{Number(s.Mean), Number(s.Std), Number(s.Least), Number(s.Most), s.Missing})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the form of MarshalJSON.
 func (s *Spread) UnmarshalJSON(text []byte) error {
 	var f stored
 	if err := json.Unmarshal(text, &f); err != nil {

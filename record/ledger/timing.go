@@ -16,11 +16,11 @@ type TimingLine struct {
 	Seconds   map[string]float64 `json:"seconds"`           // by part
 }
 
-// Work is what an iteration took without its evaluation.
+// Work is the time of an iteration without its evaluation.
 func Work(seconds map[string]float64) float64 { return seconds["all"] - seconds["evaluate"] }
 
-// Spent is the work of a run that stands behind an iteration, in its attempt after so many rollbacks: that of attempts
-// which were abandoned counts. Of an iteration that a killed process made, and another made again, the last counts.
+// Spent is the work of a run up to an iteration, in the attempt after that many rollbacks: the work of abandoned
+// attempts counts. Of an iteration that a killed process made, and another made again, the last counts.
 func Spent(path string, iteration, attempt int) (seconds float64, err error) {
 	all := map[[2]int]float64{}
 	err = eachTiming(path, func(l TimingLine) {

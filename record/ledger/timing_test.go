@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSpent: attempts that a rollback abandoned count, what a killed process made again counts once, and what stands
-// behind the checkpoint does not; evaluations never do.
+// TestSpent: attempts that a rollback abandoned count, an iteration that a killed process repeated counts once, and
+// those behind the checkpoint do not; evaluations never do.
 func TestSpent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timing.jsonl")
 	text := `{"iteration":1,"seconds":{"all":10,"evaluate":3}}

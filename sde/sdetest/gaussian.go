@@ -1,4 +1,4 @@
-// Package sdetest is problems with known answers, and what solvers make of them.
+// Package sdetest has problems with known answers, and solvers' results on them.
 //
 // For Gaussian data the best network is linear, so that a row takes a mean and a variance to
 // a mean and a variance: orders and marginals are measured without a single sample.
@@ -26,7 +26,7 @@ func (g Gaussian) Velocity(s float64) (slope, shift float64) {
 	return slope, -slope*mean - g.Mean
 }
 
-// Path is where the flow takes what was z deviations from the mean: it stays so.
+// Path is the flow's path of a point z deviations from the mean: it keeps this distance.
 func (g Gaussian) Path(s, z float64) float64 {
 	mean, variance := g.At(s)
 	return mean + z*math.Sqrt(variance)
