@@ -57,6 +57,15 @@ func Open(name string) ([]Page, error) {
 	return pages, err
 }
 
+// Size is that of the i-th picture's file.
+func (p Page) Size(i int) (width, height int, err error) {
+	m, err := p.show(i)
+	if err != nil {
+		return 0, 0, err
+	}
+	return m.Width, m.Height, nil
+}
+
 // Picture is the i-th at a size: its shorter edge is fitted, and the middle cut out.
 func (p Page) Picture(i, width, height int) (*vision.Image, error) {
 	if i < 0 || i >= len(p.Scores) {

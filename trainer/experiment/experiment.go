@@ -122,14 +122,14 @@ func (e *Experiment) Sound(tables ...string) bool {
 // Write writes the resolved file: every key with its value, and who gave it where
 // that was not the file.
 func (e *Experiment) Write(w io.Writer) error {
-	if err := config.Write(w, e, e.origin); err != nil {
+	if err := config.Write(w, e, e.Origin); err != nil {
 		return err
 	}
 	return config.WriteTables(w, e.doc, "stage")
 }
 
-// origin says who gave a key's value; nothing where it was the file.
-func (e *Experiment) origin(key string) string {
+// Origin says who gave a key's value; nothing where it was the file.
+func (e *Experiment) Origin(key string) string {
 	switch e.doc.Origin(key) {
 	case config.File:
 		return ""

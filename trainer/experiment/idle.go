@@ -89,7 +89,7 @@ func (s idleSetting) says(e *Experiment, prefix string, values, unread map[strin
 		case e.written(prefix + key):
 			by = ""
 		case prefix == "" && !s.file:
-			by = e.origin(key)
+			by = e.Origin(key)
 		}
 		if _, told := unread[key]; by == "default" || told {
 			continue

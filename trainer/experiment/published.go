@@ -264,7 +264,7 @@ func (e *Experiment) departures(p Published, own bool) ([]Departure, error) {
 			continue
 		}
 		d := Departure{Key: key, Value: shown(got), Published: shown(n.wanted()), Reason: p.reason(key)}
-		if by := e.origin(key); !own && (by == "" || by == "--set") || d.Reason == "" {
+		if by := e.Origin(key); !own && (by == "" || by == "--set") || d.Reason == "" {
 			d.Reason = "the file's own"
 		}
 		out = append(out, d)

@@ -36,7 +36,7 @@ func (e *Experiment) Clean(key string) bool { return e.doc.Clean(key) }
 func (e *Experiment) Mistakes() error { return e.doc.Err() }
 
 // Given reports whether the file, the command line or a preset says what a key is.
-func (e *Experiment) Given(key string) bool { return e.origin(key) != "default" }
+func (e *Experiment) Given(key string) bool { return e.Origin(key) != "default" }
 
 // Trained is which parameters are trained by name, none where there is an adapter in their place.
 func (m Model) Trained() (patterns []string, adapter bool) {

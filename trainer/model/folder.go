@@ -24,6 +24,7 @@ type Folder struct {
 	Pool    *tensor.Pool
 	Dir     string
 	Prompts map[string][]prompts.Prompt // what could be read of them, by key
+	Notes   []string                    // warnings of plan
 }
 
 // Has reports whether the folder has a file.

@@ -1,11 +1,15 @@
 package pictures
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/darkroom-rl/darkroom/data/album"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/outside/regular"
@@ -49,6 +53,7 @@ func inspect(f *model.Folder) {
 		c.checkNegative(i, at)
 	}
 	c.checkSizes(p)
+	c.noteFitted(p)
 	c.checkSources(p)
 	networks, err := openNetworks(p)
 	if err != nil {
@@ -87,8 +92,37 @@ func (c generator) checkGuidance(turn int, at *experiment.Experiment, p *pipelin
 		c.RefuseAt(turn, "loss.kl.guidance|loss.kl", fmt.Sprintf("the network in %s takes no scale of guidance, so %v would be ignored", c.Model.Path, led), `guidance_kind = "cfg" combines two outputs`)
 	}
 	if s.GuideBy == "embedded" && s.Guidance != 1 && !p.Defaults().Embedded {
-		c.RefuseAt(turn, "sampler.guidance_kind|sampler.preset|preset|model.path", fmt.Sprintf("the network in %s takes no scale of guidance, so %v would be ignored", c.Model.Path, s.Guidance),
+		c.RefuseAt(turn, "sampler.guidance_kind|sampler.preset|preset|model.path", fmt.Sprintf("the network in %s takes no scale of guidance, so %v%s would be ignored", c.Model.Path, s.Guidance, c.presetOf("sampler.guidance")),
 			`guidance_kind = "cfg" combines two outputs, for twice the passes; guidance = 1 is none`)
+	}
+}
+
+// presetOf names the preset that sets a key, where one does.
+func (c generator) presetOf(key string) string {
+	if by := c.Origin(key); strings.HasPrefix(by, "preset ") {
+		return ", of " + by + ","
+	}
+	return ""
+}
+
+// noteFitted warns of pictures to learn from that have another size than the model's: they are enlarged or reduced.
+func (c generator) noteFitted(p *pipeline.Pipeline) {
+	for _, at := range c.Turns() {
+		if !at.Rollout.Offline || len(at.Sampler.Sizes) > 0 {
+			continue
+		}
+		want := experiment.Size{cmp.Or(at.Sampler.Width, p.Defaults().Width), cmp.Or(at.Sampler.Height, p.Defaults().Height)}
+		for _, name := range at.Rollout.Prompts {
+			pages, err := album.Open(name)
+			if err != nil {
+				continue // reported where prompts are read
+			}
+			width, height, err := pages[0].Size(0)
+			note := fmt.Sprintf("pictures of %s are fitted to %dx%d: the first has %dx%d", name, want[0], want[1], width, height)
+			if err == nil && (width != want[0] || height != want[1]) && !slices.Contains(c.Notes, note) {
+				c.Notes = append(c.Notes, note)
+			}
+		}
 	}
 }
 

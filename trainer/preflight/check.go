@@ -20,7 +20,6 @@ import (
 type check struct {
 	model.Folder
 	modality model.Modality
-	notes    []string
 }
 
 // Check reports all that is wrong with the files of an experiment, and notes on what only seems unwise. Layers to
@@ -39,7 +38,7 @@ func Check(e *experiment.Experiment, dry kernels.Backend) (notes []string, err e
 	c.openRewards()
 	c.checkWeights()
 	c.checkNamed()
-	return c.notes, e.Mistakes()
+	return c.Notes, e.Mistakes()
 }
 
 // lookFurther looks for mistakes in what a file with others names, as far as it could be read, so that they are told
@@ -107,7 +106,7 @@ func (c *check) checkPrograms() {
 	for i, t := range c.Episode.Served {
 		key := fmt.Sprintf("episode.tool[%d].command", i)
 		if t.KeyEnv != "" && os.Getenv(t.KeyEnv) == "" {
-			c.notes = append(c.notes, fmt.Sprintf("tool %s: the environment variable %s, which key_env names, is empty: 'train' needs it", t.Name, t.KeyEnv))
+			c.Notes = append(c.Notes, fmt.Sprintf("tool %s: the environment variable %s, which key_env names, is empty: 'train' needs it", t.Name, t.KeyEnv))
 		}
 		if len(t.Command) == 0 {
 			continue

@@ -141,6 +141,22 @@ func TestRefused(t *testing.T) {
 	if _, notes, err := checked(t, "embed:tiny-sd3", scene, "[[reward]]\nname = \"scene\"\n"); err != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "reward scene cannot read 1 of the 2 prompts") {
 		t.Errorf("%q, %v", notes, err)
 	}
+	pairs, off := "[loss]\nobjective = \"dpo\"\n[advantage]\nestimator = \"ends\"\n", []string{"rollout.offline=true", "rollout.group=2"}
+	if _, notes, err := checked(t, "embed:tiny-sd3", "embed:scene-pairs", pairs, off...); err != nil || len(notes) != 0 {
+		t.Errorf("pairs of the model's size: %q, %v", notes, err)
+	}
+	want := "pictures of embed:scene-pairs are fitted to 96x96: the first has 64x64"
+	if _, notes, err := checked(t, "embed:tiny-sd3", "embed:scene-pairs", pairs, append(off, "sampler.width=96", "sampler.height=96")...); err != nil || !slices.Contains(notes, want) {
+		t.Errorf("pairs of another size: %q, %v", notes, err)
+	}
+	for want, sets := range map[string][]string{
+		"so 3.5, of preset mixgrpo, would be ignored": {"preset=mixgrpo"},
+		"so 4.5 would be ignored":                     {"sampler.guidance_kind=embedded", "sampler.guidance=4.5"},
+	} {
+		if _, _, err := checked(t, "embed:tiny-sd3", scene, "", sets...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", sets, err)
+		}
+	}
 }
 
 // TestTargets: without a word of the file, adapters are for the layers that are usual for the model.

@@ -38,7 +38,7 @@ func (c *check) openRewards() {
 		key := fmt.Sprintf("reward[%d].", i)
 		switch {
 		case errors.Is(err, judges.ErrNoKey):
-			c.notes = append(c.notes, fmt.Sprintf("%v: 'train' needs it", err))
+			c.Notes = append(c.Notes, fmt.Sprintf("%v: 'train' needs it", err))
 		case err != nil:
 			c.Fail(key+"path|"+key+"command|"+key+"motion|"+key+"name", err)
 		}
@@ -61,6 +61,6 @@ func (c *check) checkReads(at, list, reward string, read func(prompts.Prompt) er
 	case unread == len(all):
 		c.Refuse(at, fmt.Sprintf("reward %q can read none of the prompts of %s: %v", reward, path, first), "prompts that it reads, or another reward")
 	default:
-		c.notes = append(c.notes, fmt.Sprintf("reward %s cannot read %d of the %d prompts of %s, and their samples will be missing: %v", reward, unread, len(all), path, first))
+		c.Notes = append(c.Notes, fmt.Sprintf("reward %s cannot read %d of the %d prompts of %s, and their samples will be missing: %v", reward, unread, len(all), path, first))
 	}
 }
