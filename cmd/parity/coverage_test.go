@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
 // TestMethodCases: what the table of methods calls a case is an operation.
@@ -18,6 +19,9 @@ func TestMethodCases(t *testing.T) {
 	}
 	for _, m := range experiment.Methods() {
 		holds(m.Kind+" "+m.Name, m.Cases)
+	}
+	for _, p := range tools.Protocols() {
+		holds("protocol "+p.Name, p.Cases)
 	}
 	for _, p := range experiment.Presets() {
 		holds("preset "+p.Name.Name, experiment.PresetCases(p.Name.Name))

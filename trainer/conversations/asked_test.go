@@ -152,9 +152,9 @@ func TestAskedAreTold(t *testing.T) {
 	if text := said("qwen", vlm.Qwen3VL, 4); strings.Contains(text, "system") || !strings.Contains(text, "you can call a search engine by <search> query </search>") || !strings.HasSuffix(text, "Question: Which?<|im_end|>\n<|im_start|>assistant\n") {
 		t.Errorf("VRAG's question reads\n%s", text)
 	}
-	for name := range tools.Presets() {
-		sets := []string{"episode.protocol=" + name}
-		if name == "pyvision" || name == "deepeyes_v2" {
+	for _, p := range tools.Protocols() {
+		name, sets := p.Name, []string{"episode.protocol=" + p.Name}
+		if p.Code {
 			sets = append(sets, `episode.exec.command=["python3", "-"]`)
 		}
 		if plain := said("qwen", vlm.Qwen3VL, 0, append(sets, `episode.system=""`)...); said("qwen", vlm.Qwen3VL, 0, sets...) == plain {

@@ -36,24 +36,26 @@ func (e *Experiment) checkEpisode(doc *config.Document) {
 		e.checkGuided(doc.Report)
 		e.checkStems(doc.Report)
 	}
+	protocol, err := tools.Named(p.Protocol)
+	if err != nil {
+		doc.Report("episode.protocol", err.Error(), "")
+		return
+	}
 	switch r := under("episode.exec", doc.Report); {
-	case p.Exec != nil && !p.writesCode():
+	case p.Exec != nil && !protocol.Code:
 		doc.Report("episode.exec", fmt.Sprintf("no tool of %s is a program", p.Protocol), `leave it out, or write protocol = "pyvision"`)
 	case p.Exec != nil:
 		p.Exec.Check(r)
-	case p.writesCode():
+	case protocol.Code:
 		doc.Report("episode.protocol", "a tool of "+p.Protocol+" runs the model's code, and nothing says how: nothing is run that [episode.exec] does not name", "under [episode.exec], "+program.Example)
 	}
 	if _, err := p.Play(); err != nil {
 		doc.Report("episode.tools", err.Error(), "leave it out: all tools of the protocol may be called then")
 	}
-	if p.Protocol != "darkroom" && p.Frame != "shown" {
+	if protocol.In == nil && p.Frame != "shown" {
 		doc.Report("episode.frame", fmt.Sprintf("%s's boxes have a frame of their own", p.Protocol), `leave it out, or write protocol = "darkroom"`)
 	}
 }
-
-// writesCode is whether a tool of the protocol runs what the model writes.
-func (e *Episode) writesCode() bool { return e.Protocol == "pyvision" || e.Protocol == "deepeyes_v2" }
 
 // Of is the episode of a prompt: one whose meta.protocol names another protocol than the file has that one's tools, all
 // of them, in that one's frame.
@@ -69,13 +71,17 @@ func (e *Episode) Of(p prompts.Prompt) (*Episode, error) {
 	if own.Protocol == e.Protocol {
 		return e, nil
 	}
-	if own.Tools = nil; own.Protocol != "darkroom" {
+	protocol, err := tools.Named(own.Protocol)
+	if err != nil {
+		return &own, err
+	}
+	if own.Tools = nil; protocol.In == nil {
 		own.Frame = "shown"
 	}
-	if own.writesCode() && own.Exec == nil {
+	if protocol.Code && own.Exec == nil {
 		return nil, fmt.Errorf("meta.protocol is %q, a tool of which runs the model's code, and nothing says how\nhint: under [episode.exec], %s", own.Protocol, program.Example)
 	}
-	_, err := own.Play()
+	_, err = own.Play()
 	return &own, err
 }
 
@@ -85,12 +91,12 @@ func (e *Episode) Play() (*tools.Protocol, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.Protocol == "darkroom" {
-		p = tools.DarkroomIn(tools.Frame(e.Frame))
+	if p.In != nil {
+		p = p.In(tools.Frame(e.Frame))
 	}
 	p.Strict = e.Exec != nil && e.Exec.Errors == "end"
 	for _, s := range e.Served {
-		if e.Protocol == "darkroom" { // others have tools of their own, which ask those outside
+		if p.Open { // others have tools of their own, which ask those outside
 			p = p.With(s.tool())
 		}
 	}
@@ -139,6 +145,9 @@ func (e *Episode) Instructions(model string) (tools.Instructions, error) {
 
 // Limits end an episode. Whether tools act before limits are looked at is the protocol's.
 func (e *Episode) Limits() tools.Limits {
-	published := tools.PublishedLimits(e.Protocol)
-	return tools.Limits{Tokens: e.Tokens, Turns: e.Turns, Pictures: e.Pictures, ActFirst: published.ActFirst}
+	l := tools.Limits{Tokens: e.Tokens, Turns: e.Turns, Pictures: e.Pictures}
+	if p, err := tools.Named(e.Protocol); err == nil {
+		l.ActFirst = p.Limits.ActFirst
+	}
+	return l
 }

@@ -541,9 +541,9 @@ func TestReaders(t *testing.T) {
 
 // TestProtocols: a protocol has one name, in files and in package tools.
 func TestProtocols(t *testing.T) {
-	for name, p := range tools.Presets() {
-		sets := []string{"episode.protocol=" + name}
-		if name == "pyvision" || name == "deepeyes_v2" { // they run code
+	for _, p := range tools.Protocols() {
+		name, sets := p.Name, []string{"episode.protocol=" + p.Name}
+		if p.Code {
 			sets = append(sets, "episode.exec={command=['true']}")
 		}
 		e := parse(t, least, sets...)

@@ -29,9 +29,6 @@ type Served struct {
 	Cache   bool     `toml:"cache" doc:"answers are kept by tool and arguments, beside what else may be computed again, so that the same call has the same answer in every run; false for a tool that has a state"`
 }
 
-// searches are the tools outside that published protocols ask.
-var searches = map[string][]string{"vrag": {"search"}, "deepeyes_v2": {"search", "image_search"}}
-
 // SetDefaults is what a tool is before its keys are read.
 func (s *Served) SetDefaults() { *s = Served{Timeout: 60, Tries: 4, AtOnce: 8, Cache: true} }
 
@@ -63,14 +60,18 @@ func isObject(text string) bool {
 
 // checkServed looks at the tools behind servers.
 func (e *Experiment) checkServed(r report) {
+	protocol, err := tools.Named(e.Episode.Protocol)
+	if err != nil {
+		return // episode.protocol is reported
+	}
 	var names []string
 	for i, s := range e.Episode.Served {
 		key := fmt.Sprintf("episode.tool[%d].", i)
 		switch {
-		case e.Episode.Protocol != "darkroom" && !slices.Contains(searches[e.Episode.Protocol], s.Name):
+		case !protocol.Open && !slices.Contains(protocol.Asks, s.Name):
 			hint := `protocol = "darkroom"`
-			if asks := searches[e.Episode.Protocol]; len(asks) > 0 {
-				hint += ", or one that it asks: " + strings.Join(asks, ", ")
+			if len(protocol.Asks) > 0 {
+				hint += ", or one that it asks: " + strings.Join(protocol.Asks, ", ")
 			}
 			r(key+"name", fmt.Sprintf("%s has the tools that were published with it, and %q is none that it asks", e.Episode.Protocol, s.Name), hint)
 		case slices.Contains(names, s.Name):

@@ -30,23 +30,29 @@ type deepEyes struct {
 	ask   string  // the reminder after pictures
 }
 
-func deepEyesV2() *Protocol {
+// DeepEyes is its second version.
+func DeepEyes() *Protocol {
 	return deepEyes{
 		open: "\n" + userTurn, least: 30,
 		ask: "\nThink first, call **image_zoom_in_tool** if needed, then answer. Format strictly as:  <think>...</think>  <tool_call>...</tool_call> (if tools needed)  <answer>...</answer> ",
-	}.protocol("deepeyes")
+	}.protocol("deepeyes", "The last call of a turn; boxes of more than 30 pixels a side (DeepEyes, visual_toolbox_v2).")
 }
 
-func deepEyesV5() *Protocol {
+// DeepEyesV5 is the fifth.
+func DeepEyesV5() *Protocol {
 	return deepEyes{
 		open: "<|im_end|>\n" + userTurn, calls: 3, least: math.Inf(-1),
 		ask: "\nThink in the mind first, and then decide whether to call tools one or more times OR provide final answer. Format strictly as: <think>...</think> <tool_call>...</tool_call> <tool_call>...</tool_call> (if any tools needed) OR <answer>...</answer> (if no tools needed).",
-	}.protocol("deepeyes_v5")
+	}.protocol("deepeyes_v5", "The first three calls of a turn; small boxes grow (DeepEyes, visual_toolbox_v5).")
 }
 
-func (d deepEyes) protocol(name string) *Protocol {
+func (d deepEyes) protocol(name, card string) *Protocol {
 	return &Protocol{
-		Name: name, Read: d.read, Say: d.say, Pad: "<image>", Together: true,
+		Name: name, Card: card,
+		Source: "Visual-Agent/DeepEyes 6c5e79671dbf, verl/workers/agent/envs/mm_process_engine/prompt.py",
+		Limits: Limits{Tokens: 8192 + 20480, PromptRoom: 8192, Turns: 5, ActFirst: true}, // of its 7B model
+		Cases:  []string{"vlm.tool_deepeyes"},
+		Read:   d.read, Say: d.say, Pad: "<image>", Together: true,
 		Tools: []Tool{{Name: "image_zoom_in_tool", Plan: d.zoom}, {Name: "image_rotate_tool", Plan: d.rotate}},
 		Unknown: func(name string) *Refusal {
 			return refuse(UnknownTool, "ValueError", "Unknown tool name: %s", name)

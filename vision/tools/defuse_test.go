@@ -21,7 +21,8 @@ func (r repeats) Run(code string) (Execution, error) {
 func TestDefused(t *testing.T) {
 	special := []string{"<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<|video_pad|>", "<|endoftext|>", "<image>", "</s>", "[INST]"}
 	told := map[string]int{}
-	for name := range Presets() {
+	for _, p := range Protocols() {
+		name := p.Name
 		for _, token := range special {
 			for _, text := range []string{
 				call(token, `{}`),

@@ -13,35 +13,43 @@ import (
 // draw_box, the same with two ends for draw_line, {"picture": 1, "point_2d": [x, y]} for
 // draw_point. "colour" is 1 to 8, of vision.Palette.
 
-func drawBox(f Frame) Tool { return drawing(f, "draw_box", "box", boxIn(f)) }
+var (
+	drawBox = marking("draw_box", "box", boxIn, `{"bbox_2d": [1, 2, 50, 40], "label": "cup", "colour": 2}`)
 
-func drawLine(f Frame) Tool { return drawing(f, "draw_line", "line", boxIn(f)) }
+	drawLine = marking("draw_line", "line", boxIn, `{"bbox_2d": [-5, 2, 50, 60]}`)
 
-func drawPoint(f Frame) Tool {
-	return drawing(f, "draw_point", "point", `"point_2d": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2, "description": "[x, y], `+f.words()+`"}`)
-}
+	drawPoint = marking("draw_point", "point", func(f Frame) string {
+		return `"point_2d": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2, "description": "[x, y], ` + f.words() + `"}`
+	}, `{"point_2d": [4, 5], "label": "é"}`)
+)
 
-func drawing(f Frame, name, kind, place string) Tool {
-	return Tool{Name: name, About: "Draws a " + kind + " on a copy of a picture.", Parameters: object(shownPicture+`, "label": {"type": "string"}`, place), Plan: func(s *State, args any) (Plan, error) {
-		a := argumentsOf(args)
-		i, p := a.picture(s)
-		var b Box
-		if kind == "point" {
-			b = a.point("point_2d")
-		} else {
-			b = a.box("bbox_2d")
-		}
-		op := Op{Kind: kind, Picture: i, Colour: a.whole("colour", 1, 8, 4) - 1, Label: a.text("label")}
-		if len(op.Label) > 64 {
-			a.fail(refuse(BadValue, "", "a label has at most 64 bytes"))
-		}
-		if a.err != nil {
-			return Plan{}, a.err
-		}
-		var err error
-		op.Box, err = f.ToFull(b, p)
-		return Plan{Ops: []Op{op}}, err
-	}}
+func marking(name, kind string, place func(Frame) string, example string) Builtin {
+	return Builtin{
+		Name:     name,
+		Card:     "Draws a " + kind + " on a copy of a picture.",
+		Schema:   func(f Frame) string { return object(shownPicture+`, "label": {"type": "string"}`, place(f)) },
+		Examples: []string{example},
+		Ops:      map[string]drawing{kind: func(m *vision.Image, o Op) (*vision.Image, error) { return drawn(m, o), nil }},
+		Plan: func(f Frame, s *State, a *arguments) (Plan, error) {
+			i, p := a.picture(s)
+			var b Box
+			if kind == "point" {
+				b = a.point("point_2d")
+			} else {
+				b = a.box("bbox_2d")
+			}
+			op := Op{Kind: kind, Picture: i, Colour: a.whole("colour", 1, 8, 4) - 1, Label: a.text("label")}
+			if len(op.Label) > 64 {
+				a.fail(refuse(BadValue, "", "a label has at most 64 bytes"))
+			}
+			if a.err != nil {
+				return Plan{}, a.err
+			}
+			var err error
+			op.Box, err = f.ToFull(b, p)
+			return Plan{Ops: []Op{op}}, err
+		},
+	}
 }
 
 // point is two numbers, as the box of one point.

@@ -166,7 +166,7 @@ func FuzzStep(f *testing.F) {
 		f.Add(s)
 	}
 	m := striped(64, 48)
-	all := Presets()
+	all := byName()
 	f.Fuzz(func(t *testing.T, text string) {
 		for name, p := range all {
 			s := &State{Album: NewAlbum(m, m)}
@@ -193,7 +193,7 @@ func FuzzArguments(f *testing.F) {
 		f.Add(s)
 	}
 	m := striped(64, 48)
-	all := Presets()
+	all := byName()
 	f.Fuzz(func(t *testing.T, args string) {
 		for name, p := range all {
 			texts := []string{`<grounding>{"bbox_2d": ` + args + `, "source": "observation_1"}</grounding>`, "<bbox>" + args + "</bbox>"}

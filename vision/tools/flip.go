@@ -4,9 +4,15 @@ import "github.com/darkroom-rl/darkroom/vision"
 
 // flip mirrors a picture: {"picture": 1, "axis": "horizontal"} exchanges left and right,
 // "vertical" top and bottom.
-func flip() Tool {
-	return Tool{Name: "flip", About: "Mirrors a picture.", Parameters: object(shownPicture, `"axis": {"type": "string", "enum": ["horizontal", "vertical"]}`), Plan: func(s *State, args any) (Plan, error) {
-		a := argumentsOf(args)
+var flip = Builtin{
+	Name: "flip",
+	Card: "Mirrors a picture.",
+	Schema: func(Frame) string {
+		return object(shownPicture, `"axis": {"type": "string", "enum": ["horizontal", "vertical"]}`)
+	},
+	Examples: []string{`{"axis": "vertical"}`},
+	Ops:      map[string]drawing{"flip": func(m *vision.Image, o Op) (*vision.Image, error) { return flipped(m, o.Axis), nil }},
+	Plan: func(_ Frame, s *State, a *arguments) (Plan, error) {
 		i, _ := a.picture(s)
 		a.need("axis")
 		axis := a.text("axis")
@@ -17,7 +23,7 @@ func flip() Tool {
 			return Plan{}, a.err
 		}
 		return Plan{Ops: []Op{{Kind: "flip", Picture: i, Axis: axis}}}, nil
-	}}
+	},
 }
 
 func flipped(m *vision.Image, axis string) *vision.Image {

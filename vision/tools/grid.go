@@ -9,16 +9,22 @@ import (
 
 // grid lays numbered lines over a picture, so that places can be spoken of: {"picture": 1,
 // "cells": 8} has that many cells on the longer side.
-func grid() Tool {
-	return Tool{Name: "grid", About: "Lays numbered lines over a picture.", Parameters: object(shownPicture, `"cells": {"type": "integer", "description": "2 to 32, on the longer side"}`), Plan: func(s *State, args any) (Plan, error) {
-		a := argumentsOf(args)
+var grid = Builtin{
+	Name: "grid",
+	Card: "Lays numbered lines over a picture.",
+	Schema: func(Frame) string {
+		return object(shownPicture, `"cells": {"type": "integer", "description": "2 to 32, on the longer side"}`)
+	},
+	Examples: []string{`{"cells": 3}`},
+	Ops:      map[string]drawing{"grid": func(m *vision.Image, o Op) (*vision.Image, error) { return gridded(m, o), nil }},
+	Plan: func(_ Frame, s *State, a *arguments) (Plan, error) {
 		i, _ := a.picture(s)
 		op := Op{Kind: "grid", Picture: i, Cells: a.whole("cells", 2, 32, 8), Colour: a.whole("colour", 1, 8, 4) - 1}
 		if a.err != nil {
 			return Plan{}, a.err
 		}
 		return Plan{Ops: []Op{op}}, nil
-	}}
+	},
 }
 
 // gridded draws the lines and writes at each where it is, in pixels of the picture.

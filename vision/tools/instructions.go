@@ -35,24 +35,9 @@ type Instructions struct {
 //go:embed instructions
 var published embed.FS
 
-// sourceOf is where a protocol's instructions were published; "" where they were not.
-func sourceOf(protocol string) string {
-	return map[string]string{
-		"deepeyes":       "Visual-Agent/DeepEyes 6c5e79671dbf, verl/workers/agent/envs/mm_process_engine/prompt.py",
-		"deepeyes_v5":    "Visual-Agent/DeepEyes 6c5e79671dbf, verl/workers/agent/envs/mm_process_engine/prompt.py",
-		"deepeyes_v2":    "Visual-Agent/DeepEyesV2 0373e6e0c923, evaluation/inference_demo/inference_demo.py",
-		"mini_o3":        "Mini-o3/Mini-o3 8654dbf42d2e, verl/trainer/constants.py",
-		"pixel_reasoner": "TIGER-AI-Lab/Pixel-Reasoner a3a6c3a557a8, experience_maker.py and prompts_dataset.py; QwenLM/Qwen-Agent 545bca767608, nous_fncall_prompt.py",
-		"pyvision":       "agents-x-project/PyVision-RL 62ca599d05ba, verl_agents/verl/utils/dataset/rl_system_prompt_template.json",
-		"verl":           "volcengine/verl 246cac4ca6b0, recipe/deepeyes",
-		"vrag":           "Alibaba-NLP/VRAG 24f8d055989c, VRAG-RL/scripts/hf_dataset_convert.py",
-	}[protocol]
-}
-
 // Instructions are the protocol's.
 func (p *Protocol) Instructions() Instructions {
-	source := sourceOf(p.Name)
-	if source == "" {
+	if p.Source == "" {
 		return Instructions{System: p.written(), Source: "this program"}
 	}
 	text := func(part string) string {
@@ -62,7 +47,7 @@ func (p *Protocol) Instructions() Instructions {
 		}
 		return string(b)
 	}
-	return Instructions{System: text("system"), Question: text("question"), Words: text("words"), Source: source}
+	return Instructions{System: text("system"), Question: text("question"), Words: text("words"), Source: p.Source}
 }
 
 // written are the instructions of a protocol whose tools say what they do.
@@ -90,29 +75,4 @@ func (in Instructions) Around(width, height int) (before, behind string) {
 	text = strings.NewReplacer("{width}", fmt.Sprint(width), "{height}", fmt.Sprint(height)).Replace(text)
 	before, behind, _ = strings.Cut(text, "{question}")
 	return before, behind
-}
-
-// shownPicture is the argument that names a picture.
-const shownPicture = `"picture": {"type": "integer", "description": "number of the picture, from 1 on; the first unless it is given"}`
-
-// object is the schema of arguments; the last of them must be given.
-func object(optional, required string) string {
-	name, _, _ := strings.Cut(required, ":")
-	if optional != "" {
-		optional += ", "
-	}
-	return `{"type": "object", "properties": {` + optional + required + `}, "required": [` + name + `]}`
-}
-
-// boxIn is the argument of four corners in a frame.
-func boxIn(f Frame) string {
-	return `"bbox_2d": {"type": "array", "items": {"type": "number"}, "minItems": 4, "maxItems": 4, "description": "[x1, y1, x2, y2], ` + f.words() + `"}`
-}
-
-// words say what a frame counts.
-func (f Frame) words() string {
-	return map[Frame]string{
-		ShownPixels: "in pixels of the picture as it is shown", FullPixels: "in pixels of the picture at full size",
-		Unit: "in shares of the picture's width and height, 0 to 1", Thousandths: "in thousandths of the picture's width and height, 0 to 1000",
-	}[f]
 }

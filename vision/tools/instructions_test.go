@@ -21,8 +21,8 @@ func TestPublishedInstructions(t *testing.T) {
 		"verl":           {"d8b5fce032793040"},
 		"vrag":           {"", "12e72a1e76d41772"},
 	}
-	for name, p := range Presets() {
-		in := p.Instructions()
+	for _, p := range Protocols() {
+		name, in := p.Name, p.Instructions()
 		if name == "darkroom" {
 			continue
 		}
@@ -45,8 +45,8 @@ func TestPublishedInstructions(t *testing.T) {
 func TestInstructionsNameTools(t *testing.T) {
 	called := map[string]string{"grounding": "<grounding>", "python": "```python", "bbox": "<bbox>"}
 	untold := []string{"image_rotate_tool", "read_text"} // DeepEyes' text has no rotation; nothing here reads text
-	for name, p := range Presets() {
-		in := p.Instructions()
+	for _, p := range Protocols() {
+		name, in := p.Name, p.Instructions()
 		for _, tool := range p.Tools {
 			word := tool.Name
 			if called[word] != "" {

@@ -28,7 +28,11 @@ import (
 func MiniO3(relative bool) *Protocol {
 	m := miniO3{relative}
 	return &Protocol{
-		Name: "mini_o3", Read: m.read, Say: m.say, Pad: VisionPad, Together: true,
+		Name: "mini_o3", Card: "One box of any earlier picture, in <grounding> (Mini-o3).",
+		Source: "Mini-o3/Mini-o3 8654dbf42d2e, verl/trainer/constants.py",
+		Limits: Limits{Response: 32768, Margin: 2000, Turns: 6, Pictures: 12},
+		Cases:  []string{"vlm.tool_minio3", "vlm.observation_minio3"},
+		Read:   m.read, Say: m.say, Pad: VisionPad, Together: true,
 		Tools: []Tool{{Name: "grounding", Plan: m.plan}},
 	}
 }

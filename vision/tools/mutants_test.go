@@ -71,6 +71,15 @@ func mutant(r *rand.Rand, seeds []string) string {
 	return text
 }
 
+// byName are the protocols by their names.
+func byName() map[string]*Protocol {
+	all := map[string]*Protocol{}
+	for _, p := range Protocols() {
+		all[p.Name] = p
+	}
+	return all
+}
+
 // callSeeds are right calls of every protocol.
 func callSeeds() map[string][]string {
 	zoom := `{"bbox_2d": [10, 10, 60.5, 44]}`
@@ -79,11 +88,10 @@ func callSeeds() map[string][]string {
 		"<answer>B</answer>", "", "no call",
 	}
 	var darkroom []string
-	for _, c := range [][2]string{
-		{"zoom", `{"picture": 1, "bbox_2d": [10, 10, 60, 44]}`}, {"rotate", `{"picture": 2, "angle": 45}`}, {"flip", `{"axis": "vertical"}`}, {"draw_box", `{"bbox_2d": [1, 2, 50, 40], "label": "cup", "colour": 2}`},
-		{"draw_line", `{"bbox_2d": [-5, 2, 50, 60]}`}, {"draw_point", `{"point_2d": [4, 5], "label": "é"}`}, {"grid", `{"cells": 3}`}, {"measure", `{"bbox_2d": [1, 2, 3, 4]}`}, {"read_text", `{"bbox_2d": [0, 0, 20, 20]}`}, {"frame", `{"frame": 1}`},
-	} {
-		darkroom = append(darkroom, call(c[0], c[1]), call(c[0], c[1])+"\n"+call("zoom", zoom))
+	for _, b := range Builtins() {
+		for _, args := range b.Examples {
+			darkroom = append(darkroom, call(b.Name, args), call(b.Name, args)+"\n"+call("zoom", zoom))
+		}
 	}
 	return map[string][]string{
 		"darkroom": append(darkroom, "<answer>4</answer>"), "deepeyes": deepEyes, "deepeyes_v5": deepEyes,
@@ -136,7 +144,7 @@ var kinds = map[Kind]bool{BadSyntax: true, MissingKey: true, WrongType: true, Bo
 // planned can be made, in pictures of a bounded size, in bounded time.
 func TestMutantCalls(t *testing.T) {
 	m := striped(64, 48)
-	protocols, seeds := Presets(), callSeeds()
+	protocols, seeds := byName(), callSeeds()
 	names := slices.Sorted(maps.Keys(protocols))
 	for _, name := range names {
 		if len(seeds[name]) == 0 {

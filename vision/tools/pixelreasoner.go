@@ -27,7 +27,11 @@ const callEnd = "</tool_call>"
 func PixelReasoner(size func(width, height int) (w, h int, err error)) *Protocol {
 	p := pixelReasoner{size}
 	return &Protocol{
-		Name: "pixel_reasoner", Read: p.read, Say: p.say, Pad: VisionPad, Together: true,
+		Name: "pixel_reasoner", Card: "Crops and frames of a clip, one call a turn (Pixel-Reasoner).",
+		Source: "TIGER-AI-Lab/Pixel-Reasoner a3a6c3a557a8, experience_maker.py and prompts_dataset.py; QwenLM/Qwen-Agent 545bca767608, nous_fncall_prompt.py",
+		Limits: Limits{Observations: 4},
+		Cases:  []string{"vlm.tool_pixel_reasoner", "vlm.tool_select_frames"},
+		Read:   p.read, Say: p.say, Pad: VisionPad, Together: true,
 		Tools: []Tool{{Name: "crop_image_normalized", Plan: p.crop}, {Name: "select_frames", Plan: p.frames}},
 		Unknown: func(name string) *Refusal {
 			r := missing(name)

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/vision"
@@ -20,15 +21,6 @@ type Reading struct {
 	Calls    []Call   // those that are made, in order
 	Refused  *Refusal // neither an answer nor a call, which this protocol does not let pass
 	Rest     string   // the text without its calls, where the protocol says so
-}
-
-// A Tool plans a call: it says what is to be done, or why nothing can be.
-type Tool struct {
-	Name string
-	Plan func(s *State, args any) (Plan, error)
-	// About and Parameters are what a model is told of it where the protocol has no published text: what it does, and
-	// the JSON schema of its arguments.
-	About, Parameters string
 }
 
 // A Plan is what a call came to.
@@ -62,7 +54,19 @@ type Result struct {
 
 // A Protocol is how one system writes calls, refuses them and answers.
 type Protocol struct {
-	Name string
+	Name   string
+	Card   string   // what it is, in a sentence
+	Source string   // repository, commit and file of its instructions; "": they are written from its tools
+	Limits Limits   // that it was trained with
+	Cases  []string // recorded operations of published code that hold it
+	// Code: a tool runs code that the model writes. Asks are tools outside that it calls by itself.
+	Code bool
+	Asks []string
+	// In is the protocol for boxes in a frame that is chosen; nil: they have a frame of their own. Open: tools outside
+	// may be added to its own.
+	In   func(Frame) *Protocol
+	Open bool
+
 	Read func(text string) Reading
 	// Tools are the ones that may be called. Where there is none of a name, Unknown says so;
 	// nil: in this package's words.
@@ -77,6 +81,26 @@ type Protocol struct {
 	Pad string
 	// Worth is what a call earns or costs by itself.
 	Worth func(r Result) float64
+}
+
+// Protocols are all, by the names that an experiment's file uses, with their published settings. Each call makes new
+// ones.
+func Protocols() []*Protocol {
+	return []*Protocol{
+		Darkroom(), DeepEyes(), DeepEyesV2(), DeepEyesV5(), MiniO3(true), PixelReasoner(nil), PyVision(0.1), Verl(1), VRAG(false),
+	}
+}
+
+// Named is the protocol of a name.
+func Named(name string) (*Protocol, error) {
+	var names []string
+	for _, p := range Protocols() {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	return nil, fmt.Errorf("there is no protocol %q; there are %s", name, strings.Join(names, ", "))
 }
 
 // A Reply is what a turn leads to.
@@ -229,4 +253,46 @@ func (r Result) make(a *Album) error {
 		}
 	}
 	return nil
+}
+
+// A Kind says what was wrong with a call.
+type Kind string
+
+const (
+	BadSyntax   Kind = "json"         // the call is not written as it must be
+	MissingKey  Kind = "missing_key"  // an argument is not there
+	WrongType   Kind = "wrong_type"   // an argument is of another kind
+	BoxArity    Kind = "box_arity"    // a box does not have four numbers
+	InvalidBox  Kind = "invalid_box"  // a box is empty, too thin, too small
+	UnknownTool Kind = "unknown_tool" // no tool has this name
+	NoPicture   Kind = "no_picture"   // no picture has this number
+	BadValue    Kind = "bad_value"    // an argument's value makes no sense
+	Failed      Kind = "failed"       // the call was right, and could not be done
+)
+
+// A Refusal is the answer to a call that is not done. Message is what the model is told;
+// Raised is the exception by which the published code says the same, since some protocols'
+// answers depend on it.
+type Refusal struct {
+	Kind    Kind
+	Key     string // which key is missing
+	Message string
+	Raised  string
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+func refuse(kind Kind, raised, format string, args ...any) *Refusal {
+	return &Refusal{Kind: kind, Raised: raised, Message: fmt.Sprintf(format, args...)}
+}
+
+// asRefusal is an error as a refusal.
+func asRefusal(err error) *Refusal {
+	if err == nil {
+		return nil
+	}
+	if r, ok := err.(*Refusal); ok {
+		return r
+	}
+	return &Refusal{Kind: Failed, Raised: "Exception", Message: err.Error()}
 }

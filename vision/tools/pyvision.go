@@ -40,7 +40,11 @@ type Execution struct {
 // PyVision is its protocol; worth is what a turn that ran earns.
 func PyVision(worth float64) *Protocol {
 	return &Protocol{
-		Name: "pyvision", Read: readPyVision, Say: sayPyVision, Pad: "<image>", Together: true,
+		Name: "pyvision", Card: "Code that sees and draws pictures (PyVision-RL).",
+		Source: "agents-x-project/PyVision-RL 62ca599d05ba, verl_agents/verl/utils/dataset/rl_system_prompt_template.json",
+		Limits: Limits{Response: 20480, Turns: 5, ActFirst: true}, Code: true,
+		Cases: []string{"vlm.tool_pyvision"},
+		Read:  readPyVision, Say: sayPyVision, Pad: "<image>", Together: true,
 		Tools: []Tool{{Name: "python", Plan: runPython}},
 		Worth: func(r Result) float64 {
 			if r.Refusal != nil && r.Refusal.Raised != raisedInside {

@@ -52,7 +52,7 @@ func TestPrograms(t *testing.T) {
 		w, n := &written{turns: c.turns}, &notebook{}
 		p := PyVision(0.1)
 		p.Strict = c.strict
-		limits := PublishedLimits("pyvision")
+		limits := p.Limits
 		limits.Turns = 3
 		tr, err := Episode{
 			Protocol: p, State: &State{Album: NewAlbum(striped(100, 80)), Program: n, Figures: 1}, Limits: limits, Sampler: w, Coder: bytewise{},

@@ -14,9 +14,10 @@ type Reader interface {
 
 // readText says which words stand in a picture or a box of it: {"picture": 1, "bbox_2d": [...]}.
 // It makes no picture. No run has a Reader, so that no model is told of it.
-func readText(f Frame) Tool {
-	return Tool{Name: "read_text", Plan: func(s *State, args any) (Plan, error) {
-		a := argumentsOf(args)
+var readText = Builtin{
+	Name:     "read_text",
+	Examples: []string{`{"bbox_2d": [0, 0, 20, 20]}`},
+	Plan: func(f Frame, s *State, a *arguments) (Plan, error) {
 		i, p := a.picture(s)
 		b := Box{0, 0, float64(p.Width), float64(p.Height)}
 		if _, ok := a.Values["bbox_2d"]; ok {
@@ -41,7 +42,10 @@ func readText(f Frame) Tool {
 		if min(op.Rect.Width(), op.Rect.Height()) < 1 {
 			return Plan{}, refuse(InvalidBox, "", "the box holds no whole pixel")
 		}
-		m, err := op.Make(s.Album)
+		m, err := op.source(s.Album)
+		if err == nil {
+			m, err = m.Crop(op.Rect[0], op.Rect[1], op.Rect.Width(), op.Rect.Height())
+		}
 		if err != nil {
 			return Plan{}, err
 		}
@@ -50,5 +54,5 @@ func readText(f Frame) Tool {
 			return Plan{}, refuse(Failed, "", "reading failed: %v", err)
 		}
 		return Plan{Text: fmt.Sprintf("%d words: %s", len(words), strings.Join(words, " "))}, nil
-	}}
+	},
 }

@@ -108,6 +108,53 @@ func TestEveryTool(t *testing.T) {
 	}
 }
 
+// TestBuiltins: every tool of our own has a name of its own, takes its examples, and, where a model is offered it, says
+// what it does and takes; whatever it plans can be made.
+func TestBuiltins(t *testing.T) {
+	names, ops := map[string]bool{}, map[string]bool{}
+	for _, b := range Builtins() {
+		if names[b.Name] || len(b.Examples) == 0 || (b.Card == "") != (b.Schema == nil) {
+			t.Errorf("%s: another tool has its name, or it has no example, or a card without a schema", b.Name)
+		}
+		names[b.Name] = true
+		for kind := range b.Ops {
+			if ops[kind] {
+				t.Errorf("%s: another tool has the operation %s", b.Name, kind)
+			}
+			ops[kind] = true
+		}
+		for _, args := range b.Examples {
+			s := &State{Album: NewAlbum(striped(100, 80), striped(90, 80)), Reader: moody{}}
+			s.Album.Clip = []*vision.Image{striped(8, 8)}
+			r := Darkroom().Step(s, call(b.Name, args))
+			n, err := r.Make(s.Album)
+			if r.Results[0].Refusal != nil || err != nil || n != len(b.Ops) {
+				t.Errorf("%s %s: %d pictures, %v, %q", b.Name, args, n, err, r.Text)
+			}
+		}
+	}
+}
+
+// TestProtocolsSayWhatTheyAre: a published protocol names its source and the recorded cases that hold it.
+func TestProtocolsSayWhatTheyAre(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range Protocols() {
+		if p.Card == "" || seen[p.Name] || p.Read == nil || p.Say == nil || len(p.Tools) == 0 {
+			t.Errorf("%s: no card, or its name twice, or it reads, says or has nothing", p.Name)
+		}
+		seen[p.Name] = true
+		if own := p.Open; own != (p.Source == "") || own != (p.In != nil) {
+			t.Errorf("%s: published and open, or neither", p.Name)
+		}
+		if named, err := Named(p.Name); err != nil || named.Card != p.Card {
+			t.Errorf("%s: %v", p.Name, err)
+		}
+	}
+	if _, err := Named("morse"); err == nil || !strings.Contains(err.Error(), "there are darkroom, deepeyes, deepeyes_v2, deepeyes_v5, mini_o3, pixel_reasoner, pyvision, verl, vrag") {
+		t.Error(err)
+	}
+}
+
 func TestFlip(t *testing.T) {
 	m := striped(5, 4)
 	if got := flipped(m, "horizontal"); got.Row(1)[0] != 4 || got.Row(1)[1] != 1 {

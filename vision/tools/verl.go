@@ -17,12 +17,13 @@ import (
 
 const leastSide = 28
 
-func verl() *Protocol { return Verl(1) }
-
 // Verl is its protocol with so many calls made a turn.
 func Verl(parallel int) *Protocol {
 	return &Protocol{
-		Name: "verl", Pad: VisionPad, Say: sayVerl,
+		Name: "verl", Card: "Hermes calls and one zoom (verl's agent loop).",
+		Source: "volcengine/verl 246cac4ca6b0, recipe/deepeyes",
+		Cases:  []string{"vlm.tool_parse_hermes", "vlm.tool_zoom_verl", "vlm.tool_text_truncate"},
+		Pad:    VisionPad, Say: sayVerl,
 		Tools: []Tool{{Name: "image_zoom_in_tool", Plan: zoomVerl}},
 		Read: func(text string) Reading {
 			r := Hermes(text)

@@ -3,15 +3,23 @@ package tools
 import (
 	"fmt"
 	"math"
+
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // smallest is how many pixels a side of a crop must have: one merged cell of a vision tower.
 const smallest = 28
 
 // zoom cuts a box out of any earlier picture, at full size: {"picture": 1, "bbox_2d": [...]}.
-func zoom(f Frame) Tool {
-	return Tool{Name: "zoom", About: "Cuts a box out of a picture and shows it larger.", Parameters: object(shownPicture, boxIn(f)), Plan: func(s *State, args any) (Plan, error) {
-		a := argumentsOf(args)
+var zoom = Builtin{
+	Name:     "zoom",
+	Card:     "Cuts a box out of a picture and shows it larger.",
+	Schema:   func(f Frame) string { return object(shownPicture, boxIn(f)) },
+	Examples: []string{`{"picture": 1, "bbox_2d": [10, 10, 60, 44]}`},
+	Ops: map[string]drawing{"crop": func(m *vision.Image, o Op) (*vision.Image, error) {
+		return m.Crop(o.Rect[0], o.Rect[1], o.Rect.Width(), o.Rect.Height())
+	}},
+	Plan: func(f Frame, s *State, a *arguments) (Plan, error) {
 		i, p := a.picture(s)
 		b := a.box("bbox_2d")
 		if a.err != nil {
@@ -29,7 +37,7 @@ func zoom(f Frame) Tool {
 			return Plan{}, err
 		}
 		return Plan{Ops: []Op{op}, Text: fmt.Sprintf(" (%d x %d pixels of picture %d)", op.Rect.Width(), op.Rect.Height(), i+1)}, nil
-	}}
+	},
 }
 
 // inside is a box in pixels of the picture at full size, cut to it; what has no area or is
