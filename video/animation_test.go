@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// What becomes of a frame before the next, and whether it is mixed with what is below.
+// The disposal of a frame before the next, and its blending with the canvas below.
 
-// TestGIFDisposal: three frames, of which the second is a dot that stays, is cleared, or makes
-// room for what was there.
+// TestGIFDisposal: three frames, of which the second is a dot that stays, is cleared, or is replaced by the earlier
+// canvas.
 func TestGIFDisposal(t *testing.T) {
 	pal := color.Palette{color.RGBA{}, color.RGBA{255, 0, 0, 255}, color.RGBA{0, 255, 0, 255}, color.RGBA{0, 0, 255, 255}}
 	fill := func(r image.Rectangle, ink uint8) *image.Paletted {

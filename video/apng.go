@@ -13,10 +13,9 @@ import (
 )
 
 // Card: APNG (PNG specification, third edition). acTL announces an animation; fcTL before a
-// frame gives its rectangle, its delay as a fraction of a second, what becomes of it
-// afterwards and whether it is mixed with what is below; a frame's data is in IDAT if it is
-// also the still picture, else in fdAT with a sequence number before the bytes. Each frame is
-// taken out as a PNG of its own, which the standard library decodes and made.
+// frame gives its rectangle, its delay as a fraction of a second, its disposal and its blending with the canvas; a
+// frame's data is in IDAT if it is also the still picture, else in fdAT with a sequence number before the bytes. Each
+// frame is made a PNG of its own, which the standard library decodes.
 
 const pngMagic = "\x89PNG\r\n\x1a\n"
 
@@ -97,7 +96,7 @@ func decodeAPNG(data []byte, l Limits) (*Clip, error) {
 	return c, c.Check()
 }
 
-// colours reads a decoded frame's pixels from its corner on; what files mostly hold goes fast.
+// colours reads a decoded frame's pixels from its corner on, with a fast path for the most common types.
 func colours(m image.Image) func(x, y int) color.NRGBA {
 	b := m.Bounds()
 	switch m := m.(type) {

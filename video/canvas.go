@@ -5,7 +5,7 @@ import (
 	"image/color"
 )
 
-// A canvas is what animated formats paint frames on: colours with alpha, not multiplied.
+// A canvas is the image on which animated formats paint frames: colours with alpha, not multiplied.
 type canvas struct {
 	width, height int
 	pix           []uint8 // R, G, B, A
@@ -22,8 +22,8 @@ func (c *canvas) clear(r image.Rectangle) {
 	}
 }
 
-// paint lays pixels on a rectangle of the canvas, which must hold it: over says whether
-// translucent ones mix with what is there, or replace it.
+// paint lays pixels on a rectangle of the canvas, which must hold it: over: translucent ones are blended with the
+// canvas; else they replace it.
 func (c *canvas) paint(r image.Rectangle, at func(x, y int) color.NRGBA, over bool) {
 	for y := range r.Dy() {
 		for x := range r.Dx() {
@@ -49,7 +49,7 @@ func mix(p []uint8, n color.NRGBA) {
 	p[3] = uint8((all + 127) / 255)
 }
 
-// frame is what is seen, on black.
+// frame returns the canvas on black.
 func (c *canvas) frame() []uint8 {
 	out := make([]uint8, 3*c.width*c.height)
 	for i := range c.width * c.height {

@@ -47,7 +47,7 @@ func (r Rate) reduced() Rate {
 // usual is the rate of files that name none, and of clips written without one.
 var usual = Rate{8, 1}
 
-// Check refuses a clip that is none.
+// Check refuses an invalid clip.
 func (c *Clip) Check() error {
 	switch {
 	case c == nil || len(c.Frames) == 0:
@@ -86,7 +86,7 @@ func (c *Clip) Pick(frames []int) (*Clip, error) {
 	return out, nil
 }
 
-// Limits bound what a clip may cost. A zero field means its default.
+// Limits bound the cost of a clip. A zero field means its default.
 type Limits struct {
 	Bytes  int64 // of the file: 1 GiB
 	Pixels int64 // of a frame: 2^23, 4096 x 2048

@@ -43,7 +43,7 @@ func worst(t *testing.T, a, b *Clip) int {
 	return most
 }
 
-// TestRoundTrips: what is written is read again: without loss as APNG and as a folder, within
+// TestRoundTrips: a written clip is read again: without loss as APNG and as a folder, within
 // two levels as Y4M, and as a GIF exactly where there are few colours.
 func TestRoundTrips(t *testing.T) {
 	few := moving(9, 5, 6)

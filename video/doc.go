@@ -11,6 +11,5 @@
 // GIF, APNG, Y4M and folders are read and written in plain Go, other files through the program
 // ffmpeg where it is on PATH (ffmpeg.go).
 //
-// Files come from strangers: a reader adds up what it is about to decode, from headers, and
-// refuses before it takes memory.
+// Files come from strangers: a reader adds up sizes from headers, and refuses before it takes memory.
 package video

@@ -6,7 +6,7 @@ import (
 	"github.com/darkroom-rl/darkroom/video"
 )
 
-// Which frames of a clip to look at: some of all, or so many a second.
+// Choices of frames: some of all, or a number per second.
 func Example() {
 	fmt.Println(video.Uniform(90, 4))
 	fmt.Println(video.Thinned(90, video.Rate{Num: 30, Den: 1}, 2))

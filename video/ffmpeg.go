@@ -17,9 +17,9 @@ import (
 )
 
 // Card: files of other kinds go through the program ffmpeg, found on PATH, as Y4M over a pipe.
-// What a file is must be seen in its first bytes, and ffmpeg is told it: left to guess, it
-// would follow a playlist to other files and hosts. It may open files only, decodes no frame
-// larger than Limits.Pixels, and is ended when it takes too long.
+// A file's format is read from its first bytes and passed to ffmpeg: left to guess, it would follow a playlist to other
+// files and hosts. It may open files only, decodes no frame larger than Limits.Pixels, and is ended when it takes too
+// long.
 
 // containers are the kinds of files that are handed on, by ffmpeg's names for them.
 var containers = []struct {
@@ -36,7 +36,7 @@ var writable = []string{".mp4", ".mkv", ".webm", ".mov", ".avi"}
 // patience is how long ffmpeg may work on one clip.
 const patience = 5 * time.Minute
 
-// containerOf is ffmpeg's name of what a file is, or "" for all others.
+// containerOf returns ffmpeg's name of a file's format, or "" for all others.
 func containerOf(path string) (string, error) {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -44,7 +44,7 @@ func containerOf(path string) (string, error) {
 	}
 	defer f.Close()
 	head := make([]byte, 16)
-	n, _ := io.ReadFull(f, head) // short files are no containers
+	n, _ := io.ReadFull(f, head) // short files are not containers
 	for _, c := range containers {
 		if strings.HasPrefix(string(head[min(c.at, n):n]), c.magic) {
 			return c.name, nil
@@ -126,7 +126,7 @@ func writeFFmpeg(path string, c *Clip) error {
 	}
 	ending := filepath.Ext(whole)
 	part := strings.TrimSuffix(whole, ending) + ".part" + ending // ffmpeg goes by endings
-	colours := "yuv420p"                                         // what players show
+	colours := "yuv420p"                                         // the size in players
 	if c.Width%2 != 0 || c.Height%2 != 0 {
 		colours = "yuv444p"
 	}
@@ -147,7 +147,7 @@ func writeFFmpeg(path string, c *Clip) error {
 	return os.Rename(part, path)
 }
 
-// tail keeps the last of what a program says.
+// tail keeps the end of a program's output.
 type tail struct{ said []byte }
 
 func (t *tail) Write(b []byte) (int, error) {

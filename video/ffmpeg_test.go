@@ -113,7 +113,7 @@ func TestFFmpeg(t *testing.T) {
 	}
 }
 
-// TestPlaylists: files that lead to other files are none of ours.
+// TestPlaylists: files that lead to other files are refused.
 func TestPlaylists(t *testing.T) {
 	for _, text := range []string{"#EXTM3U\n#EXT-X-TARGETDURATION:1\n/etc/passwd\n", "ffconcat version 1.0\nfile /etc/passwd\n"} {
 		path := filepath.Join(t.TempDir(), "a.mp4")

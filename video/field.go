@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// A Field is motion between two frames: what is at (x, y) in the first is found at
+// A Field is motion between two frames: the point at (x, y) in the first is found at
 // (x + X[i], y + Y[i]) in the second, with i = y Width + x.
 type Field struct {
 	Width, Height int
@@ -17,7 +17,7 @@ func NewField(width, height int) *Field {
 	return &Field{width, height, make([]float32, width*height), make([]float32, width*height)}
 }
 
-// Check refuses a field that is none.
+// Check refuses an invalid field.
 func (f *Field) Check() error {
 	if f == nil || f.Width <= 0 || f.Height <= 0 || f.Width > maxSide || f.Height > maxSide {
 		return fmt.Errorf("a field of motion without pixels")

@@ -35,7 +35,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzAPNG mends checksums first, so that what lies behind them is reached.
+// FuzzAPNG mends checksums first, so that the code behind them is reached.
 func FuzzAPNG(f *testing.F) {
 	c := moving(6, 5, 3)
 	var b bytes.Buffer

@@ -12,9 +12,9 @@ import (
 )
 
 // Card: GIF89a. Frames are rectangles of palette colours, painted one over the other; a
-// frame's delay is in hundredths of a second, and its disposal says what becomes of it before
-// the next: it stays, its rectangle is cleared, or what was below it comes back. A Clip has
-// one rate: frames by the sum of their delays. As browsers do, a delay below 2 means 10.
+// frame's delay is in hundredths of a second, and its disposal before the next: it stays, its rectangle is cleared, or
+// the earlier canvas comes back. A Clip has one rate: frames by the sum of their delays. As browsers do, a delay below
+// 2 means 10.
 
 func decodeGIF(data []byte, l Limits) (*Clip, error) {
 	if err := scanGIF(data, l); err != nil {
@@ -52,7 +52,7 @@ func decodeGIF(data []byte, l Limits) (*Clip, error) {
 	return c, c.Check()
 }
 
-// inksOf is a palette; what lies beyond it is transparent.
+// inksOf returns a palette; colours beyond it are transparent.
 func inksOf(p color.Palette) (inks [256]color.NRGBA) {
 	for i, c := range p[:min(len(p), 256)] {
 		inks[i] = color.NRGBAModel.Convert(c).(color.NRGBA)
@@ -60,8 +60,8 @@ func inksOf(p color.Palette) (inks [256]color.NRGBA) {
 	return inks
 }
 
-// scanGIF walks through the blocks without decompressing any, and adds up what the decoder
-// would take: a frame costs its own rectangle and the canvas.
+// scanGIF walks through the blocks without decompressing any, and adds up the decoder's memory: a frame costs its own
+// rectangle and the canvas.
 func scanGIF(data []byte, l Limits) error {
 	r := bytes.NewReader(data)
 	var head [13]byte
@@ -95,7 +95,7 @@ func scanGIF(data []byte, l Limits) error {
 		default:
 			return fmt.Errorf("a block of kind %#x: the file is damaged", kind)
 		}
-		for n := 1; n > 0; { // sub-blocks: a length, then so many bytes
+		for n := 1; n > 0; { // sub-blocks: a length, then that number of bytes
 			b, err := r.ReadByte()
 			if err != nil {
 				break
@@ -109,8 +109,8 @@ func scanGIF(data []byte, l Limits) error {
 func skip(r *bytes.Reader, n int) { _, _ = r.Seek(int64(n), io.SeekCurrent) }
 
 // EncodeGIF writes a clip with one palette: exact where it has at most 256 colours, else of
-// the colours that median cut finds. GIF's clock counts hundredths of a second, so the rate
-// is what comes nearest, 50 frames a second at most.
+// the colours that median cut finds. GIF's clock counts hundredths of a second, so the rate is the nearest, 50 frames a
+// second at most.
 func EncodeGIF(w io.Writer, c *Clip) error {
 	if err := c.Check(); err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 )
 
 // Open reads a clip: a GIF, an APNG (or a plain PNG: one frame), a Y4M file, a folder of PNG
-// files in the order of the numbers in their names, or a file that ffmpeg reads. What the
-// file is decides, not its name. With the tag gocv, OpenCV reads where ffmpeg is not installed.
+// files in the order of the numbers in their names, or a file that ffmpeg reads. Its content decides, not its name.
+// With the tag gocv, OpenCV reads where ffmpeg is not installed.
 func Open(path string, l Limits) (*Clip, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -73,7 +73,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 }
 
 // WriteFile writes a clip in the form of its path's ending: .gif, .png or .apng (APNG), .y4m,
-// what ffmpeg writes (.mp4, .mkv, .webm, .mov, .avi); a path without an ending becomes a
+// the formats of ffmpeg (.mp4, .mkv, .webm, .mov, .avi); a path without an ending becomes a
 // folder of PNG files.
 func WriteFile(path string, c *Clip) error {
 	if err := c.Check(); err != nil {

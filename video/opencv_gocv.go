@@ -19,7 +19,7 @@ import (
 // OpenCV is the version that this program was built with.
 func OpenCV() string { return gocv.OpenCVVersion() }
 
-// readContainer reads what is neither GIF, PNG nor Y4M.
+// readContainer reads files other than GIF, PNG and Y4M.
 func readContainer(path, container string, l Limits) (*Clip, error) {
 	if _, err := exec.LookPath("ffmpeg"); err == nil {
 		return readFFmpeg(path, container, l)

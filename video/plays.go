@@ -6,8 +6,8 @@ import (
 	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
-// Plays reports whether a file is a PNG that plays: one with an animation, as runs keep their clips. What cannot be
-// read does not; who opens it hears why.
+// Plays reports whether a file is a PNG that plays: one with an animation, as runs keep their clips. An unreadable file
+// does not; opening it returns the error.
 func Plays(path string) bool {
 	data, err := regular.Read(path, Limits{}.filled().Bytes)
 	if err != nil || !bytes.HasPrefix(data, []byte(pngMagic)) {

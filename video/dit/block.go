@@ -92,7 +92,7 @@ func newBlock(p *nn.Params, c Config) *block {
 	return b
 }
 
-// forward takes tokens x [B, S, width], words, what is seen of a picture (nil for none) and m.
+// forward takes tokens x [B, S, width], words, features of a picture (nil without one) and m.
 func (b *block) forward(tp *autograd.Tape, x, words, picture, m *autograd.Value, turn func(*autograd.Value) *autograd.Value) *autograd.Value {
 	by := tp.Chunk(tp.AddParam(m, b.table), 6)
 	h := b.plain.Modulated(tp, x, by[1], by[0])

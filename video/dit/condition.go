@@ -6,7 +6,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 )
 
-// What the layers read besides the latents:
+// The layers' inputs besides the latents:
 //
 //	e = mlp(waves(time))                 modulates the output
 //	m = linear(silu(e)), 6 rows of it    modulates every layer, which adds rows of its own
@@ -45,8 +45,8 @@ func (c *condition) ofTime(tp *autograd.Tape, time []float32) (e, m *autograd.Va
 	return e, c.modulation.Apply(tp, tp.Unary(kernels.SiLU, e), autograd.With{})
 }
 
-// ofPicture is what layers see of a picture's tokens [B, n, Image]; of two pictures' where they have
-// places: the tokens of the first, then those of the last.
+// ofPicture returns the layers' features of a picture's tokens [B, n, Image]; of two pictures, where they have places,
+// the tokens of the first, then those of the last.
 func (c *condition) ofPicture(tp *autograd.Tape, tokens *autograd.Value) *autograd.Value {
 	if c.places != nil {
 		tokens = tp.AddParam(tokens, c.places)

@@ -19,7 +19,7 @@ type Model struct {
 	out       *nn.Linear
 }
 
-// New asks p for the network's parameters; p.Check says what was wrong with them.
+// New asks p for the network's parameters; p.Check returns their mistakes.
 func New(p *nn.Params, c Config) *Model {
 	w := c.Width()
 	m := &Model{Config: c, patch: p.ConvOfFrames("patch_embedding", nn.Square(c.Frames()*c.In, w, c.Side(), c.Side(), 0), c.Frames()),
@@ -90,7 +90,7 @@ func (m *Model) unfolded(tp *autograd.Tape, y *autograd.Value, frames, places in
 	return tp.Permute(tp.Reshape(y, frames, places, m.Frames(), m.Side()*m.Side()*m.Out), 0, 2, 1, 3)
 }
 
-// check panics where inputs do not fit: who calls has looked at what people wrote.
+// check panics on inputs that do not fit: the caller has checked user input.
 func (m *Model) check(in Inputs, b, t, h, w int) {
 	shape := in.Latents.Shape()
 	switch {

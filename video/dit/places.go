@@ -9,7 +9,7 @@ import (
 )
 
 // Places of tokens turn queries and keys: a head is parted into frames, rows and columns, the last
-// two of n = 2·floor(dim/6) numbers each, the first of what is left, and for each axis
+// two of n = 2·floor(dim/6) numbers each, the first of the rest, and for each axis
 //
 //	angle[i] = place / 10000^(2i/n), i = 0 ... n/2-1
 //

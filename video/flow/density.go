@@ -1,7 +1,7 @@
 package flow
 
 // Each pixel's flow from the patches that hold it: their mean, with weights 1/max(1, |d|),
-// where d is how far the pixel differs from what lies where the patch leads it.
+// where d is the pixel's difference from the pixel to which the patch leads.
 
 func (s *search) densify(x, y *plane) {
 	rows(s.height, s.d.Threads, func(from, to int) {
@@ -59,7 +59,7 @@ func (s *search) denseRow(i int, x, y []float32) {
 	}
 }
 
-// clamped is x in 0..high; what is no number is 0.
+// clamped returns x in 0..high; NaN becomes 0.
 func clamped(x, high float32) float32 {
 	if !(x >= 0) {
 		return 0

@@ -12,10 +12,9 @@ import (
 // Card: dense inverse search (Kroeger et al., "Fast optical flow using dense inverse search",
 // 2016), as OpenCV's DISOpticalFlow 4.11 computes it. From the coarsest level on, patches of
 // 8 x 8 pixels on a grid are moved by Gauss-Newton, with gradients of the first frame, from
-// the best of what the level before, the patch to the left and the one above found
-// (search.go); each pixel's flow is the mean over its patches, weighed by how well it fits
-// there (density.go); then the flow is refined as the minimum of an energy (refine.go). The
-// finest level is not the frame itself: the rest is bilinear.
+// the best result of the level before, the patch to the left and the one above (search.go); each pixel's flow is the
+// mean over its patches, weighed by how well it fits there (density.go); then the flow is refined as the minimum of an
+// energy (refine.go). The finest level is not the frame itself: the rest is bilinear.
 //
 // Grid rows are searched in eight bands that do not look at each other, whatever the number
 // of threads, as OpenCV does.
@@ -43,7 +42,7 @@ type DIS struct {
 
 	// Weights of the refinement: smoothness, gradients, colours; 20, 10 and 5.
 	Alpha, Gamma, Delta float32
-	Epsilon             float32 // what its penalties are rounded by at 0: 0.01
+	Epsilon             float32 // the rounding of its penalties at 0: 0.01
 
 	WithoutMean        bool // patches are compared as they are, not less their means
 	WithoutPropagation bool // neighbours are not asked

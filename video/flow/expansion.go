@@ -9,7 +9,7 @@ package flow
 // An expansion is the coefficients of each pixel: y, x, yy, xx, xy.
 type expansion [5]*plane
 
-// polynomial are the filters, and what is needed of the inverse.
+// polynomial holds the filters, and the needed elements of the inverse.
 type polynomial struct {
 	n                      int
 	three                  []float32 // g, x g, xx g, in turn
@@ -47,7 +47,7 @@ func polynomials(n int, sigma float64) *polynomial {
 		p.g[i] = float32(float64(p.g[i]) / sum)
 		p.three[3*i], p.three[3*i+1], p.three[3*i+2] = p.g[i], float32(i)*p.g[i], float32(i*i)*p.g[i]
 	}
-	// The Gram matrix over 1, xx, yy has 1's product a, then b, c and d; x, y and xy stand alone.
+	// The Gram matrix over 1, xx, yy has 1's product a, then b, c and d; x, y and xy are separate.
 	var a, b, c, d float64
 	for y := -n; y <= n; y++ {
 		for x := -n; x <= n; x++ {

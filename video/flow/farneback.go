@@ -24,19 +24,19 @@ import (
 // Farneback holds the method's settings; a zero field means OpenCV's usual value.
 type Farneback struct {
 	PyramidScale float64      // of a level to the finer one: 0.5
-	Levels       int          // coarser ones than the frame: 3. -1 is none
+	Levels       int          // coarser ones than the frame: 3. -1: none
 	Window       int          // 15
 	Iterations   int          // on a level: 3
 	PolyN        int          // the expansion looks this far: 5
 	PolySigma    float64      // and weighs by a Gaussian: 1.2
 	Gaussian     bool         // the window is a Gaussian
-	Start        *video.Field // what the coarsest level begins with, at full size; nil is no motion
+	Start        *video.Field // the start of the coarsest level, at full size; nil: no motion
 	Threads      int          // 1
 
-	Watch func(Step) // is told what levels compute; for tests
+	Watch func(Step) // called with each level's result; for tests
 }
 
-// A Step is what a level computed: planes of one size.
+// A Step is a level's result: planes of one size.
 type Step struct {
 	Level, Width, Height int // level 0 is full size
 	Name                 string

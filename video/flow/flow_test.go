@@ -28,7 +28,7 @@ func far(f *video.Field, dx, dy float64, margin int) (mean, most float64) {
 }
 
 // TestTranslation: a picture that moves as a whole, by whole and by broken pixels. Each method
-// is as near as OpenCV 4.11 is on these frames, whose mean and largest distances stand here.
+// is as near as OpenCV 4.11 is on these frames, whose mean and largest distances are listed here.
 func TestTranslation(t *testing.T) {
 	moves := [][2]float64{{3, -2}, {0.4, 0.7}, {-5.5, 4.25}}
 	for name, k := range map[string]struct {

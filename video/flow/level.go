@@ -6,7 +6,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 )
 
-// Levels of a pyramid, made from the full frame each, and what goes from one to the next.
+// Levels of a pyramid, made from the full frame each, and the values passed from one to the next.
 
 type level struct {
 	width, height int

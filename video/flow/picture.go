@@ -42,8 +42,7 @@ func Strongest(f *video.Field) float64 {
 }
 
 // Wheel colours directions as the Middlebury benchmark does (Baker et al., 2011): red to the
-// right, yellow down, blue-green to the left, violet up; white stands still. What is longer
-// than most is darker.
+// right, yellow down, blue-green to the left, violet up; white means no motion. Motion longer than most is darker.
 func Wheel(f *video.Field, most float64) (*vision.Image, error) {
 	return paint(f, most, func(x, y float64) color.RGBA { return wheelColour(x, y) })
 }
@@ -128,8 +127,8 @@ func Legend(size int) *vision.Image {
 }
 
 // Arrows draws where every step-th pixel goes, on its frame, one pixel of motion as long as
-// times pixels. The frame may be enlarged: arrows are, too. What moves less than a tenth of the
-// strongest has none.
+// times pixels. The frame may be enlarged: arrows are, too. Pixels that move less than a tenth of the strongest have
+// none.
 func Arrows(frame *vision.Image, f *video.Field, step int, times float64) (*vision.Image, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -173,7 +172,7 @@ func arrow(m *vision.Image, x, y, dx, dy float64, c color.RGBA) {
 	}
 }
 
-// stroke sets the pixels between two places; what lies outside is left out.
+// stroke sets the pixels between two places, and skips those outside.
 func stroke(m *vision.Image, x0, y0, x1, y1 float64, c color.RGBA) {
 	n := min(math.Ceil(max(math.Abs(x1-x0), math.Abs(y1-y0))), 4*float64(m.Width+m.Height))
 	for i := 0.0; i <= n; i++ {

@@ -11,7 +11,7 @@ const block = 16
 
 func padded(n int) int { return (n + block - 1) / block * block }
 
-// A plane is one number a pixel. What stands in the padding of a row means nothing.
+// A plane is one number a pixel. The padding of a row has no meaning.
 type plane struct {
 	width, height, stride int
 	pix                   []float32
@@ -67,7 +67,7 @@ func (l *line[T]) repeat(width int) {
 	}
 }
 
-// mirror continues it with what lies as far inside; the last one stands once.
+// mirror continues it with the pixel as far inside; the last one appears once.
 func (l *line[T]) mirror(width int) {
 	for i := 1; i <= l.margin; i++ {
 		l.all[l.margin-i] = l.all[l.margin+mirrored(-i, width)]
@@ -92,8 +92,8 @@ func mirrored(i, n int) int {
 	return i
 }
 
-// rows calls do for parts of 0..n-1 on several goroutines and waits for all. Parts are as many
-// as threads: what do keeps for its part is allocated that often.
+// rows calls do for parts of 0..n-1 on several goroutines and waits for all. There are as many parts as threads: do
+// allocates its buffers that often.
 func rows(n, threads int, do func(from, to int)) {
 	threads = min(threads, n)
 	if threads <= 1 {

@@ -19,8 +19,8 @@ const (
 	sweeps = 5
 )
 
-// refinement is a level that is refined. Its numbers stand in sheets, whose frames of zeros
-// are what lies beyond the edges of weights and increments.
+// refinement is a level that is refined. Its numbers are in sheets with frames of zeros: the weights and increments
+// beyond the edges.
 type refinement struct {
 	d             *DIS
 	width, height int
@@ -112,7 +112,7 @@ func (s *search) warped(x, y float32) float32 {
 	return float32(float32(up[l])*float32(gy*gx)) + float32(float32(up[r])*float32(gy*fx)) + float32(float32(down[l])*float32(fy*gx)) + float32(float32(down[r])*float32(fy*fx))
 }
 
-// steps32 counts 32nds, half to even, within what 16 bits hold.
+// steps32 counts 32nds, half to even, within 16 bits.
 func steps32(x float32) int {
 	v := math.RoundToEven(float64(x * 32))
 	if !(v > -32*32768) {
@@ -215,7 +215,7 @@ func (r *refinement) edges(i int) {
 	}
 }
 
-// dataRow is a row of what colours and gradients ask for.
+// dataRow computes a row of the data term, from colours and gradients.
 func (r *refinement) dataRow(i int) *data {
 	return &data{
 		in:    [10][]float32{r.ix.row(i), r.iy.row(i), r.iz.row(i), r.ixx.row(i), r.ixy.row(i), r.iyy.row(i), r.ixz.row(i), r.iyz.row(i), r.du.row(i), r.dv.row(i)},
@@ -237,7 +237,7 @@ func (r *refinement) weightRow(i int) *weights {
 	return w
 }
 
-// smoothRow is a row of what its four neighbours ask for.
+// smoothRow computes a row of the smoothness term, from four neighbours.
 func (r *refinement) smoothRow(i int) *smooth {
 	under := r.weight.row(i)
 	if i+1 == r.height {

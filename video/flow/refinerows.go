@@ -41,7 +41,7 @@ type weights struct {
 	in           [6][]float32 // u, v, those to the right, those below
 	out          []float32
 	alpha, small float32
-	clear        []float32 // what lies beyond the width, and stays 0
+	clear        []float32 // the part beyond the width, which stays 0
 }
 
 func (w *weights) plain() {
@@ -53,7 +53,7 @@ func (w *weights) plain() {
 	clear(w.clear)
 }
 
-// smooth adds to a row's equations what its neighbours ask for: the right one's and the left
+// smooth adds its neighbours' terms to a row's equations: the right one's and the left
 // one's, the lower one's and the upper one's on red squares; the left one's first, and the
 // upper one's before the lower one's, on black ones.
 type smooth struct {

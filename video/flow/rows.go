@@ -99,7 +99,7 @@ type equations struct {
 	a             [5][]float32 // the first frame's expansion: y, x, yy, xx, xy
 	b             [5][]float32 // the second frame's, whole planes
 	out           [5][]float32 // g11, g12, g22, h1, h2
-	edge          []float32    // what the row's results are damped by
+	edge          []float32    // the damping of the row's results
 	stride        int          // of b
 	width, height float32      // the last column and row of b where a square of four begins, plus one
 	row           float32

@@ -214,8 +214,7 @@ func (p *patch) descend(steps int) {
 	}
 }
 
-// distance is how much the patch differs from what lies a flow away: squares, less the square
-// of the mean.
+// distance is the patch's difference from the patch a flow away: squares, less the square of the mean.
 func (p *patch) distance(u, v float32) float32 {
 	d, _, _ := p.compare(u, v)
 	return d
@@ -243,7 +242,7 @@ func (p *patch) compare(u, v float32) (d, gx, gy float32) {
 }
 
 // within is a place in the second frame with its border, not so far out that less than a
-// column of the patch is left. What is no number goes to the edge.
+// column of the patch is left. NaN goes to the edge.
 func within(x, border float32, size, n int) float32 {
 	x += border
 	if low := border - float32(size) + 1; !(x >= low) {

@@ -2,7 +2,7 @@ package flow
 
 import "math"
 
-// Card: OpenCV's INTER_AREA of bytes. A pixel is the mean of what it covers: for halves
+// Card: OpenCV's INTER_AREA of bytes. A pixel is the mean of the area that it covers: for halves
 // (sum + 2) >> 2, for other whole factors the fp32 mean, for the rest fp32 sums of parts, both
 // rounded half to even.
 

@@ -10,7 +10,7 @@ import (
 // frames that it read, and the next chunk goes on after them; before the first there are zeros. So
 // memory is that of a chunk, and a frame's bits are those of a clip that goes through whole.
 //
-// What is kept is a value on the tape: gradients go back through all chunks.
+// Kept frames are values on the tape: gradients go back through all chunks.
 
 // stream is a clip on its way through a half.
 type stream struct {
@@ -23,7 +23,7 @@ type stream struct {
 // chunk begins another chunk.
 func (s *stream) chunk(first bool) { s.first, s.at = first, 0 }
 
-// before is what the layer at hand kept: n frames; zeros before the first chunk.
+// before returns the frames that the current layer kept: n frames; zeros before the first chunk.
 func (s *stream) before(n, h, w, c int) *autograd.Value {
 	if s.at == len(s.kept) {
 		zeros := s.tp.Pool().Zeros(s.tp.DType, n, h, w, c).Named("frames before a clip")
@@ -34,7 +34,7 @@ func (s *stream) before(n, h, w, c int) *autograd.Value {
 	return s.kept[s.at-1]
 }
 
-// keep is what the next chunk goes on after, of the layer that asked i calls of before ago.
+// keep stores the frames for the next chunk, of the layer that called before i calls ago.
 func (s *stream) keep(i int, x *autograd.Value) {
 	old := &s.kept[s.at-1-i]
 	if *old != x {
@@ -43,8 +43,8 @@ func (s *stream) keep(i int, x *autograd.Value) {
 	}
 }
 
-// inBlock runs layers as a unit of memory, which take x and what they kept, and return their result and
-// what they keep.
+// inBlock runs layers as a unit of memory: they take x and their kept frames, and return the result and the frames to
+// keep.
 func (s *stream) inBlock(f func(in ...*autograd.Value) []*autograd.Value, in ...*autograd.Value) *autograd.Value {
 	out := s.tp.Block(f, in...)
 	for i, kept := range out[1:] {

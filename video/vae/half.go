@@ -94,7 +94,7 @@ func count(yes bool) int {
 	return 0
 }
 
-// finish asks for what both halves have.
+// finish adds the parameters of both halves.
 func (h *half) finish(p *nn.Params, deep, in, out int) {
 	h.middle = newMiddle(p.Sub("mid_block"), deep)
 	h.norm = p.RMSNormAs("norm_out.gamma", eps, in, 1, 1, 1)

@@ -14,7 +14,7 @@ type Model struct {
 	quant, postQuant *nn.Conv
 }
 
-// New asks p for both halves' parameters; p.Check says what was wrong with them.
+// New asks p for both halves' parameters; p.Check returns their mistakes.
 func New(p *nn.Params, c Config) *Model {
 	return &Model{Config: c, encoder: newEncoder(p.Sub("encoder"), c), decoder: newDecoder(p.Sub("decoder"), c),
 		quant:     p.ConvOfFrame("quant_conv", nn.Square(2*c.Latent, 2*c.Latent, 1, 1, 0)),
@@ -47,8 +47,8 @@ func (m *Model) Scaled(tp *autograd.Tape, mean *autograd.Value) *autograd.Value 
 	return m.affine(tp, mean, scale, shift)
 }
 
-// Decode is the frames of scaled latents [T, H, W, Latent], about -1 to 1: who makes pictures of them cuts
-// what is beyond. One frame of latents goes through at a time.
+// Decode is the frames of scaled latents [T, H, W, Latent], about -1 to 1: the caller that makes pictures of them clips
+// values beyond. One frame of latents goes through at a time.
 func (m *Model) Decode(tp *autograd.Tape, latents *autograd.Value) *autograd.Value {
 	scale := make([]float32, m.Latent)
 	for i, d := range m.Deviation {

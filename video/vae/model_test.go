@@ -34,7 +34,7 @@ func draw(n int) []float32 {
 	return x
 }
 
-// world is an autoencoder and what it computes on.
+// world is an autoencoder with its backend.
 type world struct {
 	*Model
 	pool   *tensor.Pool
@@ -89,7 +89,7 @@ func (w *world) encoded(frames int) []float32 {
 	return y
 }
 
-// What comes later changes no earlier frame: a beginning has the bits of the whole clip's.
+// A later frame changes no earlier one: a beginning has the bits of the whole clip's.
 func TestBeginnings(t *testing.T) {
 	both(t, func(t *testing.T, c Config) {
 		for _, o := range []autograd.Options{{}, {DType: kernels.BF16, Math: kernels.MathBF16}} {
@@ -152,7 +152,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// A frozen decoder, which doubles pictures in phases, computes what a trained one does.
+// A frozen decoder, which doubles pictures in phases, computes the same as a trained one.
 func TestFrozenAndTrained(t *testing.T) {
 	both(t, func(t *testing.T, c Config) {
 		frozen, trained := newWorld(t, ref.Backend{}, c, autograd.Options{}).decoded(2), newWorld(t, ref.Backend{}, c, autograd.Options{}, ".*").decoded(2)

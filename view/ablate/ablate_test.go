@@ -247,7 +247,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%d plots, %v", strings.Count(string(page), "<svg"), err)
 	}
 	t.Run("browser", func(t *testing.T) { browsertest.Draws(t, filepath.Join(dir, PageName), 6) })
-	// A grid grows; a time is a budget; what was run otherwise is refused.
+	// A grid grows; a time is a budget; a cell run with other settings is refused.
 	if _, n, err := again(-1, "1,2", Options{Dir: dir, Seeds: 3}); err != nil || n != 4 {
 		t.Errorf("one more seed: %d iterations, %v", n, err)
 	}

@@ -17,13 +17,13 @@ import (
 	"github.com/darkroom-rl/darkroom/view/report"
 )
 
-// A Budget is what every run may spend: iterations, or seconds of training without evaluations.
+// A Budget limits every run: iterations, or seconds of training without evaluations.
 type Budget struct {
 	Iterations int     `json:"iterations,omitempty"`
 	Seconds    float64 `json:"seconds,omitempty"`
 }
 
-// ParseBudget reads 40, or 90s, 10m, 1h30m; nothing is what the base says.
+// ParseBudget reads 40, or 90s, 10m, 1h30m; an empty text means the base's value.
 func ParseBudget(s string) (Budget, error) {
 	if s == "" {
 		return Budget{}, nil
@@ -62,7 +62,7 @@ type Trial struct {
 	done       bool
 }
 
-// look finds out what was run in the folder before. What was run otherwise is a mistake.
+// look reads the state of the folder. A run with other settings is a mistake.
 func (r *Trial) look(b Budget) error {
 	path := filepath.Join(r.Dir, folder.Config)
 	old, err := os.ReadFile(path)

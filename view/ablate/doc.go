@@ -1,12 +1,12 @@
 // Package ablate runs an experiment with every combination of some keys' values, over the same
-// seeds and with the same budget, and says what each is worth.
+// seeds and with the same budget, and reports each one's gain.
 //
 //	grid, err := ablate.Plan(base, vary, options)   // all mistakes, before anything runs
 //	err = grid.Run(ctx, runner) // on one device, or side by side on several
 //	table := grid.Table()
 //
 // Start with Plan in plan.go. vary.go reads KEY=v1,v2; cell.go is a combination, with a folder a
-// seed; run.go runs what has not been run; table.go has the numbers with their intervals, page.go
+// seed; run.go runs the missing trials; table.go has the numbers with their intervals, page.go
 // draws them.
 //
 // A cell's folder is a run's folder as darkroom train leaves it. One that is finished is not run

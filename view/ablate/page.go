@@ -79,8 +79,8 @@ func (t *Table) status() string {
 	return fmt.Sprintf("%s, %s, %s, %s", filepath.Base(t.Base), several(len(t.Rows), "combination"), several(t.Seeds, "seed"), budget)
 }
 
-// best is the cell whose gain lies above every other's, intervals and all, and above 0; -1: no difference can be
-// told. One seed has no interval.
+// best is the cell whose gain lies above every other's, intervals and all, and above 0; -1: no difference is
+// significant. One seed has no interval.
 func (t *Table) best() int {
 	for i, r := range t.Rows {
 		g := r.HeldOut.Gain

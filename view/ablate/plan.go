@@ -120,7 +120,7 @@ func product(vary []Vary) [][]string {
 	return all
 }
 
-// folderName says what varies, in letters that any file system has.
+// folderName has the varied keys, in letters that any file system has.
 func folderName(vary []Vary, values []string) string {
 	var parts []string
 	for i, v := range vary {

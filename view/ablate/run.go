@@ -13,24 +13,24 @@ import (
 	"github.com/darkroom-rl/darkroom/view/report"
 )
 
-// A Place is what a trial computes on: opened for it, and closed with what it ended with.
+// A Place is a trial's device: opened for it, and closed with the trial's error.
 type Place interface {
 	Into(o run.Options) run.Options
 	Close(after error) error
 }
 
-// Runner is what running a grid needs.
+// Runner holds the functions that run a grid.
 type Runner struct {
 	// Devices each run a trial at a time, side by side. None: one trial at a time, where its file says.
 	Devices []string
-	// Open opens what a trial computes on; dir is its folder, which holds what was run of it before.
+	// Open opens a trial's device; dir is its folder, which holds its earlier iterations.
 	Open    func(e *experiment.Experiment, dir string) (Place, error)
 	Version string
-	// What follows is called by one trial at a time.
+	// One trial at a time calls the functions below.
 	Say func(format string, args ...any)
-	// Report hears of every iteration: of which trial, the n-th of all.
+	// Report is called for every iteration, with its trial, the n-th of all.
 	Report func(c *Cell, r *Trial, n, all int, line *ledger.Line, timing *ledger.TimingLine)
-	// Progress hears how many iterations of all are done.
+	// Progress is called with the iterations done of all.
 	Progress func(done, all int)
 }
 
@@ -43,13 +43,13 @@ type job struct {
 
 func (j job) String() string { return fmt.Sprintf("%s, seed %d", j.cell.Name, j.Seed) }
 
-// crew is a grid at work: what is left to run, and what came of the rest.
+// crew is a running grid: trials to run, and results of the others.
 type crew struct {
 	g       *Grid
 	w       Runner
 	ctx     context.Context
 	all     int
-	lock    sync.Mutex // of all that follows, and of who speaks
+	lock    sync.Mutex // guards the fields below and the output
 	changed *sync.Cond
 	left    []job
 	opening int // jobs that may come back, since their device may not open
@@ -58,11 +58,11 @@ type crew struct {
 	lost    []error // devices that are left out
 }
 
-// Run runs every trial that is not finished, seed by seed, so that a grid that is stopped early has
-// something of every cell. With several devices as many trials are under way, each on a device of its own
-// that is opened for it: a trial's bits do not depend on what runs beside it. A trial that fails is told and
-// passed over; the others go on. A device that can no longer be opened is left out, and its trial goes to
-// another. Where ctx is cancelled, the trials under way are saved and the error is ctx's.
+// Run runs every trial that is not finished, seed by seed, so that a grid that is stopped early has results of every
+// cell. With several devices as many trials are under way, each on a device of its own that is opened for it: a trial's
+// bits do not depend on other trials. A trial that fails is reported and skipped; the others go on. A device that can
+// no longer be opened is left out, and its trial goes to another. Where ctx is cancelled, the trials under way are
+// saved and the error is ctx's.
 func (g *Grid) Run(ctx context.Context, w Runner) error {
 	c := &crew{g: g, w: w, ctx: ctx, all: len(g.Cells) * max(1, g.Seeds), reached: map[int]int{}, errs: map[int]error{}}
 	c.changed = sync.NewCond(&c.lock)
@@ -120,7 +120,7 @@ func (c *crew) work(device string) {
 	}
 }
 
-// next takes what is next, and says so where it was finished before.
+// next takes the next trial, and reports one that was finished before.
 func (c *crew) next() (job, bool) {
 	c.lock.Lock()
 	defer c.lock.Unlock()

@@ -24,7 +24,7 @@ func (o own) Into(t run.Options) run.Options { t.Backend = o.Backend; return t }
 func (o own) Close(error) error              { o.Backend.Close(); return nil }
 
 // TestSideBySide: trials on devices of their own leave the bytes of trials one after another; a device that
-// does not open is left out, and its trial goes to another; where none is left, what was not begun is said.
+// does not open is left out, and its trial goes to another; without any left, trials that did not begin are reported.
 func TestSideBySide(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a tiny model: seconds, and minutes without assembly; left out by -short")

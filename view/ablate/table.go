@@ -24,8 +24,7 @@ type Interval struct {
 const resamples = 4000
 
 // Bootstrap is the mean of x, with the percentile interval of means of as many draws from x. The
-// draws are always the same. Of three seeds it is nearly from the least to the greatest: what so
-// few can say.
+// draws are always the same. For three seeds it is nearly the range from the least to the greatest.
 func Bootstrap(x []float64) Interval {
 	i := Interval{Seeds: len(x)}
 	if len(x) == 0 {
@@ -57,14 +56,14 @@ func mean(x []float64) float64 {
 	return sum / float64(len(x))
 }
 
-// Gain is what a reward was held out before and after, over seeds.
+// Gain is a reward's held-out score before and after, over seeds.
 type Gain struct {
 	Before Interval `json:"before"`
 	After  Interval `json:"after"`
 	Gain   Interval `json:"gain"`
 }
 
-// A Row is what a cell came to.
+// A Row is a cell's result.
 type Row struct {
 	Cell
 	Values    map[string]string    `json:"values"`
@@ -84,7 +83,7 @@ type Point struct {
 	Mean      float64 `json:"mean"`
 }
 
-// A Table is what a grid came to.
+// A Table is a grid's result.
 type Table struct {
 	Base   string `json:"base"`
 	Vary   []Vary `json:"vary"`

@@ -44,7 +44,7 @@ func ParseVary(s string) (Vary, error) {
 	return v, nil
 }
 
-// split cuts at commas that stand outside of brackets and quotation marks.
+// split cuts at commas outside of brackets and quotation marks.
 func split(s string) ([]string, error) {
 	var parts []string
 	var open []byte // brackets that wait for their other half

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Comparison is what two folders say of each other.
+// Comparison is the difference of two folders.
 type Comparison struct {
 	A          string     `json:"a"`
 	B          string     `json:"b"`

@@ -73,7 +73,7 @@ func change(t *testing.T, dir, name string, n int, old, now string) {
 	}
 }
 
-// TestPlanted: each planted difference is found at its place, and means what it is.
+// TestPlanted: each planted difference is found at its place, with its cause.
 func TestPlanted(t *testing.T) {
 	for name, c := range map[string]struct {
 		plant func(b string)
@@ -199,7 +199,7 @@ func TestHeldOut(t *testing.T) {
 	}
 }
 
-// TestRefused: what is no run, or has a line that cannot be read, is named.
+// TestRefused: the error names a folder without a run, or with an unreadable line.
 func TestRefused(t *testing.T) {
 	a, b := write(t), write(t)
 	if _, err := Runs(a, t.TempDir()); err == nil || !strings.Contains(err.Error(), "holds no run") {

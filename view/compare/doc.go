@@ -1,5 +1,5 @@
-// Package compare says how two runs differ, from their folders alone: the settings that differ, the
-// first number that differs and where it stands, what that means, and what is held out, paired by prompt.
+// Package compare reports the differences of two runs, from their folders alone: settings, the first number that
+// differs with its place and its meaning, and held-out scores, paired by prompt.
 //
 //	c, err := compare.Runs("runs/a", "runs/b")
 //	if c.First != nil {
@@ -7,7 +7,7 @@
 //	}
 //
 // Start with Runs in compare.go. numbers.go walks a line's numbers, lines.go walks two files side by
-// side, order.go says what happens before what, meaning.go draws the conclusion.
+// side, order.go has the order of events, meaning.go draws the conclusion.
 //
 // A run is a function of its settings, model and prompts, so two equal runs have equal files but for
 // timing.jsonl; the first difference in the order of events is where to look for the cause.

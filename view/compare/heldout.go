@@ -11,7 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
-// HeldOut is what two runs came to in their last evaluations, and the difference B − A.
+// HeldOut holds two runs' scores in their last evaluations, and the difference B − A.
 type HeldOut struct {
 	Reward     string         `json:"reward"`
 	Iterations [2]int         `json:"iterations"` // of the evaluations

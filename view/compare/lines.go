@@ -51,7 +51,7 @@ func (r *reader) close() {
 	}
 }
 
-// header is what says when and for whom a line was written.
+// header holds the fields that identify a line.
 type header struct {
 	Iteration int    `json:"iteration"`
 	Attempt   int    `json:"attempt"`
@@ -82,7 +82,7 @@ func (h header) when() moment {
 }
 
 // firstOf is the first difference of a file in the order of events: of the earliest iteration whose lines
-// differ, the number that came to be first. nil: what both have is the same.
+// differ, the number that came to be first. nil: their common lines are equal.
 func firstOf(a, b string, f file) (*Place, error) {
 	ra, err := openLines(filepath.Join(a, f.name))
 	if err != nil {
@@ -126,7 +126,7 @@ func firstOf(a, b string, f file) (*Place, error) {
 	return &first, nil
 }
 
-// compare lists what differs in two lines.
+// compare lists the differences of two lines.
 func (f file) compare(a, b []byte, n int) ([]Place, error) {
 	var h header
 	if err := json.Unmarshal(a, &h); err != nil {

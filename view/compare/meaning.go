@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A Cause is what a first difference means, in a word.
+// A Cause is the meaning of a first difference, in a word.
 type Cause string
 
-// What two runs may differ by.
+// Causes of a difference.
 const (
 	Nothing    Cause = "nothing"
 	Timing     Cause = "timing"
@@ -72,7 +72,7 @@ func none(a, b *run) (Cause, string) {
 	return Nothing, same
 }
 
-// given is the meaning where what the runs were given differs.
+// given returns the meaning where the runs' inputs differ.
 func given(a, b *run) (Cause, string) {
 	list := deciding(a, b)
 	seed := slices.ContainsFunc(list, func(line string) bool { return strings.HasPrefix(line, "run.seed ") })

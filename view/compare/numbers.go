@@ -101,7 +101,7 @@ func same(a, b leaf) bool {
 	return n != nil && *n == 0
 }
 
-// units is how many float64 lie from one number to the other; nil where one is no float64.
+// units returns the number of float64 values between two numbers; nil where one is not a float64.
 func units(a, b string) *uint64 {
 	x, errX := strconv.ParseFloat(a, 64)
 	y, errY := strconv.ParseFloat(b, 64)

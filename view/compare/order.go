@@ -13,10 +13,10 @@ type rank int
 const (
 	asked     rank = iota // prompts, window
 	made                  // tokens of an episode
-	scored                // what a reward said
+	scored                // a reward's score
 	totalled              // rewards in one number
 	credited              // advantages
-	pictured              // what the ledger says of samples beside their scores
+	pictured              // the ledger's fields of samples beside their scores
 	described             // the ledger's means
 	moved                 // updates of the weights
 	weighed               // weights in a checkpoint

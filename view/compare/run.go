@@ -16,7 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// run is what a comparison needs of a folder.
+// run holds the parts of a folder that a comparison reads.
 type run struct {
 	dir        string
 	config     []byte
@@ -105,7 +105,7 @@ func deciding(a, b *run) []string {
 	return slices.DeleteFunc(experiment.Changes(a.experiment, b.experiment), func(line string) bool { return strings.HasPrefix(line, "run.name ") })
 }
 
-// inputs says what differs beside the settings: what was trained, on what, by which program, and where.
+// inputs lists the differences beside the settings: model, data, program and machine.
 func inputs(a, b *run) []string {
 	var all []string
 	differ := func(what, x, y string) {

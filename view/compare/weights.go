@@ -15,7 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// Weights are compared in the checkpoints that both runs have: the adapter, and without one what is trained.
+// Weights are compared in the checkpoints that both runs have: the adapter, and without one the trained weights.
 
 // checkpoints is the first number that differs of the earliest checkpoint whose weights differ.
 func checkpoints(a, b string) (*Place, error) {

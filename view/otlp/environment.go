@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Options are where traces go, and what they say of who sends them.
+// Options are the address of a collector, and the sender's attributes.
 type Options struct {
 	URL     string
 	Headers map[string]string
@@ -77,7 +77,7 @@ func FromEnvironment(get func(string) string) (o Options, on bool, err error) {
 	return o, true, nil
 }
 
-// pairs reads key=value,key=value. Its error does not repeat what may be a secret.
+// pairs reads key=value,key=value. Its error does not repeat a possible secret.
 func pairs(text string) (map[string]string, error) {
 	all := map[string]string{}
 	for i, pair := range strings.Split(text, ",") {
@@ -94,7 +94,7 @@ func pairs(text string) (map[string]string, error) {
 	return all, nil
 }
 
-// host is an address without what may be a secret in it.
+// host returns an address without possible secrets.
 func host(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

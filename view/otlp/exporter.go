@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Card: whoever sends never waits. Spans lie in memory until one goroutine brings them, some at a time; where a
-// collector is busy or out of reach they are brought again, later each time,
-// and what no longer has room is dropped and counted.
+// Card: a sender never waits. Spans are in memory until one goroutine sends them, some at a time; where a
+// collector is busy or out of reach they are sent again, later each time, and spans without room are dropped and
+// counted.
 //
-// Invariants (tests): Send returns at once whatever the collector does; every span is brought once, or counted as lost.
+// Invariants (tests): Send returns at once with any collector; every span is sent once, or counted as lost.
 
 // An Exporter brings spans to a collector.
 type Exporter struct {
@@ -40,7 +40,7 @@ const (
 	farewell   = 5 * time.Second // how long Close waits
 )
 
-// New brings what is sent from now on.
+// New begins to send spans.
 func New(o Options) *Exporter {
 	x := &Exporter{Options: o, client: http.Client{Timeout: o.Timeout, CheckRedirect: stays}, more: make(chan struct{}, 1), over: make(chan struct{}), ended: make(chan struct{})}
 	var ctx context.Context
@@ -67,7 +67,7 @@ func (x *Exporter) Send(spans ...Span) {
 	}
 }
 
-// Close waits a little for what is left, and says what was lost.
+// Close waits a little for the rest, and reports lost spans.
 func (x *Exporter) Close() error {
 	close(x.over)
 	late := time.AfterFunc(farewell, x.cut)
@@ -82,7 +82,7 @@ func (x *Exporter) Close() error {
 	return nil
 }
 
-// bring brings spans until there are none and none will come.
+// bring sends spans until the queue is closed and empty.
 func (x *Exporter) bring(ctx context.Context) {
 	defer close(x.ended)
 	for {
@@ -106,7 +106,7 @@ func (x *Exporter) bring(ctx context.Context) {
 		err := x.post(ctx, some)
 		x.mu.Lock()
 		if x.held = x.held[len(some):]; len(x.held) == 0 {
-			x.held = nil // so that what was brought is let go of
+			x.held = nil // so that spans already sent are freed
 		}
 		if err != nil {
 			if x.lost += len(some); x.why == nil || ctx.Err() == nil {
@@ -156,7 +156,7 @@ func (x *Exporter) once(ctx context.Context, text []byte) (again bool, err error
 	}
 	reply, err := x.client.Do(r)
 	if err != nil {
-		if of := (*url.Error)(nil); errors.As(err, &of) { // which repeats the address, and what may be secret in it
+		if of := (*url.Error)(nil); errors.As(err, &of) { // which repeats the address, with possible secrets
 			err = of.Err
 		}
 		return ctx.Err() == nil, err

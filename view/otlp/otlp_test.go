@@ -53,7 +53,7 @@ func environment(pairs ...string) func(string) string {
 	return func(name string) string { return all[name] }
 }
 
-// TestSent: a collector gets what the protocol says, with a pause where it is busy.
+// TestSent: a collector gets requests of the protocol, with a pause where it is busy.
 func TestSent(t *testing.T) {
 	c := newCollector(t, http.StatusServiceUnavailable)
 	o, on, err := FromEnvironment(environment("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL+"/", "OTEL_EXPORTER_OTLP_HEADERS", "key=a%20b",
@@ -92,7 +92,7 @@ func TestSent(t *testing.T) {
 	}
 }
 
-// TestRefused: what a collector does not take is counted, and said without what may be secret.
+// TestRefused: refused spans are counted, and reported without possible secrets.
 func TestRefused(t *testing.T) {
 	c := newCollector(t, http.StatusUnauthorized)
 	o, _, err := FromEnvironment(environment("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", strings.Replace(c.URL, "http://", "http://me:secret@", 1)))
@@ -126,7 +126,7 @@ func TestRedirected(t *testing.T) {
 	}
 }
 
-// TestNobody: whoever sends does not wait for a collector that never answers; what has no room is counted.
+// TestNobody: a sender does not wait for a collector that never answers; spans without room are counted.
 func TestNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := New(Options{URL: "http://nobody/v1/traces", Timeout: time.Second})
@@ -148,8 +148,8 @@ func TestNobody(t *testing.T) {
 	})
 }
 
-// TestGone: what is said of a collector that is out of reach is why it is, also where it is given up, and nothing of
-// what may be secret in its address.
+// TestGone: the message about a collector out of reach has the cause, also when it is given up, and no possible secret
+// of its address.
 func TestGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := New(Options{URL: "http://nobody/v1/traces?key=secret", Timeout: time.Second})

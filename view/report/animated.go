@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// animated reports whether a PNG file of a run's folder has frames: a chunk acTL stands before its first picture data.
+// animated reports whether a PNG file of a run's folder has frames: a chunk acTL precedes its first picture data.
 func animated(dir, name string) bool {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -20,10 +20,10 @@ var app embed.FS
 //go:embed style.css
 var style string
 
-// Style is what pages without a script look like, and the colours of all.
+// Style is the style of pages without a script, and the colours of all.
 func Style() template.CSS { return template.CSS(style) } //nolint:gosec // it is our own
 
-// parts are the script's, in order: a part uses what stands before it.
+// parts are the script's, in order: a part uses those before it.
 var parts = []string{"dom", "charts", "lightbox", "verdict", "sprites", "pairs", "wall", "curves", "talks", "workers", "details", "overview", "live", "app"}
 
 // Script is the page's program.
@@ -37,7 +37,7 @@ func Script() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(&b, "/*\n%s\n*/\n%s", license, chart) // which wants to be told wherever the library goes
+	fmt.Fprintf(&b, "/*\n%s\n*/\n%s", license, chart) // which must be included in every copy of the library
 	b.WriteString("\n(() => {\n\"use strict\";\n")
 	for _, name := range parts {
 		part, err := app.ReadFile("app/" + name + ".js")
@@ -86,9 +86,8 @@ func (s shell) write() ([]byte, error) {
 // Shell is the page of a server: its script and style are files beside it, app.js and app.css.
 func Shell() ([]byte, error) { return shell{Title: "runs"}.write() }
 
-// Guard is what a page may do, in the words of a Content-Security-Policy, by where its script and style come from:
-// nothing is loaded from elsewhere, and no text can become markup (trusted types), whatever a prompt, a label or an
-// answer says.
+// Guard is a page's Content-Security-Policy, by where its script and style come from:
+// nothing is loaded from elsewhere, and no text can become markup (trusted types), with any prompt, label or answer.
 func Guard(script, style string) string {
 	return strings.Join([]string{"default-src 'none'", "script-src " + script, "style-src " + style, "base-uri 'none'", "form-action 'none'",
 		"require-trusted-types-for 'script'", "trusted-types 'none'"}, "; ")

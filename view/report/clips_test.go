@@ -49,7 +49,7 @@ func TestClipsPlay(t *testing.T) {
 	}
 }
 
-// TestAnimated: an animated PNG is told from one that is not, and from what is no PNG.
+// TestAnimated: an animated PNG differs from one that is not, and from other files.
 func TestAnimated(t *testing.T) {
 	root := t.TempDir()
 	still := runtest.Write(t, filepath.Join(root, "still"), runtest.Options{Iterations: 1, Every: 1, Prompts: 1})

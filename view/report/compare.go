@@ -13,7 +13,7 @@ import (
 // CompareName is the page of several runs.
 const CompareName = "compare.html"
 
-// Compare is a page of several runs: what each came to, their curves over each other, how their
+// Compare is a page of several runs: each one's result, their curves over each other, how their
 // settings differ from the first one's, and the page of each.
 func Compare(dirs []string) ([]byte, error) {
 	var runs []*Run

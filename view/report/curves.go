@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
-// What a run's ledger shows as curves.
+// Curves of a run's ledger.
 
 // measured is a number of every iteration by the name that monitors watch it by, with a gap where it was not
 // measured.
@@ -120,7 +120,7 @@ func (r *Run) rewards() []string {
 
 func (r *Run) gold(name string) bool { return r.kinds()[name] == "gold" }
 
-// bestOf are the expected best totals of so many samples of a prompt beside the mean: they close
+// bestOf returns the expected best totals of several samples of a prompt beside the mean: they close
 // up where samples of a prompt become alike.
 func (r *Run) bestOf() Plot {
 	p := Plot{Title: "Mean, and the best of several samples of a prompt", Curves: []Curve{r.measured("mean", "total")}}
@@ -183,7 +183,7 @@ func ofIterations(which string, n int) string {
 	return fmt.Sprintf("the %s %d iterations", which, n)
 }
 
-// choice is what was learned from, where an iteration chose.
+// choice is the trained samples, where an iteration chose.
 func (r *Run) choice() Plot {
 	of := func(name string, value func(c ledger.ChoiceLine) float64) Curve {
 		return r.some(name, func(l ledger.Line) (float64, bool) {

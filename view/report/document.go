@@ -34,7 +34,7 @@ type Event struct {
 	Says      string `json:"says"`
 }
 
-// Manifest is what manifest.json says of how a run was begun.
+// Manifest is manifest.json: the start of a run.
 type Manifest struct {
 	Version string `json:"version"`
 	System  string `json:"system"`
@@ -44,7 +44,7 @@ type Manifest struct {
 	HeldOut int    `json:"heldout"`
 }
 
-// Limits bound what a page embeds; -1: all.
+// Limits bound the files that a page embeds; -1: all.
 type Limits struct {
 	Evaluations, Iterations int
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
-// An Evaluation is a sheet of held-out pictures, with what was said of each where the folder has it.
+// An Evaluation is a sheet of held-out pictures, with each one's scores where the folder has them.
 type Evaluation struct {
 	Iteration int                  `json:"iteration"` // 0: before training
 	Guided    bool                 `json:"guided,omitempty"`
 	Sheet     string               `json:"sheet,omitempty"`   // where the page finds it
 	Plays     bool                 `json:"plays,omitempty"`   // it is animated: of clips
-	Sources   string               `json:"sources,omitempty"` // of what they are made of, each in its picture's place on the first sheet
+	Sources   string               `json:"sources,omitempty"` // of their sources, each in its picture's place on the first sheet
 	Samples   []ledger.HeldOutLine `json:"samples,omitempty"`
 }
 

@@ -52,7 +52,7 @@ func (r *Run) gains(of map[string]ledger.Gain, paired bool) []Gain {
 		}
 		all = append(all, gainOf(name, kind, of[name], before, after))
 	}
-	order := map[string]int{"total": -3, "trained": -2, "gold": -1} // then what the folder calls neither
+	order := map[string]int{"total": -3, "trained": -2, "gold": -1} // then values that the folder calls neither
 	slices.SortStableFunc(all, func(a, b Gain) int { return order[a.Kind] - order[b.Kind] })
 	return all
 }
@@ -114,11 +114,11 @@ func pairs(name string, before, after []ledger.HeldOutLine) ledger.Measure {
 	return ledger.MeasureOf(groups)
 }
 
-// Verdict is what a run came to, in sentences.
+// Verdict is a run's result, in sentences.
 type Verdict struct {
 	Says  string   `json:"says"`
 	Tone  string   `json:"tone"`  // better, worse, or "" where neither can be told
-	Notes []string `json:"notes"` // what speaks against it: gold rewards that fell, monitors
+	Notes []string `json:"notes"` // warnings: gold rewards that fell, monitors
 }
 
 // verdict says it of the gains and of how many monitors fired.

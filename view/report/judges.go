@@ -13,12 +13,12 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// The page of 'darkroom eval': what was found about rewards, with plots and pictures.
+// The page of 'darkroom eval': findings about rewards, with plots and pictures.
 
 //go:embed judges.html
 var judgesPage string
 
-// judgesView is what the template shows.
+// judgesView is the template's data.
 type judgesView struct {
 	Style   template.CSS
 	Rewards []judgeView
@@ -31,7 +31,7 @@ type judgeView struct {
 	Worst []picture
 }
 
-// picture is a sheet with what it shows.
+// picture is a sheet with its caption.
 type picture struct {
 	Caption string
 	Source  template.URL

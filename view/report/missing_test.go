@@ -49,8 +49,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestUnderWay: the page of a run that has not ended has what was measured before, which rewards are gold, and the
-// latest evaluation as such; what was not measured is no number.
+// TestUnderWay: the page of a run that has not ended has the measures before training, the gold rewards, and the latest
+// evaluation as such; a missing measure is null.
 func TestUnderWay(t *testing.T) {
 	dir := run(t)
 	before := ledger.Measure{Mean: 0.4, Low: 0.35, High: 0.45, Prompts: 9}

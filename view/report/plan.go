@@ -7,7 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// plan is what a run's experiment amounts to, as darkroom plan says it.
+// plan summarises a run's experiment, as darkroom plan prints it.
 type plan struct {
 	Facts    []experiment.Fact `json:"facts"`
 	Stages   []stage           `json:"stages"`
@@ -28,7 +28,7 @@ func planned(e *experiment.Experiment) *plan {
 	}
 	v := &plan{Facts: p.Facts}
 	for _, w := range p.Warnings {
-		if !strings.Contains(w, "not read") { // the file is resolved: it has every key, whoever wrote it
+		if !strings.Contains(w, "not read") { // the file is resolved: it has every key, from any source
 			v.Warnings = append(v.Warnings, w)
 		}
 	}

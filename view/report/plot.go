@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A Plot is curves over iterations, or over what Across says.
+// A Plot is curves over iterations, or over Across.
 type Plot struct {
 	Title  string  `json:"title"`
 	Across string  `json:"across,omitempty"`
@@ -24,7 +24,7 @@ type Curve struct {
 	Low, High []float64
 	Dots      bool // measured now and then, and not a line of their own
 	Marks     bool // a line with a mark at every point
-	Bars      bool // bars that stand on 0, as far apart as the first two points
+	Bars      bool // bars from 0, as far apart as the first two points
 }
 
 // The drawing's size and margins, in its own units.
@@ -33,7 +33,7 @@ const (
 	left, right, top, bottom = 82.0, 16.0, 12.0, 48.0
 )
 
-// hues are told apart by people who see few colours, too (Okabe and Ito).
+// hues are distinct for colour-blind people, too (Okabe and Ito).
 var hues = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f", "#6b4fa0", "#b5b900"}
 
 // SVG is the drawing.
@@ -148,7 +148,7 @@ func (c Curve) barWidth() float64 {
 	return c.X[1] - c.X[0]
 }
 
-// across is what the horizontal axis counts.
+// across is the unit of the horizontal axis.
 func (p Plot) across() string {
 	if p.Across == "" && p.whole() {
 		return "iteration"
@@ -168,7 +168,7 @@ func (p Plot) whole() bool {
 	return true
 }
 
-// An interval is what an axis shows.
+// An interval is the range of an axis.
 type interval struct{ low, high float64 }
 
 // ranges are the axes', a little wider than the points.
@@ -192,7 +192,7 @@ func (p Plot) ranges() (x, y interval) {
 	return x.widened(0), y.widened(0.06)
 }
 
-// take widens the interval to a number; what is none leaves it as it is.
+// take widens the interval to a number, and ignores NaN.
 func (i *interval) take(v float64) {
 	if !math.IsNaN(v) {
 		i.low, i.high = min(i.low, v), max(i.high, v)
@@ -229,7 +229,7 @@ func (i interval) ticks(n int) []float64 {
 	return all
 }
 
-// tick is a number of an axis, with as many decimals as its neighbours need to be told apart.
+// tick is a number of an axis, with as many decimals as make its neighbours distinct.
 func tick(v float64, all []float64) string {
 	step := 0.0
 	if len(all) > 1 {

@@ -9,8 +9,8 @@ import (
 	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
-// A Reader reads one run's folder again and again, as a server does while the run writes to it: of files that grow it
-// reads what is new, and what follows from the settings is worked out once.
+// A Reader reads one run's folder again and again, as a server does while the run writes to it: it reads the new part
+// of growing files, and evaluates the settings once.
 type Reader struct {
 	dir            string
 	ledger, timing folder.Tail

@@ -13,7 +13,8 @@ import (
 // Name is the page in a run's folder.
 const Name = "report.html"
 
-// The pictures of a page that is one file are a part of it, so they are bounded: few of each kind, and so many bytes.
+// The pictures of a page that is one file are a part of it, so they are bounded: few of each kind, and a total of
+// bytes.
 var embeddedLimits = Limits{Evaluations: 6, Iterations: 12}
 
 const mostEmbedded = 24 << 20
@@ -37,7 +38,7 @@ func Page(dir string) ([]byte, error) {
 	return pageOf([]*Run{run})
 }
 
-// data is what the script of a page in a file draws.
+// data is the input of the script of a page in a file.
 type data struct {
 	Runs        []*Document  `json:"runs"`
 	Differences []Difference `json:"differences,omitempty"` // of the first run's settings to the others'
@@ -78,8 +79,8 @@ func pageOf(runs []*Run) ([]byte, error) {
 	return single(title, says, text)
 }
 
-// embedding is the source of pictures that are a part of the page, until so many bytes are in it. What is named beside
-// the folder, or linked to, is not read.
+// embedding is the source of pictures that are a part of the page, up to a total of bytes. Files outside the folder,
+// and links, are not read.
 func embedding(dir string, bytes int) Source {
 	return func(name string) string {
 		kind := MediaType(name)
@@ -95,7 +96,7 @@ func embedding(dir string, bytes int) Source {
 	}
 }
 
-// MediaType is that of a picture or a clip that a page may show, by its name; "" for what is none.
+// MediaType returns the type of a picture or a clip by its name; "" for other files.
 func MediaType(name string) string {
 	return map[string]string{".png": "image/png", ".apng": "image/apng", ".gif": "image/gif", ".jpg": "image/jpeg", ".webp": "image/webp",
 		".mp4": "video/mp4", ".webm": "video/webm"}[strings.ToLower(filepath.Ext(name))]

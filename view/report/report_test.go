@@ -112,7 +112,7 @@ func run(t *testing.T) string {
 	return dir
 }
 
-// documents are what a page's script is given.
+// documents are the input of a page's script.
 func documents(t *testing.T, page []byte) data {
 	t.Helper()
 	_, text, ok := strings.Cut(string(page), `<script type="application/json" id="data">`)
@@ -202,7 +202,7 @@ func TestCompare(t *testing.T) {
 }
 
 // TestPaired: where the folder has the scores of single held-out prompts, the interval is of their differences. Prompts
-// that differ much and all rise by the same are told to have risen.
+// that differ much and all rise by the same have a significant rise.
 func TestPaired(t *testing.T) {
 	dir := run(t)
 	var lines bytes.Buffer
@@ -266,8 +266,8 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// TestTalks: conversations of the first and the last iteration whose pictures were kept are shown, with what the model
-// saw at each turn.
+// TestTalks: conversations of the first and the last iteration whose pictures were kept are shown, with the pictures
+// that the model saw at each turn.
 func TestTalks(t *testing.T) {
 	dir := run(t)
 	up := 1.0
@@ -332,7 +332,7 @@ func TestThinned(t *testing.T) {
 	}
 }
 
-// TestReaderWorkers: of who rolled, a page that is read again and again reads what is new, and counts nothing twice.
+// TestReaderWorkers: a page that is read again and again reads the new lines of workers, and counts nothing twice.
 func TestReaderWorkers(t *testing.T) {
 	dir := run(t)
 	r := NewReader(dir)

@@ -16,12 +16,12 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// A Run is what a folder says of a run, which may be under way.
+// A Run is the content of a run's folder; the run may be under way.
 type Run struct {
 	Dir, Name string
 	Config    string
-	Lines     []ledger.Line              // what counts of the ledger
-	Abandoned []ledger.Line              // what rollbacks took back, and they themselves
+	Lines     []ledger.Line              // the valid lines of the ledger
+	Abandoned []ledger.Line              // abandoned lines, and the rollbacks
 	Result    *ledger.Result             // nil: nothing was measured yet
 	Seconds   map[int]map[string]float64 // of each iteration, by part
 
@@ -29,7 +29,7 @@ type Run struct {
 	settings   *Settings
 }
 
-// Read reads a folder. What is not there yet is left out.
+// Read reads a folder. Missing files are left out.
 func Read(dir string) (*Run, error) {
 	var b ledger.Book
 	seconds, err := ledger.ReadTiming(filepath.Join(dir, "timing.jsonl"))
@@ -94,7 +94,7 @@ func (r *Run) HeldOut(name string) []Evaluated {
 	return all
 }
 
-// Gains are what was held out, before and after; of a run that is under way, after its latest evaluation.
+// Gains are held-out scores before and after; of a run under way, after its latest evaluation.
 func (r *Run) Gains() map[string]ledger.Gain {
 	all := map[string]ledger.Gain{}
 	if r.Result == nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
-// What a run's samples show: the parts that rewards consist of, and the best and the worst pictures.
+// A run's samples: the parts of rewards, and the best and the worst pictures.
 
-// Samples is what a page needs of samples.jsonl, which is read as it grows.
+// Samples holds a page's data of samples.jsonl, which is read as it grows.
 type Samples struct {
 	tail  folder.Tail
 	sums  map[string]map[string]map[int]*average // by reward, part and iteration
@@ -35,10 +35,10 @@ func NewSamples(dir string) *Samples {
 
 func (s *Samples) empty() { s.sums, s.shown = map[string]map[string]map[int]*average{}, nil }
 
-// Read reads what is new.
+// Read reads the new lines.
 func (s *Samples) Read() (changed bool, err error) { return s.tail.Next(s.empty, s.line) }
 
-// sampleBrief is what parts need of a line: most lines have no picture, and need no more.
+// sampleBrief holds the fields of a line for parts: most lines have no picture, and need no more.
 type sampleBrief struct {
 	Iteration int `json:"iteration"`
 	Scores    map[string]struct {
@@ -47,7 +47,7 @@ type sampleBrief struct {
 	Rollback *ledger.Rollback `json:"rollback"`
 }
 
-// line takes a line of the file. What a rollback took back is left out.
+// line takes a line of the file. Abandoned lines are left out.
 func (s *Samples) line(text []byte) error {
 	var b sampleBrief
 	if bytes.Contains(text, []byte(`"picture":`)) || !bytes.Contains(text, []byte(`"parts":`)) && bytes.Contains(text, []byte(`"rollback":`)) {
@@ -74,7 +74,7 @@ func (s *Samples) line(text []byte) error {
 	return nil
 }
 
-// forget drops what came after an iteration.
+// forget drops the lines after an iteration.
 func (s *Samples) forget(iteration int) {
 	s.shown = slices.DeleteFunc(s.shown, func(l ledger.SampleLine) bool { return l.Iteration > iteration })
 	for _, parts := range s.sums {
@@ -107,7 +107,7 @@ func (a *average) add(v float64) { a.sum, a.n = a.sum+v, a.n+1 }
 // mostParts is how many parts of a reward a plot has: those of a fixed kind, not of single samples.
 const mostParts = 8
 
-// parts are curves of what each reward consists of.
+// parts returns curves of each reward's parts.
 func (s *Samples) parts() []Plot {
 	var all []Plot
 	for _, reward := range slices.Sorted(maps.Keys(s.sums)) {
@@ -133,7 +133,7 @@ func (s *Samples) parts() []Plot {
 type Kept struct {
 	ledger.SampleLine
 	Source  string   `json:"source"`
-	Sources []string `json:"sources,omitempty"` // what it was made of
+	Sources []string `json:"sources,omitempty"` // its sources
 }
 
 // kept are the samples of few iterations at even distances, the first and the last among them; few < 0: of all. A

@@ -5,8 +5,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// Settings are what follows from a run's config.toml alone. A reader that comes back to a run hands in the same ones:
-// they are worked out again only where the file says something else.
+// Settings are computed from a run's config.toml alone. A reader that comes back to a run hands in the same ones:
+// they are computed again only for a changed file.
 type Settings struct {
 	text       string
 	experiment *experiment.Experiment // nil where this version cannot read it
@@ -24,7 +24,7 @@ func (s *Settings) read(config string) {
 	}
 }
 
-// planOf is what they amount to; nil where this version cannot say it.
+// planOf returns their plan; nil where this version cannot make one.
 func (s *Settings) planOf() *plan {
 	if s != nil && !s.planned && s.experiment != nil {
 		s.plan, s.planned = planned(s.experiment), true

@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
-// Summary is what a page that lists runs says of one.
+// Summary is one run's row in a list of runs.
 type Summary struct {
 	ID         string           `json:"id"` // of a page with several runs: it tells them apart
 	Name       string           `json:"name"`

@@ -44,7 +44,7 @@ func (c Curve) thinned(n int) Curve {
 	return out
 }
 
-// MarshalJSON writes null for what is not a number.
+// MarshalJSON writes null for NaN.
 func (c Curve) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Name  string  `json:"name"`
@@ -61,7 +61,7 @@ func (c Curve) MarshalJSON() ([]byte, error) {
 // numbers are written to six digits, which are more than a screen has.
 type numbers []float64
 
-// MarshalJSON writes null for what is not a number.
+// MarshalJSON writes null for NaN.
 func (n numbers) MarshalJSON() ([]byte, error) {
 	out := []byte{'['}
 	for i, v := range n {

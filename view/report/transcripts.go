@@ -14,10 +14,10 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
-// Conversations of a model that speaks: those of the first iteration and of the last whose
+// Conversations of a language model: those of the first iteration and of the last whose
 // pictures were kept, with the crops on the picture. A word is as blue as its episode's
 // advantage is above 0 and as red as it is below, and the paler, the surer the model was of it:
-// what the update moves most stands out.
+// the most changed words are the most visible.
 
 // mostTalks is how many conversations an iteration shows.
 const mostTalks = 8
@@ -36,7 +36,7 @@ type Talk struct {
 	End       string     `json:"end"`
 }
 
-// A TalkTurn is what the model said, and what its calls brought.
+// A TalkTurn is the model's message, and the results of its calls.
 type TalkTurn struct {
 	Words []Word   `json:"words"`
 	Calls []string `json:"calls,omitempty"`

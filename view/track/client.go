@@ -45,7 +45,7 @@ func (r refusal) Error() string {
 	return fmt.Sprintf("the server answered %d: %s", r.status, r.says)
 }
 
-// missing reports whether what was asked for is not there.
+// missing reports whether the error is "not found".
 func missing(err error) bool {
 	var r refusal
 	return errors.As(err, &r) && r.status == http.StatusNotFound

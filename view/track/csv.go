@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// openCSV opens the file metrics.csv. What is missing is an empty cell.
+// openCSV opens the file metrics.csv. A missing value is an empty cell.
 func openCSV(dir string, _ *Run, s state) (Target, error) {
 	return openTable(dir, "metrics.csv", s, encodeCSV)
 }

@@ -1,12 +1,12 @@
-// Package track sends what a run's folder says to where people already look: TensorBoard, W&B, trackio,
-// MLflow, tables. An export is a function of the folder, so an old run can be exported, and a run that is
-// under way is followed by a process of its own. The training loop knows nothing of it.
+// Package track exports a run's folder to TensorBoard, W&B, trackio, MLflow and tables. An export is a function of the
+// folder, so an old run can be exported, and a run that is under way is followed by a process of its own. The training
+// loop knows nothing of it.
 //
 //	x, err := track.Open(track.Options{Run: "runs/quickstart", As: "tensorboard"})
 //	n, err := x.Export(ctx)
 //
-// Start with Entry in entry.go: what a run says at one moment. source.go makes entries of the folder's files,
-// names.go has the scalars' names, target.go says what a target promises, and each target has a file.
+// Start with Entry in entry.go: a run's numbers at one moment. source.go makes entries of the folder's files,
+// names.go has the scalars' names, target.go has the interface of targets, and each target has a file.
 //
 // Invariants (tests): an export that is repeated leaves the same bytes; an export that was killed, or that
 // followed the run, ends with the bytes of one that was made at once; every entry is written exactly once.

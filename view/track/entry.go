@@ -1,6 +1,6 @@
 package track
 
-// An Entry is what a run says at one moment: at a line of its ledger, or before the first.
+// An Entry is a run's numbers at one moment: at a line of its ledger, or before the first.
 type Entry struct {
 	Order     int     // counted from 0, and never falls
 	Iteration int     // 0: before the first; it falls where a rollback goes back
@@ -33,14 +33,14 @@ type Text struct{ Name, Value string }
 // Alert is a monitor that fired, or a rollback.
 type Alert struct{ Title, Text string }
 
-// Run is what holds for all entries.
+// Run holds the data common to all entries.
 type Run struct {
 	Project, Name, ID string
 	Began             float64 // as Entry.Time
 	Config            []Setting
 }
 
-// Setting is a key of the experiment with its value: a number, a text, a bool, or what JSON makes of others.
+// Setting is a key of the experiment with its value: a number, a text, a bool, or the JSON of others.
 type Setting struct {
 	Key   string
 	Value any

@@ -14,7 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// Options say what is exported, and to where.
+// Options are the source and the target of an export.
 type Options struct {
 	Run   string        // the run's folder
 	As    string        // a layout
@@ -32,7 +32,7 @@ type Export struct {
 	whole  bool // the target is written whole: one commit is as dear as all
 }
 
-// Note is what people should know of the export; "": nothing.
+// Note is a remark about the export for the user; "": nothing.
 func (x *Export) Note() string {
 	if n, ok := x.target.(interface{ Note() string }); ok {
 		return n.Note()
@@ -113,7 +113,7 @@ func Open(o Options) (*Export, error) {
 	return x, nil
 }
 
-// Export writes what is there, and returns how many entries were new.
+// Export writes the current entries, and returns the number of new ones.
 func (x *Export) Export() (n int, err error) {
 	defer func() { err = errors.Join(err, x.close()) }()
 	if n, err = x.drain(); err != nil {
@@ -122,7 +122,7 @@ func (x *Export) Export() (n int, err error) {
 	return n, x.finish()
 }
 
-// Follow writes what is there and what comes, until the run has ended or ctx is cancelled.
+// Follow writes current and later entries, until the run has ended or ctx is cancelled.
 func (x *Export) Follow(ctx context.Context, ended func() (bool, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, x.close()) }()
 	for {
@@ -206,7 +206,7 @@ func (x *Export) close() error {
 	return errors.Join(x.source.close(), x.target.Close())
 }
 
-// describe is what holds for all of a run, and which of its rewards are not trained on.
+// describe returns the data common to a run, and its rewards that are not trained on.
 func describe(dir string) (*Run, map[string]bool, error) {
 	path := filepath.Join(dir, folder.Config)
 	text, err := os.ReadFile(path)

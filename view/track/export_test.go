@@ -86,7 +86,7 @@ func (f fake) iterate(i, attempt int) {
 	f.add("timing.jsonl", `{"iteration":%d,"attempt":%d,"at":%d,"seconds":{"all":2,"roll":1}}`+"\n", i, attempt, 1700000000+10*i+100*attempt)
 }
 
-// export exports what is there, and returns the files and how many entries were new.
+// export exports the current entries, and returns the files and the number of new entries.
 func (f fake) export(as, out, names string) (map[string]string, int) {
 	f.t.Helper()
 	x, err := Open(Options{Run: f.dir, As: as, Out: out, Names: names})
@@ -153,7 +153,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestTableOfRun: each number is where it belongs, what is missing is empty, and abandoned iterations are gone.
+// TestTableOfRun: each number is in its place, a missing one is empty, and abandoned iterations are gone.
 func TestTableOfRun(t *testing.T) {
 	f := newFake(t)
 	f.iterate(1, 0)
@@ -181,7 +181,7 @@ func TestTableOfRun(t *testing.T) {
 	}
 }
 
-// TestLayouts: what an experiment's file may name is what can be written.
+// TestLayouts: every layout that an experiment's file may name can be written.
 func TestLayouts(t *testing.T) {
 	if !slices.Equal(experiment.Tracked(), Layouts()) {
 		t.Errorf("%q and %q", experiment.Tracked(), Layouts())
@@ -248,7 +248,7 @@ func TestOther(t *testing.T) {
 	}
 }
 
-// TestFollow: what comes while a run is followed is written, an iteration only once its time is, and the end ends it.
+// TestFollow: entries of a followed run are written, an iteration only after its time, and the end ends it.
 func TestFollow(t *testing.T) {
 	f, out := newFake(t), t.TempDir()
 	x, err := Open(Options{Run: f.dir, As: "trackio", Out: out, Every: time.Millisecond})

@@ -135,7 +135,7 @@ func openMLflow(address string, run *Run, s state) (Target, error) {
 	return m, nil
 }
 
-// create makes the run, and its experiment where there is none.
+// create makes the run, and its experiment if missing.
 func (m *mlflow) create(experiment string) (*info, error) {
 	if experiment == "" {
 		var e struct {
@@ -240,7 +240,7 @@ func (m *mlflow) Commit(mark Mark) error {
 	return m.send(len(m.metrics), []pair{{markTag, string(text)}})
 }
 
-// update sets how the run stands.
+// update sets the run's status.
 func (m *mlflow) update(status string, end any, id string) error {
 	body := map[string]any{"run_id": id, "status": status}
 	if end != nil {
@@ -260,7 +260,7 @@ func (m *mlflow) Finish(status string) error {
 
 func (m *mlflow) Close() error { return nil }
 
-// Note is what people should know; "": nothing.
+// Note is a remark for the user; "": nothing.
 func (m *mlflow) Note() string {
 	if m.left == 0 {
 		return ""

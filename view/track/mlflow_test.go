@@ -155,7 +155,7 @@ func TestMLflow(t *testing.T) {
 	}
 }
 
-// TestMLflowKilled: what was sent before a process was killed is sent again, and is there once.
+// TestMLflowKilled: values sent before a process was killed are sent again, and exist once.
 func TestMLflowKilled(t *testing.T) {
 	s, as := newServer(t)
 	s.elsewhere = true
@@ -186,7 +186,7 @@ func TestMLflowKilled(t *testing.T) {
 	}
 }
 
-// TestMLflowFails: an address that is none, a server that refuses, and one that is not there are named.
+// TestMLflowFails: the error names an invalid address, a server that refuses, and one out of reach.
 func TestMLflowFails(t *testing.T) {
 	if _, err := newClient("localhost:5000"); err == nil || !strings.Contains(err.Error(), "no http address") {
 		t.Error(err)

@@ -14,7 +14,7 @@ import "strings"
 //	check/noise_floor, check/ratio    the check before the first update
 //	perf/NAME                      seconds of an iteration's parts
 //
-// verl and trl are what the same number is called on the pages of those projects; a number that they do not have
+// verl and trl are the number's names in those projects; a number that they do not have
 // keeps its own name.
 type aliases map[string]string
 
@@ -45,10 +45,10 @@ func aliasesOf(names string) aliases {
 	return nil
 }
 
-// bounds are what a mean has beside it; they follow it under its own name alone.
+// bounds accompany a mean; they follow it under its own name alone.
 func bounds() []string { return []string{"_std", "_min", "_max", "_low", "_high"} }
 
-// of is what a number is called.
+// of returns a number's name.
 func (a aliases) of(name string) string {
 	if as, ok := a[name]; ok {
 		return as

@@ -8,7 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// A Parquet file of one row group: iteration is an int64, all else are doubles, and what is missing is null. Columns
+// A Parquet file of one row group: iteration is an int64, all else are doubles, and a missing value is null. Columns
 // are plain and not compressed, which every reader knows.
 
 // openParquet opens the file metrics.parquet.

@@ -14,9 +14,9 @@ import (
 	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
-// Of an iteration the samples of the highest and the lowest total are shown, with what was made of them.
+// Of an iteration the samples of the highest and the lowest total are shown, with their pictures.
 
-// shown is a sample's line with where its iteration stands.
+// shown is a sample's line with its iteration's place.
 type shown struct {
 	ledger.SampleLine
 	Said []string `json:"said"` // of a transcript
@@ -55,7 +55,7 @@ func extremes(t *tail, kept *[]byte, l *ledger.Line) (best, worst *shown, err er
 	}
 }
 
-// text is a sample in words: its total, what was asked for, and what a model said.
+// text describes a sample in words: its total, its prompt, and the model's answer.
 func (s *shown) text() string {
 	text := fmt.Sprintf("%.3f  %s", *s.Total, s.Text)
 	if len(s.Said) > 0 {
@@ -64,7 +64,7 @@ func (s *shown) text() string {
 	return text
 }
 
-// picture reads a PNG file of the run's folder; nil where it is none, or gone.
+// picture reads a PNG file of the run's folder; nil for another kind of file, or a missing one.
 func picture(dir, file, name, caption string) (*Picture, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -80,7 +80,7 @@ func picture(dir, file, name, caption string) (*Picture, error) {
 	}
 	c, err := png.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		return nil, nil //nolint:nilerr // what is no picture is not shown
+		return nil, nil //nolint:nilerr // other files are not shown
 	}
 	return &Picture{Name: name, Caption: caption, Width: c.Width, Height: c.Height, PNG: data}, nil
 }

@@ -28,7 +28,7 @@ func (s *scalars) each(group string, all map[string]float64) {
 	}
 }
 
-// spread adds a mean with what is beside it.
+// spread adds a mean with its bounds.
 func (s *scalars) spread(name string, of ledger.Spread, samples int) {
 	if of.Missing < samples {
 		s.add(name, of.Mean)
@@ -48,7 +48,7 @@ func (s *scalars) heldOut(group string, all map[string]ledger.Measure) {
 	}
 }
 
-// line adds what the ledger says of an iteration. gold are the rewards that are not trained on.
+// line adds the ledger's numbers of an iteration. gold are the rewards that are not trained on.
 func (s *scalars) line(l *ledger.Line, gold map[string]bool) {
 	samples, prompts := float64(max(1, l.Samples)), float64(max(1, len(l.Prompts)))
 	s.spread("reward/total", l.Total, l.Samples)

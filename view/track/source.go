@@ -63,7 +63,7 @@ func (s *source) close() error {
 	return errors.Join(s.ledger.close(), s.timing.close(), s.samples.close(), s.talks.close())
 }
 
-// next is the next entry; nil where there is none yet. An iteration is complete once timing.jsonl has it, which is
+// next returns the next entry; nil before there is one. An iteration is complete once timing.jsonl has it, which is
 // written last; final takes one that has no time.
 func (s *source) next(final bool) (*Entry, error) {
 	if err := s.readTimes(); err != nil {
@@ -104,7 +104,7 @@ func (s *source) passed(e *Entry) {
 	s.mark = Mark{Entries: e.Order + 1, End: s.ledger.at, SHA256: s.sha(), Time: e.Time}
 }
 
-// readTimes reads what is new of timing.jsonl; a line that cannot be read says nothing.
+// readTimes reads the new part of timing.jsonl, and skips unreadable lines.
 func (s *source) readTimes() error {
 	for {
 		line, err := s.timing.next()
@@ -134,7 +134,7 @@ func (s *source) start() float64 {
 	return *s.began
 }
 
-// before is the entry of what was measured before the first iteration.
+// before is the entry of the measures before the first iteration.
 func (s *source) before() (*Entry, error) {
 	r, err := result(s.dir)
 	if err != nil {
@@ -234,7 +234,7 @@ func (s *source) show(e *Entry, l *ledger.Line) error {
 	return nil
 }
 
-// result reads result.json; nil where there is none.
+// result reads result.json; nil if missing.
 func result(dir string) (*ledger.Result, error) {
 	path := filepath.Join(dir, "result.json")
 	text, err := os.ReadFile(path)

@@ -60,7 +60,7 @@ type growing struct {
 	end   int64
 }
 
-// openGrowing opens a file of a target, cut back to what was committed.
+// openGrowing opens a file of a target, cut back to the last commit.
 func openGrowing(dir, name string, s state) (*growing, error) {
 	path := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -89,7 +89,7 @@ func (g *growing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// commit makes what was written last.
+// commit makes the last writes permanent.
 func (g *growing) commit(m Mark) error {
 	if err := g.file.Sync(); err != nil {
 		return err

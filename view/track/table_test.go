@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// recorded is testdata/table.json: what to log.
+// recorded is testdata/table.json: the numbers to log.
 type recorded struct {
 	Project, Run string
 	RunID        string         `json:"run_id"`
@@ -225,7 +225,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// checked are sums of what the readers found to be the table.
+// checked are sums of the tables that readers found equal.
 func checked() map[string]string {
 	return map[string]string{"tensorboard": "34fa7e26002bbfd7", "trackio": "bc516719d11ee934", "wandb": "732685c83b190d51", "csv": "773917bc1a3bd7e3", "parquet": "38116c76de0f771f"}
 }

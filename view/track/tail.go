@@ -18,7 +18,7 @@ type tail struct {
 	part []byte // of the line under way
 }
 
-// next is the next whole line with its end; nil where there is none yet.
+// next returns the next whole line with its end; nil before there is one.
 func (t *tail) next() ([]byte, error) {
 	if err := t.ready(); err != nil || t.file == nil {
 		return nil, err

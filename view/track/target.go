@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// A Target is where entries go. What is appended counts once it is committed: an export that is killed before
-// goes on from the last commit, and what was written since is written over.
+// A Target receives entries. An appended entry counts once it is committed: an export that is killed before goes on
+// from the last commit, and writes over later entries.
 type Target interface {
 	Append(e *Entry) error
-	// Commit makes what was appended last, together with the mark of how far the run was read.
+	// Commit makes appended entries permanent, together with the mark of the run's position.
 	Commit(m Mark) error
-	// Finish ends the export of a run that has ended. It is no part of the mark: if the run goes on,
+	// Finish ends the export of a run that has ended. It is not part of the mark: if the run goes on,
 	// so does its export.
 	Finish(status string) error
 	Close() error
@@ -21,7 +21,7 @@ type Target interface {
 type Mark struct {
 	Entries int     `json:"entries"`
 	End     int64   `json:"ledger_end"`
-	SHA256  string  `json:"ledger_sha256,omitempty"` // of what stands before End
+	SHA256  string  `json:"ledger_sha256,omitempty"` // of the bytes before End
 	Time    float64 `json:"time"`                    // of the last entry
 }
 
@@ -32,7 +32,7 @@ type layout struct {
 	open func(where string, run *Run, s state) (Target, error)
 	// again: the whole run is read anew, and the file is written whole.
 	again bool
-	// find is how far a target that is no folder is; nil: stateFile says it.
+	// find returns the position of a target other than a folder; nil: stateFile has it.
 	find func(where string, run *Run) (*state, error)
 }
 
@@ -47,7 +47,7 @@ func layouts() []layout {
 	}
 }
 
-// Layouts are the names of what a run can be exported as. An address follows the name of one that is a server's.
+// Layouts are the names of export formats. An address follows the name of a server's.
 func Layouts() []string {
 	var names []string
 	for _, l := range layouts() {

@@ -12,8 +12,8 @@ import (
 //
 //	length  uint64 | masked CRC-32C of it | data | masked CRC-32C of data
 //
-// Numbers are float32 there. A step is an iteration; after a rollback a session's start says that what was written
-// from its step on does not count, and readers drop it.
+// Numbers are float32 there. A step is an iteration; after a rollback a session's start invalidates the events from its
+// step on, and readers drop them.
 
 // tensorBoard is the file.
 type tensorBoard struct{ *growing }

@@ -17,8 +17,8 @@ import (
 )
 
 // trackio imports fragments: files of JSON lines below TRACKIO_DIR/inbox, one folder a writer (trackio/fragments.py,
-// version 1). Each line has an id, and one that was imported is not imported again; the importer deletes what it has
-// read. Pictures lie below TRACKIO_DIR/media. The step is the entry's place, since it must not fall; after a rollback
+// version 1). Each line has an id, and one that was imported is not imported again; the importer deletes imported
+// files. Pictures lie below TRACKIO_DIR/media. The step is the entry's place, since it must not fall; after a rollback
 // the number "iteration" says which iteration it is.
 
 // trackio is the folder.
@@ -149,7 +149,7 @@ func finite(v float64) any {
 	return v
 }
 
-// Commit writes what was appended as a fragment. One that was written before a failure is written over by the same
+// Commit writes the appended entries as a fragment. One that was written before a failure is written over by the same
 // lines and more: their ids say that they are the same.
 func (t *trackio) Commit(m Mark) error {
 	if t.lines.Len() > 0 {

@@ -206,8 +206,8 @@ func (w *wandb) record(field int, fill func(*message)) error {
 	return w.numbered(func(m *message) { m.within(field, fill) })
 }
 
-// answered is record for what W&B's Go client answers, a run's beginning and its end: without a slot for the answer
-// 'wandb beta sync' waits for ever.
+// answered is record for the messages that W&B's Go client answers, a run's beginning and its end: without a slot for
+// the answer 'wandb beta sync' waits for ever.
 func (w *wandb) answered(field int, slot string, fill func(*message)) error {
 	return w.numbered(func(m *message) {
 		m.within(16, func(control *message) {

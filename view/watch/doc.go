@@ -5,7 +5,7 @@
 //	go s.Follow(ctx)
 //	err := http.Serve(listener, s)
 //
-// Start with Server in server.go. find.go looks for folders, follow.go reads what is new in them, events.go sends it
-// to pages, metrics.go to Prometheus, guard.go refuses what a stranger's page might ask for. What the page looks like
-// is package report's: the page in a file is the same.
+// Start with Server in server.go. find.go looks for folders, follow.go reads their new lines, events.go sends it to
+// pages, metrics.go to Prometheus, guard.go refuses requests of strangers' pages. Package report makes the page: the
+// page in a file is the same.
 package watch

@@ -11,13 +11,13 @@ import (
 	"github.com/darkroom-rl/darkroom/view/report"
 )
 
-// A page is a browser that is told of changes.
+// A page is a browser that receives changes.
 type page struct {
-	changed map[string]bool // runs that it was not told of
+	changed map[string]bool // runs whose changes it has not received
 	wake    chan struct{}
 }
 
-// publish keeps what is to be said of a run, and tells pages.
+// publish stores a run's summary, and wakes pages.
 func (s *Server) publish(dir string, summary report.Summary) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +34,7 @@ func (s *Server) withdraw(id string) {
 	s.tell(id)
 }
 
-// tell wakes every page; one that is still being told finds the run in its list afterwards.
+// tell wakes every page; a busy one finds the run in its list afterwards.
 func (s *Server) tell(id string) {
 	for p := range s.pages {
 		p.changed[id] = true
@@ -45,13 +45,13 @@ func (s *Server) tell(id string) {
 	}
 }
 
-// news is what a page is sent.
+// news is a message to a page.
 type news struct {
 	Runs []report.Summary `json:"runs"`
 	Gone []string         `json:"gone,omitempty"`
 }
 
-// take is what a page was not told of.
+// take returns the changes that a page has not received.
 func (s *Server) take(p *page) news {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *Server) take(p *page) news {
 // arrives is a page that knows of nothing.
 func (s *Server) arrives() *page {
 	p := &page{changed: map[string]bool{}, wake: make(chan struct{}, 1)}
-	p.wake <- struct{}{} // it is told at once, even where there is no run
+	p.wake <- struct{}{} // it receives a message at once, even without a run
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id := range s.summaries {
@@ -87,8 +87,7 @@ func (s *Server) leaves(p *page) {
 	delete(s.pages, p)
 }
 
-// Changes that come within this time are told together; a page that hears nothing for long is still told that the
-// server is there.
+// Changes within this time are sent together; after a long silence a page still receives a sign of life.
 const (
 	together = 60 * time.Millisecond
 	beat     = 15 * time.Second

@@ -13,8 +13,8 @@ import (
 	"github.com/darkroom-rl/darkroom/view/report"
 )
 
-// A followed run is what was read of a folder so far. Of its ledger the overview needs little of each line, so that is
-// all that is kept; the whole run is read when a page asks for it.
+// A followed run is the part of a folder read so far. Of its ledger the overview needs little of each line, so only
+// that is kept; the whole run is read on a page's request.
 type followed struct {
 	dir, id string
 	name    string
@@ -34,7 +34,7 @@ func newFollowed(dir string) *followed {
 	return f
 }
 
-// read reads what is new, and reports whether anything is to be said anew.
+// read reads the new lines, and reports whether the summary changed.
 func (f *followed) read(renamed bool) bool {
 	changed := renamed
 	if stamps := f.stamp(); stamps != f.stamps {
@@ -77,7 +77,7 @@ func (f *followed) stamp() string {
 	return s
 }
 
-// summarise says what the overview says. What was read of the ledger is shown even where the rest cannot be read.
+// summarise computes the overview's row. The ledger's part is shown even where the rest cannot be read.
 func (f *followed) summarise() {
 	run, err := report.ReadWith(f.dir, f.book, f.seconds, &f.settings)
 	f.fails(err)
@@ -114,7 +114,7 @@ func (s *Server) Follow(ctx context.Context) {
 	}
 }
 
-// look reads what is new in all folders, several at once, and publishes it as it comes.
+// look reads the new lines of all folders, several at once, and publishes them.
 func (s *Server) look(runs map[string]*followed) {
 	dirs := find(s.paths)
 	named := make([]*report.Run, len(dirs))

@@ -10,7 +10,7 @@ import (
 )
 
 // ServeHTTP answers readers alone. A page of the network that calls this machine by a name of its own (DNS rebinding)
-// is refused by the name, one that puts the page in a frame or asks from elsewhere by the browser, which is told so.
+// is refused by the name, one that puts the page in a frame or asks from elsewhere by the browser, through headers.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", report.Guard("'self'", "'self'")+"; img-src 'self'; media-src 'self'; connect-src 'self'; frame-ancestors 'none'")

@@ -13,7 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/view/report"
 )
 
-// Server is the page and what it asks for. It is an http.Handler.
+// Server serves the page and its requests. It is an http.Handler.
 type Server struct {
 	paths []string
 	hosts []string
@@ -76,7 +76,7 @@ func (s *Server) dir(id string) (string, bool) {
 	return dir, ok
 }
 
-// mostKept is of how many runs it is remembered what was read, so that only what is new is read.
+// mostKept limits the runs whose position is remembered, so that only new lines are read.
 const mostKept = 4
 
 // document is all of a run.
@@ -140,7 +140,7 @@ func shown(name string) bool {
 	return strings.HasPrefix(name, pictures) && path.Clean(name) == name && report.MediaType(name) != "" && !strings.ContainsAny(name, "\\?#%")
 }
 
-// file serves a picture of a run. What is named beside the folder, or linked to from it, is not there.
+// file serves a picture of a run. A file outside the folder, or behind a link, does not exist for it.
 func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	dir, ok := s.dir(r.PathValue("id"))

@@ -31,7 +31,7 @@ func get(s *Server, method, host, path string) *http.Response {
 }
 
 // TestGuard: only readers that call the server by a name of its own are answered,
-// and every answer says what a page may do.
+// and every answer has the page's policy.
 func TestGuard(t *testing.T) {
 	s := watched(t, t.TempDir())
 	for _, c := range []struct {
@@ -118,7 +118,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestMetrics: what Prometheus is told, with names that need quoting.
+// TestMetrics: the metrics for Prometheus, with names that need quoting.
 func TestMetrics(t *testing.T) {
 	root := t.TempDir()
 	runtest.Write(t, filepath.Join(root, `a "b" \c`), runtest.Options{Iterations: 10, Every: 5, Prompts: 4, Live: true, Text: " "})

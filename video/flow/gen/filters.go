@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// kind is what a filter reads and writes.
+// kind is the type of a filter's input and output.
 type kind struct {
 	bits     string // PS or PD
 	from, to int    // bytes of a number

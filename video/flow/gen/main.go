@@ -1,5 +1,5 @@
 // Command gen writes the assembly of package flow: the loops of rows.go and patch8 for
-// AVX2 and for NEON. Run it with go generate; a test compares what is committed with what it writes.
+// AVX2 and for NEON. Run it with go generate; a test compares the committed files with its output.
 //
 // Products that are added are rounded first, as in plain Go, so no fused instruction is used.
 package main
@@ -49,7 +49,7 @@ type emitter struct {
 	bytes.Buffer
 	known  []constant
 	eights []vector
-	arm    *neon.Writer // not nil: what is described for both machines is written for Arm
+	arm    *neon.Writer // not nil: code described for both machines is written for Arm
 }
 
 // A vector is eight numbers, in memory.
@@ -77,7 +77,7 @@ func (e *emitter) op(name string, operands ...string) {
 
 func (e *emitter) label(name string) { e.WriteString(name + ":\n") }
 
-// text begins a function of so many bytes of arguments.
+// text begins a function with the size of its arguments.
 func (e *emitter) text(name, arguments string, size int) {
 	fmt.Fprintf(e, "\n// func %s(%s)\nTEXT ·%s(SB), NOSPLIT, $0-%d\n", name, arguments, name, size)
 }

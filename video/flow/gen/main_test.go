@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCommitted: the committed assembly is what the generator writes.
+// TestCommitted: the committed assembly equals the generator's output.
 func TestCommitted(t *testing.T) {
 	for file, want := range files() {
 		got, err := os.ReadFile(filepath.Join("..", file))

@@ -6,8 +6,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu/neon"
 )
 
-// Path NEON. Filters, solve, equations and patch are written here; what works on rows of pixels
-// is described once for both machines (refine.go), through the methods of rows.
+// Path NEON. Filters, solve, equations and patch are written here; loops over rows of pixels are described once for
+// both machines (refine.go), through the methods of rows.
 
 // argumentsNEON loads a function's arguments into R0 and on.
 func argumentsNEON(w *neon.Writer, names ...string) {
@@ -64,7 +64,7 @@ func (l lanesNEON) spread(at int, from string, v int) {
 
 // filterNEON is filter for this path: blocks of 16 numbers.
 //
-// R5 is the middle row's slice, R6 and R7 the offsets of what is read and written, R11 and R12 go
+// R5 is the middle row's slice, R6 and R7 the offsets of the input and the output, R11 and R12 go
 // outwards, R13 through the weights. V0 to V11 are sums, V24 on weights.
 func filterNEON(w *neon.Writer, name string, three bool, k kind) {
 	l := lanesNEON{w, k}

@@ -115,7 +115,7 @@ func (e *emitter) weights() {
 	r.next()
 }
 
-// smooth adds what the neighbours ask for, in the order of the square's colour.
+// smooth adds the neighbours' terms, in the order of the square's colour.
 func (e *emitter) smooth() {
 	r := e.loop("smooth", "smooth", "red", 0)
 	r.load("red", 0, 15)
@@ -157,7 +157,7 @@ func (e *emitter) smooth() {
 func (e *emitter) sweep() {
 	r := e.loop("sweep", "sweep", "turn", 0)
 	r.number("omega", 15)
-	// On amd64 the loop begins below; "loop" itself reads what the first turn needs.
+	// On amd64 the loop begins below; "loop" itself reads the first turn's data.
 	r.load("u", 1, 12)
 	r.load("v", 1, 13)
 	if e.arm == nil {
