@@ -72,13 +72,13 @@ func (o *ablateOptions) grid(args []string) (*ablate.Grid, error) {
 	}
 	budget, err := ablate.ParseBudget(o.budget)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	var vary []ablate.Vary
 	for _, s := range o.vary {
 		v, err := ablate.ParseVary(s)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, usageOf(err)
 		}
 		if v.Key == "run.device" && len(o.devices) > 0 {
 			return nil, usagef("--device says where runs compute, and --vary run.device does\nhint: leave one of them out")
@@ -93,7 +93,7 @@ func (o *ablateOptions) grid(args []string) (*ablate.Grid, error) {
 	if stem == "" {
 		name, stem = args[0], strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
 		if text, err = regular.Read(name, config.MaxSize); err != nil {
-			return nil, usageError{err}
+			return nil, usageOf(err)
 		}
 	}
 	if o.out == "" {
@@ -107,7 +107,7 @@ func (o *ablateOptions) grid(args []string) (*ablate.Grid, error) {
 	}
 	g, err := ablate.Plan(name, text, vary, ablate.Options{Dir: o.out, Sets: o.sets, Seeds: o.seeds, Budget: budget})
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	return g, nil
 }

@@ -143,7 +143,7 @@ func (o *askOptions) asked(log io.Writer) (*trained.Run, *experiment.Episode, er
 	if o.protocol != "" && o.protocol != "darkroom" {
 		e.Frame = "shown"
 	}
-	e.Turns, e.TurnTokens = or(o.turns, e.Turns), or(o.tokens, e.TurnTokens)
+	e.Turns, e.TurnTokens = cmp.Or(o.turns, e.Turns), cmp.Or(o.tokens, e.TurnTokens)
 	e.Sampling.TopK, e.Sampling.Temperature = 1, 1
 	if o.temperature > 0 {
 		e.Sampling.TopK, e.Sampling.Temperature = 0, o.temperature
@@ -159,15 +159,15 @@ func (o *askOptions) ask(cmd *cobra.Command) (a *askAnswer, err error) {
 	}
 	protocol, err := e.Play()
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	pictures, err := o.pictures()
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	dir, err := assets.Resolve(o.model)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	be, err := openDevice(o.device)
 	if err != nil {
@@ -242,7 +242,7 @@ func (o *askOptions) speaker(r *trained.Run, dir string, pool *tensor.Pool) (s *
 	var values *trained.Values
 	if r != nil && r.Adapted() {
 		if o.lora, err = r.Adapter(trained.Which(o.weights)); err != nil {
-			return nil, nil, usageError{err}
+			return nil, nil, usageOf(err)
 		}
 	} else if r != nil {
 		dry, err := dryBackend()
@@ -250,7 +250,7 @@ func (o *askOptions) speaker(r *trained.Run, dir string, pool *tensor.Pool) (s *
 			return nil, nil, err
 		}
 		if values, err = r.Values(trained.Which(o.weights), dry, pool); err != nil {
-			return nil, nil, usageError{err}
+			return nil, nil, usageOf(err)
 		}
 		opened.Weights = values.Networks[0]
 	}
@@ -263,11 +263,11 @@ func (o *askOptions) speaker(r *trained.Run, dir string, pool *tensor.Pool) (s *
 	}
 	a, err := conversations.Known(s.Params).Open(o.lora)
 	if err != nil {
-		return nil, nil, errors.Join(usageError{err}, free())
+		return nil, nil, errors.Join(usageOf(err), free())
 	}
 	defer a.Close()
 	if _, err = a.AddTo(s.Params); err != nil {
-		return nil, nil, errors.Join(usageError{err}, free())
+		return nil, nil, errors.Join(usageOf(err), free())
 	}
 	return s, free, nil
 }

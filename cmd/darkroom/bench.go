@@ -64,7 +64,7 @@ faster this run is, and the geometric means follow the table.`,
 			}
 			path, err := isa.Choose()
 			if err != nil {
-				return usageError{err}
+				return usageOf(err)
 			}
 			report := benchReport{Bench: "kernels", Build: readBuild(), Path: path.String()}
 			out := cmd.OutOrStdout()

@@ -24,7 +24,7 @@ prints the same keys; the last column is how many times faster, or smaller, this
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := work.Check(); err != nil {
-				return usageError{err}
+				return usageOf(err)
 			}
 			if err := on.settle(); err != nil {
 				return err

@@ -56,7 +56,7 @@ dis_ultrafast), shape, dtype, threads, best_ms.`,
 			}
 			path, err := isa.Choose()
 			if err != nil {
-				return usageError{err}
+				return usageOf(err)
 			}
 			a, b, err := flowPair(frames)
 			if err != nil {

@@ -41,7 +41,7 @@ prints the same keys; the last column is how many times faster, or smaller, this
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := work.Check(); err != nil {
-				return usageError{err}
+				return usageOf(err)
 			}
 			if worker != "" {
 				return measure(cmd, iteration.Part(worker), work, on)
@@ -128,7 +128,7 @@ func (o *benchOn) open() (backend, error) {
 	}
 	var err error
 	if o.path, err = isa.Choose(); err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	if onCPU(o.device) {
 		be := cpu.NewWith(cpu.Options{Path: o.path, Threads: o.threads})

@@ -11,12 +11,13 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
+	"github.com/darkroom-rl/darkroom/kernels/kerneltest/bench"
 )
 
 // TestBenchModes: a device is opened in every mode before it is timed in the first, and its rows say which is whose.
 func TestBenchModes(t *testing.T) {
 	double.New(t).Set(13000, 1, 90, 1<<30)
-	bench := func(want int, args ...string) (out, errs string) {
+	timed := func(want int, args ...string) (out, errs string) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
 		if code := execute(context.Background(), append([]string{"bench"}, args...), nil, &stdout, &stderr); code != want {
@@ -31,12 +32,12 @@ func TestBenchModes(t *testing.T) {
 		"2^30":            {"--product", "1000000,1000000,4"},
 		"at most":         {"--product", "3,4,5,6"},
 	} {
-		if _, got := bench(exitUsage, args...); !strings.Contains(got, says) {
+		if _, got := timed(exitUsage, args...); !strings.Contains(got, says) {
 			t.Errorf("%v: %q; want %q in it", args, got, says)
 		}
 	}
-	var report benchReport
-	text, _ := bench(exitDone, "--device", "cuda:0", "--mode", "own,mma", "--mode", "own", "--product", "3,66,72", "--repeat", "1", "--json")
+	var report struct{ Rows []bench.Row }
+	text, _ := timed(exitDone, "--device", "cuda:0", "--mode", "own,mma", "--mode", "own", "--product", "3,66,72", "--repeat", "1", "--json")
 	if err := json.Unmarshal([]byte(text), &report); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}

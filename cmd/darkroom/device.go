@@ -44,7 +44,7 @@ func openCUDA(name, mode string) (backend, error) { return usable(device.OpenCUD
 
 func usable(be backend, err error) (backend, error) {
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	return be, nil
 }

@@ -41,13 +41,13 @@ func TestAutoTrialGoesOn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, folder.Config), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, devices := range [][]string{nil, {"auto"}} {
-		place, err := (&ablateOptions{devices: devices}).open(e, dir)
+	for _, named := range [][]string{nil, {"auto"}} {
+		place, err := (&ablateOptions{devices: named}).open(e, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r := place.(*ranks); !isCPU(r.all[0]) {
-			t.Errorf("--device %v: a trial of the CPU goes on on %v", devices, r.all[0])
+			t.Errorf("--device %v: a trial of the CPU goes on on %v", named, r.all[0])
 		}
 		if err := place.Close(nil); err != nil {
 			t.Error(err)

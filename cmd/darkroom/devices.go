@@ -84,7 +84,7 @@ func openRank(name string, ranks int) (backend, error) {
 	}
 	path, err := isa.Choose()
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	return cpu.NewWith(cpu.Options{Path: path, Threads: max(1, cpu.Threads()/ranks)}), nil
 }

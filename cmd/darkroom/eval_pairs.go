@@ -23,7 +23,7 @@ func readPairs(name string) (eval.Set, error) {
 	if strings.HasPrefix(name, assets.Prefix) {
 		set, err := eval.Embedded(name)
 		if err != nil {
-			return set, usageError{err}
+			return set, usageOf(err)
 		}
 		return set, nil
 	}
@@ -32,7 +32,7 @@ func readPairs(name string) (eval.Set, error) {
 	}
 	f, err := regular.Open(name)
 	if err != nil {
-		return eval.Set{}, usageError{err}
+		return eval.Set{}, usageOf(err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	set := eval.Set{Name: filepath.Base(name)}

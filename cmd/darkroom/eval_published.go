@@ -91,7 +91,7 @@ func (r ranked) order() (files []string, places []float64, err error) {
 func rankedPairs(name string) (all []eval.Pair, err error) {
 	text, err := regular.Read(name, mostRows)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	var rows []ranked
 	if err := json.Unmarshal(text, &rows); err != nil {
@@ -151,7 +151,7 @@ func fileSample(list, file, prompt string) (s eval.Sample, err error) {
 func clipPairs(name, column string) (all []eval.Pair, err error) {
 	text, err := regular.Read(name, mostRows)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	rows := csv.NewReader(strings.NewReader(strings.TrimPrefix(string(text), "\ufeff")))
 	head, err := rows.Read()
@@ -199,7 +199,7 @@ var votes = map[any]eval.Better{"leftvote": eval.First, "rightvote": eval.Second
 func tablePairs(name string) (all []eval.Pair, err error) {
 	t, err := prompts.OpenTable(name)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	var reading sync.Mutex // of one row at a time
 	n := 0

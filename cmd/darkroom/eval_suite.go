@@ -80,7 +80,7 @@ func (o *suiteOptions) check(cmd *cobra.Command) error {
 		wrong = append(wrong, fmt.Sprintf("--first %d: 1 or more, or 0 for all", o.first))
 	}
 	if len(wrong) > 0 {
-		return usageError{errors.New(strings.Join(wrong, "\n"))}
+		return usageOf(errors.New(strings.Join(wrong, "\n")))
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (o *suiteOptions) evaluate(cmd *cobra.Command) (err error) {
 		name, file, _ := strings.Cut(s, ":")
 		set, err := suites.Open(name, file)
 		if err != nil {
-			return usageError{err}
+			return usageOf(err)
 		}
 		if o.first > 0 && o.first < len(set.Questions) {
 			set.Questions = set.Questions[:o.first:o.first]
@@ -105,11 +105,11 @@ func (o *suiteOptions) evaluate(cmd *cobra.Command) (err error) {
 	o.evaluated(r, e)
 	protocol, err := e.Play()
 	if err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	dir, err := assets.Resolve(o.model)
 	if err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	be, err := openDevice(o.device)
 	if err != nil {
@@ -151,7 +151,7 @@ func (o *suiteOptions) evaluate(cmd *cobra.Command) (err error) {
 // evaluated makes of a run's episodes what its evaluations have.
 func (o *suiteOptions) evaluated(r *trained.Run, e *experiment.Episode) {
 	if r != nil && o.turns == 0 {
-		e.Turns = or(r.Experiment.Evaluate.Turns, e.Turns)
+		e.Turns = cmp.Or(r.Experiment.Evaluate.Turns, e.Turns)
 	}
 }
 

@@ -15,8 +15,11 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/eval"
 )
 
+// reports are what eval prints.
+type reports struct{ Reports []*eval.Report }
+
 // evaluated is what eval prints.
-func evaluated(t *testing.T, args ...string) (out evalOutput, code int, said string) {
+func evaluated(t *testing.T, args ...string) (out reports, code int, said string) {
 	t.Helper()
 	var stdout, stderr strings.Builder
 	code = execute(t.Context(), append([]string{"eval", "--json", "--page", filepath.Join(t.TempDir(), "page.html")}, args...), strings.NewReader(""), &stdout, &stderr)

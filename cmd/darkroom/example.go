@@ -24,7 +24,7 @@ func example(args []string, asked string) (name string, text []byte, err error) 
 		asked = assets.Quickstart
 	}
 	if text, err = assets.Config(asked); err != nil {
-		return "", nil, usageError{err}
+		return "", nil, usageOf(err)
 	}
 	return asked, text, nil
 }

@@ -66,7 +66,7 @@ func (x *trackExport) write(cmd *cobra.Command, o *exportOptions) error {
 	}
 	e, err := track.Open(options)
 	if errors.Is(err, track.ErrOther) {
-		return usageError{err}
+		return usageOf(err)
 	}
 	if err != nil {
 		return err

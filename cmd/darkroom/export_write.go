@@ -27,7 +27,7 @@ import (
 func openRun(path, model string, weights *string, log io.Writer) (*trained.Run, error) {
 	r, err := trained.Open(path)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(log, "note: %s\n", n)
@@ -39,7 +39,7 @@ func openRun(path, model string, weights *string, log io.Writer) (*trained.Run, 
 	*weights = string(of)
 	if model != "" {
 		if r.Model, err = assets.Resolve(model); err != nil {
-			return nil, usageError{err}
+			return nil, usageOf(err)
 		}
 	}
 	return r, nil
@@ -86,7 +86,7 @@ func (o *exportOptions) write(log io.Writer) (*exportReport, error) {
 		}
 	} else if o.model != "" {
 		if x.model, err = assets.Resolve(o.model); err != nil {
-			return nil, usageError{err}
+			return nil, usageOf(err)
 		}
 	}
 	switch {
@@ -108,7 +108,7 @@ func (x *exported) values() (err error) {
 	}
 	v, err := x.run.Values(trained.Which(x.weights), dry, tensor.NewPool(x.be))
 	if err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	x.report.Tensors = v.Len()
@@ -124,7 +124,7 @@ func (x *exported) adapter() (err error) {
 	path := x.lora
 	if x.run != nil {
 		if path, err = x.run.Adapter(trained.Which(x.weights)); err != nil {
-			return usageError{err}
+			return usageOf(err)
 		}
 	}
 	adapters, component, err := x.open(path)
@@ -238,12 +238,12 @@ func (x *exported) speaks() bool {
 func (x *exported) kohya() (peft.Network, error) {
 	n, err := pipeline.KohyaOf(x.model)
 	if err != nil {
-		return 0, usageError{err}
+		return 0, usageOf(err)
 	}
 	if n == 0 {
 		class, err := pipeline.ClassOf(x.model)
 		if err != nil {
-			return 0, usageError{err}
+			return 0, usageOf(err)
 		}
 		return 0, usagef("--as kohya: diffusers reads this layout of U-Nets and of FLUX, not of a %s\nhint: --as diffusers is what ComfyUI reads for it", class)
 	}
@@ -279,7 +279,7 @@ func (x *exported) openOne(path string) (*peft.Adapter, string, error) {
 	if component == "" && x.model != "" && !x.speaks() {
 		var err error
 		if component, err = pipeline.ComponentOf(x.model); err != nil {
-			return nil, "", usageError{err}
+			return nil, "", usageOf(err)
 		}
 	}
 	if component != "" {

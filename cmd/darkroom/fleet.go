@@ -55,7 +55,7 @@ the new file.`,
 func revokeWorker(cmd *cobra.Command, dir, worker, creds string) error {
 	asked, err := natsio.Revoke(dir, worker, creds)
 	if err != nil {
-		return usageError{fmt.Errorf("--revoke %s: %w", worker, err)}
+		return usageOf(fmt.Errorf("--revoke %s: %w", worker, err))
 	}
 	how := "the trainer is not at work, and refuses it when it is resumed"
 	if asked {

@@ -35,7 +35,7 @@ folders to download.`,
 			}
 			text, err := read(asked)
 			if err != nil {
-				return usageError{err}
+				return usageOf(err)
 			}
 			if recipe != "" {
 				text = withDifferences(text, held(experiment.RecipeDepartures(recipe)))

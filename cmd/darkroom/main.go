@@ -86,14 +86,14 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 
 // exitOf is the exit code of a command's error.
 func exitOf(ctx context.Context, err error) int {
-	var usage usageError
+	var wrong usageError
 	var early exitError
 	switch {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.As(err, &early):
 		return early.code
-	case errors.As(err, &usage):
+	case errors.As(err, &wrong):
 		return exitUsage
 	}
 	return exitFailed
@@ -113,7 +113,10 @@ type usageError struct{ err error }
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
 
+// usageOf makes an error the user's mistake.
+func usageOf(err error) error { return usageError{err} }
+
 // usagef returns a usageError.
 func usagef(format string, args ...any) error {
-	return usageError{fmt.Errorf(format, args...)}
+	return usageOf(fmt.Errorf(format, args...))
 }

@@ -66,7 +66,7 @@ It tells how long the run will take, and why its reward may stay flat.`,
 			}
 			p, err := e.Plan()
 			if err != nil {
-				return usageError{err}
+				return usageOf(err)
 			}
 			p.Warnings = append(p.Warnings, notes...)
 			all := withMemory(e, p, dry())
@@ -104,7 +104,7 @@ func asUsage(err error) error {
 	case errors.As(err, &mistakes):
 		return usagef("%s\n%w", plural(int64(len(mistakes)), "mistake"), err)
 	}
-	return usageError{err}
+	return usageOf(err)
 }
 
 func writePlan(w io.Writer, p planned) {

@@ -120,7 +120,7 @@ func (o *pretrainOptions) judgeFolder(ctx context.Context, cmd *cobra.Command) e
 	}
 	dir, err := assets.Resolve(o.judge)
 	if err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	be, err := openDevice(o.device)
 	if err != nil {

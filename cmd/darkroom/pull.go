@@ -43,7 +43,7 @@ of another hub.`,
 			o.Out = cmp.Or(o.Out, filepath.Join("models", path.Base(o.Repo)))
 			o.Endpoint, o.Token = os.Getenv("HF_ENDPOINT"), os.Getenv("HF_TOKEN")
 			if err := o.Check(); err != nil {
-				return usageError{err}
+				return usageOf(err)
 			}
 			if err := os.MkdirAll(filepath.Dir(o.Out), 0o755); err != nil {
 				return err

@@ -92,10 +92,10 @@ func helpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := cmd.Root().Find(args)
 			if err != nil {
-				return usageError{err}
+				return usageOf(err)
 			}
 			if len(rest) > 0 {
-				return usageError{knownCommand(topic, rest)}
+				return usageOf(knownCommand(topic, rest))
 			}
 			return topic.Help()
 		},
@@ -113,7 +113,7 @@ func markUsageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return usageError{err}
+				return usageOf(err)
 			}
 			return nil
 		}

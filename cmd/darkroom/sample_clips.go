@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,12 +42,12 @@ func (o *sampleOptions) shape(p *pipeline.Pipeline) (pipeline.Shape, error) {
 	if most, must := p.Edits(); most > 0 {
 		return o.edited(p, most, must)
 	}
-	height, width := or(o.height, d.Height), or(o.width, d.Width)
+	height, width := cmp.Or(o.height, d.Height), cmp.Or(o.width, d.Width)
 	if p.Clips() {
 		if err := o.givable(p); err != nil {
 			return pipeline.Shape{}, err
 		}
-		return p.ClipShape(or(o.frames, d.Frames), height, width)
+		return p.ClipShape(cmp.Or(o.frames, d.Frames), height, width)
 	}
 	switch ending := strings.ToLower(filepath.Ext(o.out)); {
 	case o.frames > 1 || len(o.images) > 0:
@@ -91,7 +92,7 @@ func (o *sampleOptions) given(ctx context.Context, p *pipeline.Pipeline, at pipe
 	var last *vision.Image
 	if o.last != "" {
 		if last, err = vision.Open(o.last, vision.Limits{}); err != nil {
-			return nil, usageError{err}
+			return nil, usageOf(err)
 		}
 	}
 	return p.Give(ctx, at, first, last)

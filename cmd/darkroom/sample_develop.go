@@ -34,7 +34,7 @@ func (o *sampleOptions) sample(cmd *cobra.Command) (r *sampleReport, err error) 
 	defer func() { err = closing(values, err) }()
 	dir, err := assets.Resolve(o.model)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	opened := pipeline.Options{Pool: pool, Precision: o.precision, TextLength: o.textLength, TextLayers: o.textLayers, Cache: pipeline.Cache{Dir: o.cache, Arithmetic: arithmetic(be)}, Tile: o.tileSide, SourceArea: o.sourceArea, Base: o.base}
 	if values != nil {
@@ -49,7 +49,7 @@ func (o *sampleOptions) sample(cmd *cobra.Command) (r *sampleReport, err error) 
 	defer p.Close()
 	plan, err := o.plan(p)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	return o.develop(cmd.Context(), p, plan, cmd.ErrOrStderr())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -32,7 +33,7 @@ func (o *sampleOptions) edited(p *pipeline.Pipeline, most int, must bool) (pipel
 		o.sourceSizes = append(o.sourceSizes, [2]int{m.Width, m.Height})
 	}
 	height, width := p.SizeFor(sources...)
-	return p.Shape(or(o.height, height), or(o.width, width))
+	return p.Shape(cmp.Or(o.height, height), cmp.Or(o.width, width))
 }
 
 // sources are the pictures of --image.
@@ -40,7 +41,7 @@ func (o *sampleOptions) sources() (all []*vision.Image, err error) {
 	for _, path := range o.images {
 		m, err := vision.Open(path, vision.Limits{})
 		if err != nil {
-			return nil, usageError{err}
+			return nil, usageOf(err)
 		}
 		all = append(all, m)
 	}

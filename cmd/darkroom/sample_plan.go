@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -24,7 +25,7 @@ func (o *sampleOptions) plan(p *pipeline.Pipeline) (*samplePlan, error) {
 	if o.from != nil {
 		d.Steps, d.Guidance = o.from.Sampler.EvalSteps, o.from.Sampler.Guidance
 	}
-	plan := &samplePlan{solver: o.solver, steps: or(o.steps, d.Steps), guidance: d.Guidance}
+	plan := &samplePlan{solver: o.solver, steps: cmp.Or(o.steps, d.Steps), guidance: d.Guidance}
 	if o.guided {
 		plan.guidance = o.guidance
 	}
@@ -112,12 +113,4 @@ func solverNamed(name string) (sde.Solver, error) {
 		return solver, fmt.Errorf("there is no solver %q; 'darkroom list solvers' lists them", name)
 	}
 	return solver, nil
-}
-
-// or is n, or the other where n is 0.
-func or(n, otherwise int) int {
-	if n == 0 {
-		return otherwise
-	}
-	return n
 }

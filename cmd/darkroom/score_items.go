@@ -152,7 +152,7 @@ const mostLine = 16 << 20
 func readItems(path string) ([]scored, error) {
 	f, err := regular.Open(path)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	lines := bufio.NewScanner(f)

@@ -120,7 +120,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	began := time.Now()
 	words, err := iterationWords(e)
 	if err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	fmt.Fprintf(log, "%s: %s, in %s\n", e.Run.Name, words, dir)
 	follow := newFollowers(e.Track, dir)
@@ -155,7 +155,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	traced.close()
 	switch {
 	case refused(err):
-		return usageError{err}
+		return usageOf(err)
 	case err != nil:
 		return err
 	}

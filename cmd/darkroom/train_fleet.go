@@ -75,11 +75,11 @@ func (o *fleetOptions) check(cmd *cobra.Command, e *experiment.Experiment) error
 		return usagef("--listen and --workers: this experiment rolls nothing, so that workers have nothing to do\nhint: leave the flag out")
 	case o.workers != "":
 		if err := (natsio.Remote{URLs: o.workers, Blobs: o.blobs}).Check(); err != nil {
-			return usageError{err}
+			return usageOf(err)
 		}
 	case o.listen != "":
 		if err := (natsio.Address{Listen: o.listen, Advertised: o.advertise, Blobs: o.blobs}).Check(); err != nil {
-			return usageError{err}
+			return usageOf(err)
 		}
 	}
 	return nil

@@ -100,7 +100,7 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 	}
 	ticket, err := natsio.ReadTicket(o.join)
 	if err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	if ticket, err = ticket.WithKey(); err != nil {
 		return err
