@@ -11,6 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/devices"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/inputs"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/train"
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/cmd/internal/version"
 	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/config"
@@ -44,12 +50,12 @@ held-out reward over iterations and over time.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	cmd.Flags().StringArrayVar(&o.vary, "vary", nil, "`KEY=VALUE,VALUE,...`, as often as needed: every combination is run")
-	exampleFlag(cmd, &o.example)
+	inputs.ExampleFlag(cmd, &o.example)
 	cmd.Flags().IntVar(&o.seeds, "seeds", 3, "seeds of each combination: the file's, and those after it")
 	cmd.Flags().StringVar(&o.out, "out", "", "the `FOLDER` of all runs (default runs/NAME-ablate)")
 	cmd.Flags().StringVar(&o.budget, "budget", "", "of each run: `ITERATIONS`, or a time of training such as 90s or 10m")
 	cmd.Flags().StringArrayVar(&o.sets, "set", nil, "set `KEY=VALUE` over the file for all, as often as needed")
-	deviceFlag(cmd, &o.device)
+	devices.Flag(cmd, &o.device)
 	cmd.Flags().Lookup("device").Usage += "; several, as cuda:0,cuda:1, each take a run at a time"
 	cmd.Flags().BoolVar(&o.markdown, "markdown", false, "print the table as Markdown")
 	return cmd
@@ -68,24 +74,24 @@ type ablateOptions struct {
 // grid reads and checks everything.
 func (o *ablateOptions) grid(args []string) (*ablate.Grid, error) {
 	if o.seeds < 1 {
-		return nil, usagef("--seeds %d: at least one", o.seeds)
+		return nil, exits.Usagef("--seeds %d: at least one", o.seeds)
 	}
 	budget, err := ablate.ParseBudget(o.budget)
 	if err != nil {
-		return nil, usageOf(err)
+		return nil, exits.Usage(err)
 	}
 	var vary []ablate.Vary
 	for _, s := range o.vary {
 		v, err := ablate.ParseVary(s)
 		if err != nil {
-			return nil, usageOf(err)
+			return nil, exits.Usage(err)
 		}
 		if v.Key == "run.device" && len(o.devices) > 0 {
-			return nil, usagef("--device says where runs compute, and --vary run.device does\nhint: leave one of them out")
+			return nil, exits.Usagef("--device says where runs compute, and --vary run.device does\nhint: leave one of them out")
 		}
 		vary = append(vary, v)
 	}
-	stem, text, err := example(args, o.example)
+	stem, text, err := inputs.Example(args, o.example)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +99,7 @@ func (o *ablateOptions) grid(args []string) (*ablate.Grid, error) {
 	if stem == "" {
 		name, stem = args[0], strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
 		if text, err = regular.Read(name, config.MaxSize); err != nil {
-			return nil, usageOf(err)
+			return nil, exits.Usage(err)
 		}
 	}
 	if o.out == "" {
@@ -101,21 +107,21 @@ func (o *ablateOptions) grid(args []string) (*ablate.Grid, error) {
 	}
 	if len(o.devices) > 0 {
 		if _, err := experiment.Parse(name, text, append(slices.Clone(o.sets), "run.device="+o.device)); err != nil {
-			return nil, asUsage(err)
+			return nil, inputs.AsUsage(err)
 		}
 		o.sets = append(o.sets, "run.device="+o.devices[0]) // each run has one
 	}
 	g, err := ablate.Plan(name, text, vary, ablate.Options{Dir: o.out, Sets: o.sets, Seeds: o.seeds, Budget: budget})
 	if err != nil {
-		return nil, usageOf(err)
+		return nil, exits.Usage(err)
 	}
 	return g, nil
 }
 
 func (o *ablateOptions) run(cmd *cobra.Command, args []string) error {
-	outliveReaders()
+	console.OutliveReaders()
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON && o.markdown {
-		return usagef("--markdown prints Markdown, and --json JSON\nhint: leave one of them out")
+		return exits.Usagef("--markdown prints Markdown, and --json JSON\nhint: leave one of them out")
 	}
 	if cmd.Flags().Changed("device") {
 		o.devices = experiment.Run{Device: o.device}.Devices()
@@ -128,22 +134,22 @@ func (o *ablateOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	log := cmd.ErrOrStderr()
-	bar := newProgress(log, "ablate")
-	ran := g.Run(cmd.Context(), ablate.Runner{Devices: o.devices, Open: o.open, Version: readBuild().String(),
+	bar := console.NewProgress(log, "ablate")
+	ran := g.Run(cmd.Context(), ablate.Runner{Devices: o.devices, Open: o.open, Version: version.Read().String(),
 		Say: func(format string, args ...any) {
-			bar.end()
+			bar.End()
 			fmt.Fprintf(log, format+"\n", args...)
 		},
 		Report: func(_ *ablate.Cell, r *ablate.Trial, n, all int, line *ledger.Line, timing *ledger.TimingLine) {
-			bar.end()
+			bar.End()
 			where := ""
 			if r.Device != "" {
 				where = " " + r.Device
 			}
-			fmt.Fprintf(log, "[%d/%d%s] %s\n", n, all, where, iterationLine(line, timing))
+			fmt.Fprintf(log, "[%d/%d%s] %s\n", n, all, where, train.IterationLine(line, timing))
 		},
-		Progress: bar.set})
-	bar.end()
+		Progress: bar.Set})
+	bar.End()
 	table, err := g.Table()
 	if err == nil {
 		err = table.WritePage(o.out)
@@ -151,11 +157,11 @@ func (o *ablateOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return errors.Join(ran, err)
 	}
-	if err := emit(cmd, table, func(w io.Writer) { o.print(w, table) }); err != nil {
+	if err := console.Emit(cmd, table, func(w io.Writer) { o.print(w, table) }); err != nil {
 		return err
 	}
 	if errors.Is(ran, context.Canceled) {
-		return exitError{exitInterrupted, "interrupted, and saved: the same command goes on"}
+		return exits.Early{Code: exits.Interrupted, Says: "interrupted, and saved: the same command goes on"}
 	}
 	return ran
 }
@@ -163,7 +169,7 @@ func (o *ablateOptions) run(cmd *cobra.Command, args []string) error {
 // look opens every device that was named, and closes it again.
 func (o *ablateOptions) look() error {
 	for _, d := range o.devices {
-		be, err := openRank(d, len(o.devices))
+		be, err := devices.OpenRank(d, len(o.devices))
 		if err != nil {
 			return err
 		}
@@ -174,15 +180,15 @@ func (o *ablateOptions) look() error {
 
 // open opens the devices of a run: its own of --device, or those of its file. "auto" stays what the run was begun on.
 func (o *ablateOptions) open(e *experiment.Experiment, dir string) (ablate.Place, error) {
-	names := devicesOf(e, dir, false)
+	names := devices.Of(e, dir, false)
 	if len(o.devices) == 0 {
-		return openRanks(names, e.Run.Patience())
+		return devices.OpenRanks(names, e.Run.Patience())
 	}
-	be, err := openRank(names[0], len(o.devices))
+	be, err := devices.OpenRank(names[0], len(o.devices))
 	if err != nil {
 		return nil, err
 	}
-	return &ranks{all: []backend{be}}, nil
+	return &devices.Ranks{All: []devices.Backend{be}}, nil
 }
 
 func (o *ablateOptions) print(w io.Writer, t *ablate.Table) {
@@ -191,11 +197,11 @@ func (o *ablateOptions) print(w io.Writer, t *ablate.Table) {
 		return
 	}
 	header, rows := t.Cells()
-	text := table{rows: rows}
+	text := console.Table{Rows: rows}
 	for _, h := range header {
-		text.header = append(text.header, strings.ToUpper(h))
+		text.Header = append(text.Header, strings.ToUpper(h))
 	}
-	text.write(w)
+	text.Write(w)
 	for _, r := range t.Rows {
 		for _, m := range r.Missing {
 			fmt.Fprintf(w, "%s: %s\n", r.Name, m)

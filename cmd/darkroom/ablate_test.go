@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
 )
 
@@ -66,7 +67,7 @@ func TestAblateOnDevices(t *testing.T) {
 		"cuda:0,cpu":    "cannot train together",
 		"cuda:x":        "cuda:x",
 	} {
-		if code, _, stderr := ablate("--device", device); code != exitUsage || !strings.Contains(stderr, says) {
+		if code, _, stderr := ablate("--device", device); code != exits.Wrong || !strings.Contains(stderr, says) {
 			t.Errorf("--device %s: exit code %d\n%s", device, code, stderr)
 		}
 	}
@@ -80,14 +81,14 @@ func TestAblateOnDevices(t *testing.T) {
 			t.Errorf("%q is not said", says)
 		}
 	}
-	if code != exitFailed || strings.Count(stderr, " failed: ") != 1 {
+	if code != exits.Failed || strings.Count(stderr, " failed: ") != 1 {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	c = double.New(t) // and the device is back
 	c.Set(13000, 2, 120, 1<<30)
 	c.Idle()
 	code, stdout, stderr := ablate("--device", "cuda:1,cuda:0", "--markdown")
-	if code != exitDone || strings.Count(stderr, "finished before") != 2 || strings.Count(stdout, "\n") != 5 {
+	if code != exits.Done || strings.Count(stderr, "finished before") != 2 || strings.Count(stdout, "\n") != 5 {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 }

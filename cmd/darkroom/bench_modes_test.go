@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest/bench"
 )
@@ -32,12 +33,12 @@ func TestBenchModes(t *testing.T) {
 		"2^30":            {"--product", "1000000,1000000,4"},
 		"at most":         {"--product", "3,4,5,6"},
 	} {
-		if _, got := timed(exitUsage, args...); !strings.Contains(got, says) {
+		if _, got := timed(exits.Wrong, args...); !strings.Contains(got, says) {
 			t.Errorf("%v: %q; want %q in it", args, got, says)
 		}
 	}
 	var report struct{ Rows []bench.Row }
-	text, _ := timed(exitDone, "--device", "cuda:0", "--mode", "own,mma", "--mode", "own", "--product", "3,66,72", "--repeat", "1", "--json")
+	text, _ := timed(exits.Done, "--device", "cuda:0", "--mode", "own,mma", "--mode", "own", "--product", "3,66,72", "--repeat", "1", "--json")
 	if err := json.Unmarshal([]byte(text), &report); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
@@ -47,28 +48,5 @@ func TestBenchModes(t *testing.T) {
 	}
 	if rows["own,mma[3 66 72]"] != 8 || rows["own[3 66 72]"] != 8 || len(rows) != 2 {
 		t.Errorf("%v", rows)
-	}
-}
-
-// TestBenchFreesTheDevice: while processes of their own are measured, the command itself holds nothing of the device.
-func TestBenchFreesTheDevice(t *testing.T) {
-	c := double.New(t)
-	c.Set(13000, 1, 90, 1<<30)
-	before := c.Used()
-	on := benchOn{device: "cuda:0"}
-	if err := on.settle(); err != nil {
-		t.Fatal(err)
-	}
-	if got := c.Used(); got != before || on.name == "" {
-		t.Errorf("%q: %d bytes of the device are held", on.name, got-before)
-	}
-	command := benchIterationCommand()
-	command.SetArgs([]string{"--device", "cuda:0", "--repeat", "1", "--parts", "vae:bf16", "--against", "/nowhere"})
-	command.SilenceErrors, command.SilenceUsage = true, true
-	if err := command.Execute(); err == nil { // it fails before a child is started, after the device was opened
-		t.Error("/nowhere was read")
-	}
-	if got := c.Used(); got != before {
-		t.Errorf("%d bytes of the device are left behind", got-before)
 	}
 }

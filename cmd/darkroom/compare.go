@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/view/compare"
 	"github.com/darkroom-rl/darkroom/view/report"
@@ -36,7 +37,7 @@ number, on any machine and with any number of threads. 'darkroom report A B' com
 			if err != nil {
 				return err
 			}
-			return emit(cmd, c, func(w io.Writer) { writeComparison(w, c) })
+			return console.Emit(cmd, c, func(w io.Writer) { writeComparison(w, c) })
 		},
 	}
 }
@@ -58,7 +59,7 @@ func writeComparison(w io.Writer, c *compare.Comparison) {
 		lines []string
 	}{{"SETTINGS, from A to B", c.Settings}, {"BESIDE THEM", c.Inputs}} {
 		if len(part.lines) > 0 {
-			fmt.Fprintf(w, "\n%s\n", bold(w, part.title))
+			fmt.Fprintf(w, "\n%s\n", console.Bold(w, part.title))
 		}
 		for _, line := range part.lines {
 			fmt.Fprintf(w, "  %s\n", line)
@@ -71,7 +72,7 @@ func writeComparison(w io.Writer, c *compare.Comparison) {
 		return
 	}
 	fmt.Fprintln(w)
-	t := table{header: []string{"HELD OUT", ">PROMPTS", ">A", ">B", ">B - A", "95 %", ""}}
+	t := console.Table{Header: []string{"HELD OUT", ">PROMPTS", ">A", ">B", ">B - A", "95 %", ""}}
 	for _, h := range c.HeldOut {
 		note := ""
 		if !h.Paired {
@@ -80,9 +81,9 @@ func writeComparison(w io.Writer, c *compare.Comparison) {
 		if h.Iterations[0] != h.Iterations[1] {
 			note = fmt.Sprintf("after iterations %d and %d", h.Iterations[0], h.Iterations[1])
 		}
-		t.add(h.Reward, fmt.Sprint(h.Difference.Prompts), fmt.Sprintf("%.3f", h.A.Mean), fmt.Sprintf("%.3f", h.B.Mean), report.Signed(h.Difference.Mean), between(h.Difference), note)
+		t.Add(h.Reward, fmt.Sprint(h.Difference.Prompts), fmt.Sprintf("%.3f", h.A.Mean), fmt.Sprintf("%.3f", h.B.Mean), report.Signed(h.Difference.Mean), between(h.Difference), note)
 	}
-	t.write(w)
+	t.Write(w)
 }
 
 // between is a measure's interval, which one prompt does not have.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/devices"
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
@@ -46,8 +47,8 @@ func TestAutoTrialGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := place.(*ranks); !isCPU(r.all[0]) {
-			t.Errorf("--device %v: a trial of the CPU goes on on %v", named, r.all[0])
+		if r := place.(*devices.Ranks); !isCPU(r.All[0]) {
+			t.Errorf("--device %v: a trial of the CPU goes on on %v", named, r.All[0])
 		}
 		if err := place.Close(nil); err != nil {
 			t.Error(err)
@@ -55,7 +56,7 @@ func TestAutoTrialGoesOn(t *testing.T) {
 	}
 }
 
-func isCPU(be backend) bool {
+func isCPU(be devices.Backend) bool {
 	_, ok := be.(*cpu.Backend)
 	return ok
 }
@@ -65,7 +66,7 @@ func TestAutoGoesOn(t *testing.T) {
 	dir, e := t.TempDir(), &experiment.Experiment{Run: experiment.Run{Device: "auto"}}
 	want := func(what string, anew bool, device string) {
 		t.Helper()
-		if got := devicesOf(e, dir, anew); len(got) != 1 || got[0] != device {
+		if got := devices.Of(e, dir, anew); len(got) != 1 || got[0] != device {
 			t.Errorf("%s: %v, want %s", what, got, device)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
@@ -25,7 +26,7 @@ func TestDevice(t *testing.T) {
 		out := filepath.Join(dir, strings.ReplaceAll(device, ":", "")+".png")
 		var stdout, stderr bytes.Buffer
 		args := []string{"sample", "--model", "embed:tiny-sd3", "--prompt", "a red square", "--seed", "3", "--steps", "1", "--device", device, "--out", out}
-		if code := execute(context.Background(), args, nil, &stdout, &stderr); code != exitDone {
+		if code := execute(context.Background(), args, nil, &stdout, &stderr); code != exits.Done {
 			t.Fatalf("--device %s: exit code %d\n%s", device, code, stderr.String())
 		}
 		b, err := os.ReadFile(out)
@@ -56,7 +57,7 @@ func TestNoDevice(t *testing.T) {
 	} {
 		for _, device := range []string{"cuda:0", "cuda:x", "tpu"} {
 			var stdout, stderr bytes.Buffer
-			if code := execute(context.Background(), append(args, "--device", device), nil, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "cpu") {
+			if code := execute(context.Background(), append(args, "--device", device), nil, &stdout, &stderr); code != exits.Wrong || !strings.Contains(stderr.String(), "cpu") {
 				t.Errorf("%s --device %s: exit code %d\n%s", args[0], device, code, stderr.String())
 			}
 		}

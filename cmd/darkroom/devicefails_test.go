@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
@@ -56,7 +57,7 @@ func TestDeviceFails(t *testing.T) {
 			rank, limit = "rank 0 (cuda:0): ", "run.rank_limit=0.3" // that waits
 		}
 		code, stderr := train(x.fault, "--set", limit)
-		if code != exitFailed || !strings.Contains(stderr, rank) || !strings.Contains(stderr, x.says) || !strings.Contains(stderr, x.hint) {
+		if code != exits.Failed || !strings.Contains(stderr, rank) || !strings.Contains(stderr, x.says) || !strings.Contains(stderr, x.hint) {
 			t.Errorf("%s: exit code %d\n%s", x.name, code, stderr)
 		}
 	}
@@ -65,7 +66,7 @@ func TestDeviceFails(t *testing.T) {
 	if err != nil || !bytes.Contains(before, []byte(`"by": "cublaslt"`)) || !bytes.Contains(before, []byte(`"algorithm"`)) {
 		t.Errorf("what two devices chose together: %s, %v", before, err)
 	}
-	if code, stderr := train(func(*double.Control) {}); code != exitDone || !strings.Contains(stderr, "going on after iteration 0") {
+	if code, stderr := train(func(*double.Control) {}); code != exits.Done || !strings.Contains(stderr, "going on after iteration 0") {
 		t.Errorf("afterwards: exit code %d\n%s", code, stderr)
 	}
 	if after, err := os.ReadFile(products); err != nil || !bytes.HasPrefix(after, before[:bytes.Index(before, []byte(`"shapes"`))]) {

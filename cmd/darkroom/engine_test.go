@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/fleet"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/internal/rigs/enginetest"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
@@ -131,13 +133,13 @@ func TestEngineWithoutWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := fleetOptions{listen: "127.0.0.1:0"}
-	var usage usageError
-	if err := o.check(new(cobra.Command), e); !errors.As(err, &usage) || !strings.Contains(err.Error(), "an engine draws this run's tokens") {
+	o := fleet.Options{Listen: "127.0.0.1:0"}
+	var usage exits.UsageError
+	if err := o.Check(new(cobra.Command), e); !errors.As(err, &usage) || !strings.Contains(err.Error(), "an engine draws this run's tokens") {
 		t.Errorf("workers beside an engine: %v", err)
 	}
 	e.Episode.Engine = nil
-	if err := o.check(new(cobra.Command), e); err != nil {
+	if err := o.Check(new(cobra.Command), e); err != nil {
 		t.Error(err)
 	}
 }

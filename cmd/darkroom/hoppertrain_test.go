@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
 )
 
@@ -36,7 +37,7 @@ optim = { updates = 1, lr = 1e-2 }
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	if code := execute(context.Background(), []string{"train", config, "--device", "cuda:0", "--out", out}, nil, &stdout, &stderr); code != exitDone {
+	if code := execute(context.Background(), []string{"train", config, "--device", "cuda:0", "--out", out}, nil, &stdout, &stderr); code != exits.Done {
 		t.Fatalf("exit code %d\n%s", code, stderr.String())
 	}
 	for name, want := range map[string]struct {

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/inputs"
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
@@ -24,10 +27,10 @@ experiments, which run as they are ('darkroom list examples'). --recipe is a pub
 people have ('darkroom list recipes'): its file says where the numbers are from and what differs, and names the
 folders to download.`,
 		Example: "  darkroom init --example mixgrpo > my.toml\n  darkroom init --recipe sd35m_flow_grpo_ocr > my.toml",
-		Args:    noArgs,
+		Args:    exits.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (asked == "") == (recipe == "") {
-				return usagef("init needs --example NAME or --recipe NAME\nhint: 'darkroom list examples' and 'darkroom list recipes' say which there are")
+				return exits.Usagef("init needs --example NAME or --recipe NAME\nhint: 'darkroom list examples' and 'darkroom list recipes' say which there are")
 			}
 			read := assets.Config
 			if recipe != "" {
@@ -35,15 +38,15 @@ folders to download.`,
 			}
 			text, err := read(asked)
 			if err != nil {
-				return usageOf(err)
+				return exits.Usage(err)
 			}
 			if recipe != "" {
 				text = withDifferences(text, held(experiment.RecipeDepartures(recipe)))
 			}
-			return emit(cmd, map[string]string{"name": asked, "text": string(text)}, func(w io.Writer) { fmt.Fprint(w, string(text)) })
+			return console.Emit(cmd, map[string]string{"name": asked, "text": string(text)}, func(w io.Writer) { fmt.Fprint(w, string(text)) })
 		},
 	}
-	exampleFlag(cmd, &asked)
+	inputs.ExampleFlag(cmd, &asked)
 	cmd.Flags().StringVar(&recipe, "recipe", "", "the published experiment `NAME`: 'darkroom list recipes'")
 	return cmd
 }
@@ -58,7 +61,7 @@ func withDifferences(text []byte, all []experiment.Departure) []byte {
 	var out bytes.Buffer
 	out.WriteString(strings.Join(lines[:at], ""))
 	for _, d := range all {
-		for i, line := range wrapped("Differs: "+d.String(), 116) {
+		for i, line := range console.Wrapped("Differs: "+d.String(), 116) {
 			if i > 0 {
 				line = "  " + line
 			}

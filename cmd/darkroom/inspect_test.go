@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/inspect"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
@@ -84,7 +86,7 @@ vae           block_out_channels  4, 8
 
 note: vae: F16 weights become bf16 (rounded) or f32 when they are loaded, as model.precision says
 `
-	if squeeze(out) != squeeze(want) || errs != "" || code != exitDone {
+	if squeeze(out) != squeeze(want) || errs != "" || code != exits.Done {
 		t.Errorf("exit %d, %s\ngot\n%s\nwant\n%s", code, errs, out, want)
 	}
 }
@@ -119,7 +121,7 @@ metadata  format = pt` + "\uFFFD" + `[31m
 
 note: F16 weights become bf16 (rounded) or f32 when they are loaded, as model.precision says
 `
-	if out != want || code != exitDone {
+	if out != want || code != exits.Done {
 		t.Errorf("exit %d, got\n%s\nwant\n%s", code, out, want)
 	}
 }
@@ -127,8 +129,8 @@ note: F16 weights become bf16 (rounded) or f32 when they are loaded, as model.pr
 func TestInspectJSON(t *testing.T) {
 	root := writtenPipeline(t)
 	code, out, errs := command("inspect", "--json", "--tensors", root, filepath.Join(root, "text_encoder", "model.safetensors.index.json"))
-	var all []inspected
-	if err := json.Unmarshal([]byte(out), &all); err != nil || code != exitDone || len(all) != 2 {
+	var all []inspect.Document
+	if err := json.Unmarshal([]byte(out), &all); err != nil || code != exits.Done || len(all) != 2 {
 		t.Fatalf("exit %d, %s, %v\n%s", code, errs, err, out)
 	}
 	p := all[0].Parts[1]
@@ -154,7 +156,7 @@ func TestInspectBrokenPipeline(t *testing.T) {
 	}
 	put(t, filepath.Join(root, "vae", "config.json"), `{"_class_name": "AutoencoderTiny", "block_out_channels": [[1],[2],{},null]}`)
 	code, out, errs := command("inspect", root)
-	if code != exitFailed || strings.Count(errs, "hint: ") != 2 ||
+	if code != exits.Failed || strings.Count(errs, "hint: ") != 2 ||
 		!strings.Contains(errs, "1 of 2 shards are missing: model-00002-of-00002.safetensors") ||
 		!strings.Contains(errs, `there is no "scheduler", but model_index.json names it`) {
 		t.Errorf("exit %d\n%s", code, errs)
@@ -191,28 +193,8 @@ func TestInspectRefuses(t *testing.T) {
 			put(t, filepath.Join(root, filepath.FromSlash(name)), text)
 		}
 		code, _, errs := command("inspect", root)
-		if code != exitFailed || !strings.Contains(errs, want) || !strings.Contains(errs, "hint: ") {
+		if code != exits.Failed || !strings.Contains(errs, want) || !strings.Contains(errs, "hint: ") {
 			t.Errorf("exit %d\n%s\nwant %q", code, errs, want)
-		}
-	}
-}
-
-func TestInspectText(t *testing.T) {
-	long := setting{"k", []any{}}
-	for range 40 {
-		long.Value = append(long.Value.([]any), json.Number("5"))
-	}
-	mixed := setting{"k", append([]any{"a"}, long.Value.([]any)...)}
-	for _, c := range []struct{ got, want string }{
-		{commas(0), "0"}, {commas(999), "999"}, {commas(1000), "1,000"}, {commas(12345678), "12,345,678"},
-		{plural(1, "shard"), "1 shard"}, {plural(1000, "byte"), "1,000 bytes"},
-		{bytesText(1023), "1023 B"}, {bytesText(1536), "1.5 KiB"}, {bytesText(1<<20 - 1), "1.0 MiB"}, {bytesText(5 << 40), "5.0 TiB"}, {bytesText(5 << 50), "5120.0 TiB"},
-		{printable("a\x1b]0;b\u202e\n"), "a\uFFFD]0;b\uFFFD "}, {printable(strings.Repeat("é", 200)), strings.Repeat("é", 100) + "... (400 bytes)"},
-		{long.text(), "40 times 5"}, {mixed.text(), "a, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, ... (41 in all)"},
-		{shapeText(nil), "scalar"}, {shapeText([]int{2, 0}), "2×0"},
-	} {
-		if c.got != c.want {
-			t.Errorf("got %q, want %q", c.got, c.want)
 		}
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 )
 
 // A process is darkroom train in a folder with killed.toml.
@@ -92,7 +94,7 @@ func TestFirstInterrupt(t *testing.T) {
 	if err := p.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.ended(t, 3*time.Minute); code != exitInterrupted || !strings.Contains(p.log.String(), "interrupted, and saved") {
+	if code := p.ended(t, 3*time.Minute); code != exits.Interrupted || !strings.Contains(p.log.String(), "interrupted, and saved") {
 		t.Fatalf("exit code %d\n%s", code, p.log)
 	}
 	done := lines(dir)
@@ -205,7 +207,7 @@ func TestNoRoom(t *testing.T) {
 	}
 	// In blocks of 512 bytes or of 1024, by the shell: less than the state either way.
 	p := trainIn(dir, fmt.Sprintf("ulimit -f %d", info.Size()/1100), "--set", large, "--resume")
-	if code := p.ends(t); code != exitFailed || !strings.Contains(p.log.String(), "saving the checkpoint of iteration 3") || !strings.Contains(p.log.String(), "--resume goes on") {
+	if code := p.ends(t); code != exits.Failed || !strings.Contains(p.log.String(), "saving the checkpoint of iteration 3") || !strings.Contains(p.log.String(), "--resume goes on") {
 		t.Fatalf("exit code %d\n%s", code, p.log)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "run", "checkpoints", "000002", "SHA256SUMS")); err != nil {
@@ -229,7 +231,7 @@ func TestNotWritable(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := trainIn(dir, "")
-	if code := p.ends(t); code != exitFailed || !strings.Contains(p.log.String(), "the run's folder cannot be made") || !strings.Contains(p.log.String(), "--out names another") {
+	if code := p.ends(t); code != exits.Failed || !strings.Contains(p.log.String(), "the run's folder cannot be made") || !strings.Contains(p.log.String(), "--out names another") {
 		t.Errorf("exit code %d\n%s", code, p.log)
 	}
 	bound := "" // by permissions, which root is not
@@ -246,7 +248,7 @@ func TestNotWritable(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = trainIn(dir, bound)
-	if code := p.ends(t); code != exitFailed || !strings.Contains(p.log.String(), "cannot be written") {
+	if code := p.ends(t); code != exits.Failed || !strings.Contains(p.log.String(), "cannot be written") {
 		t.Errorf("exit code %d\n%s", code, p.log)
 	}
 }

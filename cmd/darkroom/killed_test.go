@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/record/folder"
 )
 
@@ -78,7 +79,7 @@ func killAndGoOn(t *testing.T, dir string, kills int) {
 			count["ended before"]++
 		case errors.As(err, &exit) && exit.ExitCode() == -1:
 			count["killed"]++
-		case errors.As(err, &exit) && exit.ExitCode() == exitInterrupted:
+		case errors.As(err, &exit) && exit.ExitCode() == exits.Interrupted:
 			count["saved, and ended"]++
 		default:
 			t.Fatalf("attempt %d after %v: %v\n%s", k, after, err, log)

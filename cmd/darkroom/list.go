@@ -10,10 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest/bench"
+	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
@@ -30,10 +33,10 @@ func listCommand() *cobra.Command {
 			if markdown {
 				for _, p := range pages() {
 					if len(args) == 1 && args[0] == p.kind {
-						return emit(cmd, p.names(), p.write)
+						return console.Emit(cmd, p.names(), p.write)
 					}
 				}
-				return usagef("--markdown is of keys, methods or coverage\nhint: darkroom list keys --markdown")
+				return exits.Usagef("--markdown is of keys, methods or coverage\nhint: darkroom list keys --markdown")
 			}
 			var names []name
 			for _, k := range kinds() {
@@ -42,17 +45,17 @@ func listCommand() *cobra.Command {
 				}
 			}
 			if names == nil {
-				return usagef("unknown kind %q; it must be one of %s", args[0], kindNames())
+				return exits.Usagef("unknown kind %q; it must be one of %s", args[0], kindNames())
 			}
-			return emit(cmd, names, func(w io.Writer) {
-				t := table{header: []string{"KIND", "NAME", "WHAT"}}
+			return console.Emit(cmd, names, func(w io.Writer) {
+				t := console.Table{Header: []string{"KIND", "NAME", "WHAT"}}
 				for _, n := range names {
-					t.add(n.Kind, n.Name, n.What)
+					t.Add(n.Kind, n.Name, n.What)
 					for _, d := range n.Differs {
-						t.add("", "", "differs: "+d.String())
+						t.Add("", "", "differs: "+d.String())
 					}
 				}
-				t.write(w)
+				t.Write(w)
 			})
 		},
 	}
@@ -233,4 +236,48 @@ func firstSentence(text string) string {
 	}
 	said, _, _ := strings.Cut(strings.Join(words, " ")+" ", ". ")
 	return strings.TrimSuffix(strings.TrimSpace(said), ".")
+}
+
+// configKeys are the keys of an experiment's file: what each takes, its default, and its sentence.
+func configKeys() []name {
+	var all []name
+	e := experiment.Default()
+	for _, k := range experiment.Keys(&e) {
+		all = append(all, name{Kind: "keys", Name: k.Path, What: keyText(k)})
+	}
+	return all
+}
+
+// keyText describes a key: "a number in (0,inf), default 0.0003; learning rate".
+func keyText(k config.Key) string {
+	s := k.Kind
+	switch {
+	case k.Enum != nil:
+		s = "one of " + strings.Join(quotedAll(k.Enum), ", ")
+	case k.Range != "":
+		s += " in " + k.Range
+	}
+	switch {
+	case k.Required:
+		s += ", must be written"
+	case k.Default != "":
+		s += ", default " + k.Default
+	case k.Absent:
+		s += ", off unless written"
+	}
+	if k.Doc != "" {
+		s += ": " + k.Doc
+	}
+	if k.Of != "" {
+		s += fmt.Sprintf(" [read by %s]", strings.ReplaceAll(k.Of, ",", ", "))
+	}
+	return s
+}
+
+func quotedAll(names []string) []string {
+	var all []string
+	for _, n := range names {
+		all = append(all, fmt.Sprintf("%q", n))
+	}
+	return all
 }

@@ -10,17 +10,10 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/outside/plain"
-)
-
-// Exit codes, the same for every command.
-const (
-	exitDone        = 0
-	exitFailed      = 1
-	exitUsage       = 2   // wrong usage or config: nothing was done
-	exitStopped     = 3   // a monitor stopped the run
-	exitInterrupted = 130 // the first Ctrl-C; what can be saved was saved
 )
 
 func main() {
@@ -51,34 +44,34 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		case nil:
 		case kernels.DeviceError: // a device's failure has no other way out of an operation
 			fmt.Fprintf(stderr, "darkroom: %v\n", p)
-			code = exitFailed
+			code = exits.Failed
 		case fault:
 			fmt.Fprintf(stderr, "darkroom: %s\n\n%s", unreadable(p), debug.Stack())
-			code = exitFailed
+			code = exits.Failed
 		default:
 			fmt.Fprintf(stderr, "darkroom: a mistake in the program: %v\n\n%s", p, debug.Stack())
-			code = exitFailed
+			code = exits.Failed
 		}
 	}()
 	root := newRoot()
 	if isCompletion(args) {
 		completeNames(root)
 	}
-	out := &counted{w: stdout}
+	out := &console.Counted{W: stdout}
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return exitDone
+		return exits.Done
 	}
 	says := err
-	if code = exitOf(ctx, err); code == exitInterrupted && errors.Is(err, context.Canceled) {
+	if code = exitOf(ctx, err); code == exits.Interrupted && errors.Is(err, context.Canceled) {
 		says = errors.New("interrupted")
 	}
 	fmt.Fprintf(stderr, "darkroom: %v\n", says)
-	if wantsJSON(args) && !out.any {
+	if wantsJSON(args) && !out.Any {
 		writeFailure(out, says, code)
 	}
 	return code
@@ -86,37 +79,15 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 
 // exitOf is the exit code of a command's error.
 func exitOf(ctx context.Context, err error) int {
-	var wrong usageError
-	var early exitError
+	var wrong exits.UsageError
+	var early exits.Early
 	switch {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		return exitInterrupted
+		return exits.Interrupted
 	case errors.As(err, &early):
-		return early.code
+		return early.Code
 	case errors.As(err, &wrong):
-		return exitUsage
+		return exits.Wrong
 	}
-	return exitFailed
-}
-
-// An exitError is a run that ended before its end, as it should have, with its own exit code.
-type exitError struct {
-	code int
-	says string
-}
-
-func (e exitError) Error() string { return e.says }
-
-// A usageError is the user's mistake in what was typed; it ends with exit code 2.
-type usageError struct{ err error }
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
-
-// usageOf makes an error the user's mistake.
-func usageOf(err error) error { return usageError{err} }
-
-// usagef returns a usageError.
-func usagef(format string, args ...any) error {
-	return usageOf(fmt.Errorf(format, args...))
+	return exits.Failed
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 )
 
 // TestInterrupted: a command that was told to stop ends with 130, not with 1.
@@ -14,7 +16,7 @@ func TestInterrupted(t *testing.T) {
 	cancel()
 	var out, errs bytes.Buffer
 	code := execute(ctx, []string{"bench", "gemm", "--threads", "1", "--json"}, strings.NewReader(""), &out, &errs)
-	if code != exitInterrupted || !strings.Contains(errs.String(), "interrupted") {
+	if code != exits.Interrupted || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit code %d, %q", code, errs.String())
 	}
 }
@@ -24,7 +26,7 @@ func TestOutputFails(t *testing.T) {
 	for _, args := range [][]string{{"list"}, {"list", "--json"}, {"version"}} {
 		var errs bytes.Buffer
 		code := execute(context.Background(), args, strings.NewReader(""), full{}, &errs)
-		if code != exitFailed || !strings.Contains(errs.String(), "no space left") {
+		if code != exits.Failed || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%v: exit code %d, %q", args, code, errs.String())
 		}
 	}
@@ -39,7 +41,7 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 func TestPanics(t *testing.T) {
 	var errs bytes.Buffer
 	code := execute(context.Background(), []string{"version"}, strings.NewReader(""), broken{}, &errs)
-	if code != exitFailed || !strings.Contains(errs.String(), "a mistake in the program: out of order") {
+	if code != exits.Failed || !strings.Contains(errs.String(), "a mistake in the program: out of order") {
 		t.Errorf("exit code %d, %q", code, errs.String())
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 )
 
 // TestNotText: a prompt that is not UTF-8 is wrong usage, told before anything is opened.
@@ -17,7 +19,7 @@ func TestNotText(t *testing.T) {
 		{"score", "--reward", "clip", "--prompt", bad, out},
 	} {
 		var said bytes.Buffer
-		if code := execute(t.Context(), args, strings.NewReader(""), &said, &said); code != exitUsage || !strings.Contains(said.String(), "not UTF-8") {
+		if code := execute(t.Context(), args, strings.NewReader(""), &said, &said); code != exits.Wrong || !strings.Contains(said.String(), "not UTF-8") {
 			t.Errorf("%q: exit code %d, %s", args, code, said.String())
 		}
 	}

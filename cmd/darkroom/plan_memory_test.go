@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/plan"
 )
 
 // TestPlanMemory: the peak of a process that trains is the one that plan predicts, within 15 %,
@@ -53,7 +55,7 @@ func TestPlanMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var plan planned
+		var plan plan.Document
 		if err := json.Unmarshal(said, &plan); err != nil || plan.Memory == nil {
 			t.Fatalf("%s: %v: %s", name, err, said)
 		}

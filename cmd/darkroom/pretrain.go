@@ -15,6 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/devices"
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/pretrain"
@@ -53,7 +56,7 @@ captions find their pictures.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.out, "out", "", "the `FOLDER` of the model (default models/NAME OF THE FILE)")
-	cpuFlag(cmd, &o.device)
+	devices.CPUFlag(cmd, &o.device)
 	cmd.Flags().StringArrayVar(&o.sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
 	cmd.Flags().StringVar(&o.judge, "judge", "", "judge the model of a `FOLDER`")
 	cmd.Flags().IntVar(&o.n, "n", 200, "pictures that --judge draws")
@@ -76,9 +79,9 @@ func (o *pretrainOptions) make(ctx context.Context, cmd *cobra.Command, file str
 	var mistakes config.Mistakes
 	switch {
 	case errors.As(err, &mistakes):
-		return usagef("%s\n%w", plural(int64(len(mistakes)), "mistake"), err)
+		return exits.Usagef("%s\n%w", console.Plural(int64(len(mistakes)), "mistake"), err)
 	case errors.Is(err, fs.ErrNotExist):
-		return usagef("%s: no such file", file)
+		return exits.Usagef("%s: no such file", file)
 	case err != nil:
 		return err
 	}
@@ -86,7 +89,7 @@ func (o *pretrainOptions) make(ctx context.Context, cmd *cobra.Command, file str
 	if out == "" {
 		out = filepath.Join("models", strings.TrimSuffix(filepath.Base(file), ".toml"))
 	}
-	be, err := openDevice(o.device)
+	be, err := devices.Open(o.device)
 	if err != nil {
 		return err
 	}
@@ -111,18 +114,18 @@ func (o *pretrainOptions) judgeTowers(cmd *cobra.Command, dir string, pool *tens
 	if err != nil {
 		return err
 	}
-	return emit(cmd, v, func(w io.Writer) { fmt.Fprintln(w, v) })
+	return console.Emit(cmd, v, func(w io.Writer) { fmt.Fprintln(w, v) })
 }
 
 func (o *pretrainOptions) judgeFolder(ctx context.Context, cmd *cobra.Command) error {
 	if o.n < 1 || o.steps < 1 || o.guidance < 1 {
-		return usagef("--n %d, --steps %d, --guidance %v: at least 1 each", o.n, o.steps, o.guidance)
+		return exits.Usagef("--n %d, --steps %d, --guidance %v: at least 1 each", o.n, o.steps, o.guidance)
 	}
 	dir, err := assets.Resolve(o.judge)
 	if err != nil {
-		return usageOf(err)
+		return exits.Usage(err)
 	}
-	be, err := openDevice(o.device)
+	be, err := devices.Open(o.device)
 	if err != nil {
 		return err
 	}
@@ -142,7 +145,7 @@ func (o *pretrainOptions) judgeFolder(ctx context.Context, cmd *cobra.Command) e
 		}
 		j.Verdicts = append(j.Verdicts, v)
 	}
-	return emit(cmd, j, func(w io.Writer) {
+	return console.Emit(cmd, j, func(w io.Writer) {
 		fmt.Fprintln(w, j.Fidelity)
 		for _, v := range j.Verdicts {
 			fmt.Fprintln(w, v)

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/pull"
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 )
 
 // 'darkroom pull': flags and words around package pull, which does the work. It is here so that a model's
@@ -43,19 +45,19 @@ of another hub.`,
 			o.Out = cmp.Or(o.Out, filepath.Join("models", path.Base(o.Repo)))
 			o.Endpoint, o.Token = os.Getenv("HF_ENDPOINT"), os.Getenv("HF_TOKEN")
 			if err := o.Check(); err != nil {
-				return usageOf(err)
+				return exits.Usage(err)
 			}
 			if err := os.MkdirAll(filepath.Dir(o.Out), 0o755); err != nil {
 				return err
 			}
-			bar := newProgress(cmd.ErrOrStderr(), "pulling MiB")
+			bar := console.NewProgress(cmd.ErrOrStderr(), "pulling MiB")
 			o.Progress = pullProgress(bar)
 			r, err := pull.Run(cmd.Context(), o)
-			bar.end()
+			bar.End()
 			if err != nil {
 				return err
 			}
-			return emit(cmd, r, func(w io.Writer) { writePulled(w, r) })
+			return console.Emit(cmd, r, func(w io.Writer) { writePulled(w, r) })
 		},
 	}
 	f := cmd.Flags()
@@ -67,12 +69,12 @@ of another hub.`,
 }
 
 // pullProgress shows bytes as a bar of MiB. Downloads call it from several goroutines.
-func pullProgress(bar *progress) func(done, all int64) {
+func pullProgress(bar *console.Progress) func(done, all int64) {
 	var lock sync.Mutex
 	return func(done, all int64) {
 		lock.Lock()
 		defer lock.Unlock()
-		bar.set(int(done>>20), max(1, int(all>>20)))
+		bar.Set(int(done>>20), max(1, int(all>>20)))
 	}
 }
 
@@ -81,7 +83,7 @@ func writePulled(w io.Writer, r *pull.Report) {
 		fmt.Fprintf(w, "%s is complete: %s at %.12s\n", r.Out, r.Repo, r.Commit)
 		return
 	}
-	fmt.Fprintf(w, "%s: %s, %s, of %s at %.12s (%s not read here)\n", r.Out, plural(int64(r.Files), "file"), bytesText(r.Bytes),
-		r.Repo, r.Commit, plural(int64(r.Skipped), "file"))
+	fmt.Fprintf(w, "%s: %s, %s, of %s at %.12s (%s not read here)\n", r.Out, console.Plural(int64(r.Files), "file"), console.Bytes(r.Bytes),
+		r.Repo, r.Commit, console.Plural(int64(r.Skipped), "file"))
 	fmt.Fprintf(w, "look at it  darkroom inspect %s\n", r.Out)
 }

@@ -12,6 +12,10 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/devices"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/inputs"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/plan"
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/run"
@@ -97,34 +101,34 @@ func TestRecipesFit(t *testing.T) {
 		if e, err = experiment.Parse(name+".toml", text, append(sets, `reward=[{name="jpeg"}]`, "monitor=[]")); err != nil {
 			t.Fatal(err)
 		}
-		dry, note, err := countingBackend(e)
+		dry, note, err := devices.Counting(e)
 		if err != nil || !strings.Contains(note, "has no weights of ") {
 			t.Fatalf("%s: %q, %v", name, note, err)
 		}
-		if _, err := checkOn(e, dry()); err != nil {
+		if _, err := inputs.CheckOn(e, dry()); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if _, err := checkFiles(e); err == nil || !strings.Contains(err.Error(), `"model.path"`) {
+		if _, err := inputs.CheckFiles(e); err == nil || !strings.Contains(err.Error(), `"model.path"`) {
 			t.Errorf("%s: 'train' goes on without weights: %v", name, err)
 		}
 		p, err := e.Plan()
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := withMemory(e, p, dry())
+		all := plan.WithMemory(e, p, dry())
 		if all.Memory == nil {
 			t.Errorf("%s: %s", name, all.Why)
 			continue
 		}
 		m := all.Memory.Memory
 		card := max(m.Texts, m.Sampling, m.Decoding, m.Check, m.Training)
-		t.Logf("%s: %s on the card, %s of samples beside it", name, bytesText(card), bytesText(m.Samples))
+		t.Logf("%s: %s on the card, %s of samples beside it", name, console.Bytes(card), console.Bytes(m.Samples))
 		if row := recipeRow(name, e, card, m.Samples); !bytes.Contains(page, []byte(row)) {
 			t.Errorf("docs/models.md lacks the row\n%s", row)
 		}
 		if least := int64(5e9); card < least || card > 80e9 {
-			t.Errorf("%s: %s on a card of 80 GB", name, bytesText(card))
+			t.Errorf("%s: %s on a card of 80 GB", name, console.Bytes(card))
 		}
 	}
 }
@@ -138,7 +142,7 @@ func recipeRow(name string, e *experiment.Experiment, card, samples int64) strin
 		return fmt.Sprint(n)
 	}
 	what := fmt.Sprintf("%s, rank %d", e.Loss.Objective, e.Model.LoRA.Rank)
-	return fmt.Sprintf("| `%s` | %s | %s | %d x %d | %s | %s |", name, side(e.Sampler.Width), what, e.Rollout.PromptsPerIteration, e.Rollout.Group, bytesText(card), bytesText(samples))
+	return fmt.Sprintf("| `%s` | %s | %s | %d x %d | %s | %s |", name, side(e.Sampler.Width), what, e.Rollout.PromptsPerIteration, e.Rollout.Group, console.Bytes(card), console.Bytes(samples))
 }
 
 // recipeLists are prompts, and pairs of pictures by true, as many as recipes ask for. Edits lie beside them.
@@ -184,7 +188,7 @@ func TestEncodersAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dry, _, err := countingBackend(e)
+	dry, _, err := devices.Counting(e)
 	if err != nil {
 		t.Fatal(err)
 	}

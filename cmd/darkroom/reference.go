@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
@@ -52,7 +53,7 @@ func writeReference(w io.Writer) {
 		}
 		fmt.Fprintf(w, "\n## %s\n", heading(k))
 		if says := sentence(k); says != "" {
-			fmt.Fprintf(w, "\n%s\n", strings.Join(wrapped(says, 118), "\n"))
+			fmt.Fprintf(w, "\n%s\n", strings.Join(console.Wrapped(says, 118), "\n"))
 		}
 		writeKeys(w, k.Path, keys)
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/view/report"
 )
 
@@ -45,9 +47,9 @@ compares them.`,
 				}
 				pages = append(pages, out)
 			case out != "":
-				return usagef("--out names the page that compares several runs, and there is one\nhint: a run's own page is %s in its folder", report.Name)
+				return exits.Usagef("--out names the page that compares several runs, and there is one\nhint: a run's own page is %s in its folder", report.Name)
 			}
-			return emit(cmd, pages, func(w io.Writer) {
+			return console.Emit(cmd, pages, func(w io.Writer) {
 				for _, p := range pages {
 					fmt.Fprintln(w, p)
 				}

@@ -6,9 +6,23 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/ask"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/bench"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/doctor"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/eval"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/export"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/fleet"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/inspect"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/plan"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/sample"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/score"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/train"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/cmd/internal/version"
 )
 
-// newRoot builds the command tree. A new subcommand is one file and one line here.
+// newRoot builds the command tree. A new subcommand is a package, or one file, and one line here.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "darkroom",
@@ -22,7 +36,7 @@ monitor, 130 interrupted and saved.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          knownCommand,
-		Version:       readBuild().String(),
+		Version:       version.Read().String(),
 		RunE:          showHelp,
 
 		SuggestionsMinimumDistance: 2,
@@ -31,26 +45,26 @@ monitor, 130 interrupted and saved.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(
 		ablateCommand(),
-		benchCommand(),
+		bench.Command(),
 		compareCommand(),
-		doctorCommand(),
-		evalCommand(),
-		exportCommand(),
-		fleetCommand(),
+		doctor.Command(),
+		eval.Command(),
+		export.Command(),
+		fleet.Command(),
 		initCommand(),
-		inspectCommand(),
-		askCommand(),
+		inspect.Command(),
+		ask.Command(),
 		listCommand(),
-		planCommand(),
-		trainCommand(),
+		plan.Command(),
+		train.Command(),
 		reportCommand(),
 		pretrainCommand(),
 		pullCommand(),
-		sampleCommand(),
-		scoreCommand(),
+		sample.Command(),
+		score.Command(),
 		versionCommand(),
 		watchCommand(),
-		workerCommand(),
+		fleet.WorkerCommand(),
 	)
 	root.InitDefaultCompletionCmd()
 	root.SetHelpCommand(helpCommand())
@@ -59,14 +73,6 @@ monitor, 130 interrupted and saved.`,
 }
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-
-// noArgs refuses arguments.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("'%s' takes no arguments, got %q", cmd.CommandPath(), args[0])
-	}
-	return nil
-}
 
 // knownCommand refuses what cobra could not match with a subcommand.
 func knownCommand(cmd *cobra.Command, args []string) error {
@@ -92,20 +98,20 @@ func helpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := cmd.Root().Find(args)
 			if err != nil {
-				return usageOf(err)
+				return exits.Usage(err)
 			}
 			if len(rest) > 0 {
-				return usageOf(knownCommand(topic, rest))
+				return exits.Usage(knownCommand(topic, rest))
 			}
 			return topic.Help()
 		},
 	}
 }
 
-// markUsageErrors makes every complaint about flags and arguments a usageError.
+// markUsageErrors makes every complaint about flags and arguments a UsageError.
 func markUsageErrors(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef("%w\nhint: see '%s --help'", err, c.CommandPath())
+		return exits.Usagef("%w\nhint: see '%s --help'", err, c.CommandPath())
 	})
 	if !cmd.Runnable() { // only a group of commands: without this, a wrong name would pass
 		cmd.Args, cmd.RunE = knownCommand, showHelp
@@ -113,7 +119,7 @@ func markUsageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return usageOf(err)
+				return exits.Usage(err)
 			}
 			return nil
 		}

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 )
 
 // TestHelp: every command says what it does and shows an example, and every
@@ -38,7 +40,7 @@ var exampleWord = regexp.MustCompile(`'([^']*)'|(\S+)`)
 func checkExample(name, line string) error {
 	parts := exampleLine.FindStringSubmatch(line)
 	if parts == nil {
-		return usagef("no command line")
+		return exits.Usagef("no command line")
 	}
 	var words []string
 	for _, w := range exampleWord.FindAllStringSubmatch(parts[1], -1) {
@@ -49,7 +51,7 @@ func checkExample(name, line string) error {
 		return err
 	}
 	if cmd.Name() != name {
-		return usagef("runs %q", cmd.Name())
+		return exits.Usagef("runs %q", cmd.Name())
 	}
 	if err := cmd.ParseFlags(args); err != nil {
 		return err

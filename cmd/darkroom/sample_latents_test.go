@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 )
 
 // pixels are a file's picture.
@@ -33,7 +35,7 @@ func TestLatentsReplaceTheSeed(t *testing.T) {
 	sample := func(out string, further ...string) {
 		args := append([]string{"sample", "--model", model, "--prompt", "a", "--prompt", "b", "--steps", "1", "--text-length", "16", "--width", "80", "--height", "64", "--out", filepath.Join(dir, out) + "/"}, further...)
 		var errs bytes.Buffer
-		if code := execute(context.Background(), args, strings.NewReader(""), &bytes.Buffer{}, &errs); code != exitDone {
+		if code := execute(context.Background(), args, strings.NewReader(""), &bytes.Buffer{}, &errs); code != exits.Done {
 			t.Fatalf("%v: %d: %s", args, code, errs.String())
 		}
 	}

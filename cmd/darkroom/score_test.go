@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/score"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
@@ -35,12 +36,12 @@ func drawScenes(t *testing.T, captions map[string]string) string {
 
 var twoScenes = map[string]string{"a.png": `the word "CAT" in red on white`, "b.png": "a red circle left of a blue square on white"}
 
-func scoreLines(t *testing.T, args ...string) (lines []scored, code int, said string) {
+func scoreLines(t *testing.T, args ...string) (lines []score.Line, code int, said string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = execute(t.Context(), append([]string{"score", "--json"}, args...), strings.NewReader(""), &out, &errs)
 	for _, text := range strings.Split(strings.TrimSpace(out.String()), "\n") {
-		var s scored
+		var s score.Line
 		if text == "" {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -18,7 +19,7 @@ func TestScoreToys(t *testing.T) {
 	}
 	for reward, remedy := range map[string]string{"aesthetic": "embed:tiny-clip", "clip": "embed:tiny-clip", "ocr": "--path tesseract"} {
 		lines, code, said := scoreLines(t, "--reward", reward, "--prompt", `the word "CAT"`, photo)
-		if code != exitFailed || len(lines) != 1 || lines[0].Scores[reward].Value != nil || !strings.Contains(said, "64 x 64") || !strings.Contains(said, remedy) {
+		if code != exits.Failed || len(lines) != 1 || lines[0].Scores[reward].Value != nil || !strings.Contains(said, "64 x 64") || !strings.Contains(said, remedy) {
 			t.Errorf("%s: %d, %+v, %s", reward, code, lines, said)
 		}
 	}

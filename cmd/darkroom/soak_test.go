@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/outside/spent"
 )
 
@@ -61,11 +62,11 @@ func TestSoak(t *testing.T) {
 	s.began, s.spent = time.Now(), spent.CPU()
 	ctx, end := context.WithCancel(context.Background())
 	var served, trained sync.WaitGroup
-	reward := s.serves(ctx, &served, `answers at (http://\S+)`, exitDone, "score", "--reward", "jpeg", "--serve", "localhost:0")
-	page := s.serves(ctx, &served, `watching at (http://\S+)`, exitDone, "watch", filepath.Join(s.dir, "runs"), "--addr", "127.0.0.1:0")
+	reward := s.serves(ctx, &served, `answers at (http://\S+)`, exits.Done, "score", "--reward", "jpeg", "--serve", "localhost:0")
+	page := s.serves(ctx, &served, `watching at (http://\S+)`, exits.Done, "watch", filepath.Join(s.dir, "runs"), "--addr", "127.0.0.1:0")
 	slow := slowly(t, reward)
 	training, save := context.WithCancel(ctx)
-	s.serves(training, &trained, `long: ([\d,]+) iterations`, exitInterrupted, "train", filepath.Join(s.dir, "pictures", "killed.toml"),
+	s.serves(training, &trained, `long: ([\d,]+) iterations`, exits.Interrupted, "train", filepath.Join(s.dir, "pictures", "killed.toml"),
 		"--out", filepath.Join(s.dir, "runs", "long"), "--set", "run.name=long", "--set", "run.iterations=1000000", "--set", "evaluate.every=0", "--set", "evaluate.prompts=''",
 		"--set", fmt.Sprintf("reward=[{name='http', url='%s'}]", slow.URL))
 	measured := make(chan []usage)
@@ -201,7 +202,7 @@ func (s *soak) fleet() {
 // ends does a command of the program to its end.
 func (s *soak) ends(args ...string) {
 	var log aLog
-	if code := execute(context.Background(), args, strings.NewReader(""), io.Discard, &log); code != exitDone {
+	if code := execute(context.Background(), args, strings.NewReader(""), io.Discard, &log); code != exits.Done {
 		s.Errorf("%v: exit code %d\n%s", args, code, log.String())
 	}
 }

@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/cmd/internal/version"
 )
 
 func versionCommand() *cobra.Command {
@@ -14,51 +16,10 @@ func versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Say which build this is",
 		Example: "  darkroom version\n  darkroom version --json",
-		Args:    noArgs,
+		Args:    exits.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := readBuild()
-			return emit(cmd, v, func(w io.Writer) { fmt.Fprintln(w, v) })
+			v := version.Read()
+			return console.Emit(cmd, v, func(w io.Writer) { fmt.Fprintln(w, v) })
 		},
 	}
-}
-
-// build is what the linker recorded about this binary.
-type build struct {
-	Version  string `json:"version"`            // of the module; "(devel)" for a working copy
-	Revision string `json:"revision,omitempty"` // of the source, if it was stamped
-	Modified bool   `json:"modified,omitempty"` // the working copy had changes
-	Go       string `json:"go"`
-	OS       string `json:"os"`
-	Arch     string `json:"arch"`
-}
-
-func readBuild() build {
-	b := build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	if info.Main.Version != "" {
-		b.Version = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Revision = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		}
-	}
-	return b
-}
-
-func (b build) String() string {
-	s := "darkroom " + b.Version
-	if b.Revision != "" {
-		s += " revision " + b.Revision[:min(12, len(b.Revision))]
-	}
-	if b.Modified {
-		s += " (modified)"
-	}
-	return fmt.Sprintf("%s, %s, %s/%s", s, b.Go, b.OS, b.Arch)
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/view/watch"
 )
 
@@ -43,7 +45,7 @@ Prometheus' format. Ctrl-C ends it; runs go on.
 func serveWatch(cmd *cobra.Command, address string, paths []string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return usagef("--addr %s: an address is HOST:PORT, as 127.0.0.1:7860", address)
+		return exits.Usagef("--addr %s: an address is HOST:PORT, as 127.0.0.1:7860", address)
 	}
 	if host == "" {
 		host = "127.0.0.1"
@@ -62,7 +64,7 @@ func serveWatch(cmd *cobra.Command, address string, paths []string) error {
 	server := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	context.AfterFunc(ctx, func() { _ = server.Close() }) // pages are told by their connection's end
 	url := "http://" + listener.Addr().String()
-	if err := emit(cmd, map[string]string{"url": url}, func(w io.Writer) { fmt.Fprintf(w, "watching at %s (Ctrl-C ends this page, not the runs)\n", url) }); err != nil {
+	if err := console.Emit(cmd, map[string]string{"url": url}, func(w io.Writer) { fmt.Fprintf(w, "watching at %s (Ctrl-C ends this page, not the runs)\n", url) }); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -1,4 +1,4 @@
-// Package exits checks exact exit codes in the testscripts of the programs.
+// Package exits is the exit codes of the programs: errors that have one, and a check of them in testscripts.
 package exits
 
 import (

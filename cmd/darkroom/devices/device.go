@@ -1,0 +1,63 @@
+// Package devices opens what --device names for Darkroom's commands: one backend, the ranks of a run, and backends
+// that only count.
+package devices
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/cmd/internal/device"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+)
+
+// Flag is --device of a command that computes.
+func Flag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "device", "auto", device.Help)
+}
+
+// A Backend can be closed.
+type Backend = device.Backend
+
+// OnCPU reports whether a device's name is the CPU's here.
+func OnCPU(name string) bool { return device.OnCPU(device.Settle(name)) }
+
+// CPUFlag is Flag of a command that computes on the CPU unless a device is named: a benchmark, and what makes
+// small models, whose state says nothing of where it was begun.
+func CPUFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "device", "cpu", device.Help)
+}
+
+// RanksFlag is Flag of a command that trains.
+func RanksFlag(cmd *cobra.Command, name *string) {
+	Flag(cmd, name)
+	f := cmd.Flags().Lookup("device")
+	f.Usage += "; several, as cuda:0,cuda:1 or cpu,cpu, train together"
+}
+
+// Open opens what "auto", "cpu" or "cuda:N" names; if it cannot, the usage is wrong.
+func Open(name string) (Backend, error) { return usable(device.Open(name)) }
+
+// OpenCUDA opens what "cuda:N" names, as with DARKROOM_CUDA of that mode.
+func OpenCUDA(name, mode string) (Backend, error) { return usable(device.OpenCUDA(name, mode)) }
+
+func usable(be Backend, err error) (Backend, error) {
+	if err != nil {
+		return nil, exits.Usage(err)
+	}
+	return be, nil
+}
+
+// TellChoices says what a device chose that its user did not expect.
+func TellChoices(w io.Writer, be Backend) error {
+	d, ok := be.(device.CUDA)
+	if !ok {
+		return nil
+	}
+	_, news, err := d.Choices()
+	for _, s := range news {
+		fmt.Fprintln(w, "note: "+s)
+	}
+	return err
+}

@@ -1,0 +1,217 @@
+// Package doctor is 'darkroom doctor': what this machine offers.
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/cmd/internal/version"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/peak"
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/outside/machine"
+)
+
+// Command is 'darkroom doctor'.
+func Command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this machine offers and what is missing",
+		Long: `Say what this machine offers: the CPU and the set of kernels chosen for it (and
+why not a faster one), what it was measured to do at best, memory, GPUs, and the
+optional programs found on PATH.`,
+		Example: "  darkroom doctor\n  DARKROOM_CPU=avx2 darkroom doctor --json",
+		Args:    exits.NoArgs,
+	}
+	probe := cmd.Flags().Bool("probe", true, "measure the peaks (one or two seconds)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		m := examine()
+		if *probe && m.Path.Error == "" {
+			m.Peaks = probePeaks()
+		}
+		if err := console.Emit(cmd, m, m.write); err != nil {
+			return err
+		}
+		if m.Path.Error != "" {
+			return exits.Usagef("%s", m.Path.Error)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// A machine is what doctor found.
+type report struct {
+	Build  version.Build `json:"build"`
+	CPU    cpuInfo       `json:"cpu"`
+	Path   pathInfo      `json:"path"`
+	Peaks  []peak.Table  `json:"peaks,omitempty"` // with one thread, and with all
+	Memory machine.RAM   `json:"memory"`
+	GPUs   []string      `json:"gpus"` // models
+	CUDA   cuda.Report   `json:"cuda"`
+	Extras []finding     `json:"extras"`
+}
+
+type cpuInfo struct {
+	Model    string   `json:"model"`
+	Cores    int      `json:"cores"`   // logical ones that the system shows
+	Threads  int      `json:"threads"` // that Darkroom will use
+	Features []string `json:"features"`
+}
+
+type pathInfo struct {
+	Chosen string   `json:"chosen"`
+	Best   string   `json:"best"`
+	Forced string   `json:"forced,omitempty"` // DARKROOM_CPU
+	Why    []string `json:"why,omitempty"`    // not a faster one
+	Error  string   `json:"error,omitempty"`
+}
+
+func examine() report {
+	m := report{
+		Build:  version.Read(),
+		CPU:    cpuInfo{Model: machine.CPUModel(), Cores: runtime.NumCPU(), Threads: cpu.Threads(), Features: []string{}},
+		Path:   examinePath(),
+		Memory: machine.Memory(),
+		GPUs:   findGPUs(os.DirFS("/")),
+		CUDA:   cuda.Probe(),
+		Extras: append(findTools(), findLibraries(os.DirFS("/"))...),
+	}
+	for _, f := range isa.Features() {
+		if f.Present {
+			m.CPU.Features = append(m.CPU.Features, f.Name)
+		}
+	}
+	return m
+}
+
+// examinePath says which kernels will run, and what stands in the way of faster ones.
+func examinePath() pathInfo {
+	chosen, err := isa.Choose()
+	p := pathInfo{Chosen: chosen.String(), Best: isa.Best().String(), Forced: os.Getenv("DARKROOM_CPU")}
+	if err != nil {
+		p.Chosen, p.Error = "none", err.Error()
+		return p
+	}
+	if chosen != isa.Best() {
+		p.Why = append(p.Why, fmt.Sprintf("DARKROOM_CPU=%s asks for it; %s would be faster", p.Forced, p.Best))
+	}
+	if len(isa.Features()) == 0 {
+		p.Why = append(p.Why, "this binary holds no assembly (build tag noasm, or an architecture that has none yet): correct, but slow")
+	}
+	named := isa.Best() // one reason a path is enough: what follows from it is no news
+	for _, f := range isa.Features() {
+		if f.Path > named && !f.Present {
+			p.Why = append(p.Why, fmt.Sprintf("not %s: this machine lacks %s", f.Path, f.Name))
+			named = f.Path
+		}
+	}
+	return p
+}
+
+func (m report) write(w io.Writer) {
+	t := console.Table{}
+	t.Add("build", m.Build.String())
+	t.Add("cpu", m.CPU.Model)
+	t.Add("", fmt.Sprintf("%d cores, %d threads used", m.CPU.Cores, m.CPU.Threads))
+	if len(m.CPU.Features) > 0 {
+		t.Add("", strings.Join(m.CPU.Features, " "))
+	}
+	t.Add("path", m.Path.Chosen)
+	if m.Path.Error != "" {
+		t.Add("", m.Path.Error)
+	}
+	for _, why := range m.Path.Why {
+		t.Add("", why)
+	}
+	t.Add("memory", fmt.Sprintf("%s, %s free", size(m.Memory.Total), size(m.Memory.Available)))
+	for _, model := range m.GPUs {
+		t.Add("gpu", model)
+	}
+	if len(m.GPUs) == 0 {
+		t.Add("gpu", "no NVIDIA GPU found")
+	}
+	switch {
+	case m.CUDA.Missing != "":
+		t.Add("cuda", "none: "+m.CUDA.Missing)
+	default:
+		t.Add("cuda", "driver of CUDA "+m.CUDA.Driver)
+		for _, d := range m.CUDA.Devices {
+			t.Add("", d.String())
+		}
+		t.Add("", "products of bf16: "+m.CUDA.Products)
+		if m.CUDA.Attention != "" {
+			t.Add("", "attention and our own products of bf16: "+m.CUDA.Attention)
+		}
+	}
+	t.Write(w)
+	writePeaks(w, m.Peaks)
+	fmt.Fprintln(w)
+	extras := console.Table{Header: []string{"OPTIONAL", "FOUND", "ENABLES"}}
+	for _, f := range m.Extras {
+		extras.Add(f.Name, cmp.Or(f.Path, "no"), f.Enables)
+	}
+	extras.Write(w)
+}
+
+// size is an amount of memory for people.
+func size(n uint64) string {
+	if n == 0 {
+		return "unknown"
+	}
+	return console.Bytes(int64(n))
+}
+
+// probePeaks measures the chosen path with one thread and with all.
+func probePeaks() []peak.Table {
+	path, err := isa.Choose()
+	if err != nil {
+		return nil // examinePath has reported it
+	}
+	peaks := []peak.Table{peak.Measure(path, 1)}
+	if all := cpu.Threads(); all > 1 {
+		peaks = append(peaks, peak.Measure(path, all))
+	}
+	return peaks
+}
+
+func writePeaks(w io.Writer, peaks []peak.Table) {
+	if len(peaks) == 0 {
+		return
+	}
+	t := console.Table{Header: []string{"AT BEST"}}
+	for _, p := range peaks {
+		plural := "s"
+		if p.Threads == 1 {
+			plural = ""
+		}
+		t.Header = append(t.Header, fmt.Sprintf(">%d thread%s", p.Threads, plural))
+	}
+	for _, row := range []struct {
+		name, unit string
+		of         func(peak.Table) float64
+	}{
+		{"fp32 multiply-adds", "GF/s", func(p peak.Table) float64 { return p.F32 }},
+		{"bf16 products", "GF/s", func(p peak.Table) float64 { return p.BF16 }},
+		{"reading L2", "GB/s", func(p peak.Table) float64 { return p.L2 }},
+		{"reading L3", "GB/s", func(p peak.Table) float64 { return p.L3 }},
+		{"reading memory", "GB/s", func(p peak.Table) float64 { return p.Memory }},
+	} {
+		cells := []string{row.name}
+		for _, p := range peaks {
+			cells = append(cells, fmt.Sprintf("%.1f %s", row.of(p), row.unit))
+		}
+		t.Add(cells...)
+	}
+	fmt.Fprintln(w)
+	t.Write(w)
+}

@@ -1,0 +1,282 @@
+package eval
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/inputs"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/data/prompts"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/outside/regular"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/eval"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/pytext"
+)
+
+// Published collections of preferences, as they are published:
+//
+//	HPDv2                 .json: rows of prompt, image_path and human_preference (1 for the better one), or rank
+//	ImageReward           .json: rows of prompt, generations and ranking; equal places are ties
+//	Pick-a-Pic            .parquet: caption, jpg_0, jpg_1, label_0, label_1 (0.5 each: a tie); without has_label left out
+//	GenAI-Bench           .parquet: prompt, left_image, right_image, vote_type
+//	VideoGen-RewardBench  .csv: prompt, path_A, path_B, and A, B or same in Overall, or in the column of FILE.csv#COLUMN
+//
+// Of n ranked pictures all n(n-1)/2 pairs are asked about, and places count from the best. Files lie beside the list,
+// in a folder of the list's name, or in images, as far as the names go.
+
+// mostRows bounds a list of JSON or CSV, in bytes.
+const mostRows = 1 << 30
+
+// publishedPairs reads a collection; ok says whether the file is of a kind that they are published in.
+func publishedPairs(name string) (set eval.Set, ok bool, err error) {
+	path, column, named := strings.Cut(name, "#")
+	set = eval.Set{Name: filepath.Base(name), Of: eval.Pictures}
+	switch ext := strings.ToLower(filepath.Ext(path)); {
+	case ext == ".json" && !named:
+		set.Pairs, err = rankedPairs(path)
+	case ext == ".parquet" && !named:
+		set.Pairs, err = tablePairs(path)
+	case ext == ".csv":
+		if !named {
+			column = "Overall"
+		}
+		set.Of = eval.Moving
+		set.Pairs, err = clipPairs(path, column)
+	default:
+		return set, false, nil
+	}
+	if err == nil && len(set.Pairs) == 0 {
+		err = fmt.Errorf("%s holds no pairs", name)
+	}
+	return set, true, err
+}
+
+// ranked is a row of HPDv2 or ImageReward.
+type ranked struct {
+	Prompt      string    `json:"prompt"`
+	ImagePath   []string  `json:"image_path"`
+	Preference  []float64 `json:"human_preference"`
+	Rank        []float64 `json:"rank"`
+	Generations []string  `json:"generations"`
+	Ranking     []float64 `json:"ranking"`
+}
+
+// order is the files of a row, and the place of each: the smaller, the better.
+func (r ranked) order() (files []string, places []float64, err error) {
+	switch {
+	case r.Generations != nil && r.Ranking != nil:
+		files, places = r.Generations, r.Ranking
+	case r.ImagePath != nil && r.Preference != nil:
+		files = r.ImagePath
+		for _, x := range r.Preference {
+			places = append(places, -x)
+		}
+	case r.ImagePath != nil && r.Rank != nil:
+		files, places = r.ImagePath, r.Rank
+	default:
+		return nil, nil, errors.New("neither image_path with human_preference or rank (HPDv2), nor generations with ranking (ImageReward)")
+	}
+	if len(files) != len(places) {
+		return nil, nil, fmt.Errorf("%d pictures and %d places", len(files), len(places))
+	}
+	return files, places, nil
+}
+
+func rankedPairs(name string) (all []eval.Pair, err error) {
+	text, err := regular.Read(name, mostRows)
+	if err != nil {
+		return nil, exits.Usage(err)
+	}
+	var rows []ranked
+	if err := json.Unmarshal(text, &rows); err != nil {
+		return nil, fmt.Errorf("%s: not a list of rows with preferences: %w\nhint: HPDv2's and ImageReward's lists are read as published; a .jsonl has a pair a line", name, err)
+	}
+	for i, r := range rows {
+		fails := func(err error) error { return fmt.Errorf("%s: row %d: %w", name, i+1, err) }
+		files, places, err := r.order()
+		if err != nil {
+			return nil, fails(err)
+		}
+		samples := make([]eval.Sample, len(files))
+		for k, file := range files {
+			if samples[k], err = fileSample(name, file, r.Prompt); err != nil {
+				return nil, fails(err)
+			}
+		}
+		for a := range samples {
+			for b := a + 1; b < len(samples); b++ {
+				all = append(all, eval.Pair{Prompt: r.Prompt, A: samples[a], B: samples[b], Better: nearer(places[a], places[b])})
+			}
+		}
+	}
+	return all, nil
+}
+
+// nearer is which of two has the smaller place.
+func nearer(a, b float64) eval.Better {
+	switch {
+	case a < b:
+		return eval.First
+	case a > b:
+		return eval.Second
+	}
+	return eval.Tie
+}
+
+// fileSample is a picture or a clip of a list's folder.
+func fileSample(list, file, prompt string) (s eval.Sample, err error) {
+	dir, at := filepath.Dir(list), ""
+	for _, below := range []string{".", strings.TrimSuffix(filepath.Base(list), filepath.Ext(list)), "images"} {
+		var failed error
+		if at, failed = safetensors.Locate(filepath.Join(dir, below), file); failed == nil {
+			return eval.Sample{Name: file, Open: func() (rewards.Item, error) {
+				item := rewards.Item{Prompt: prompt}
+				err := inputs.OpenMedia(at, &item)
+				return item, err
+			}}, nil
+		} else if err == nil {
+			err = failed
+		}
+	}
+	return s, err
+}
+
+// clipPairs are those of a table of clips, by the preferences of a column.
+func clipPairs(name, column string) (all []eval.Pair, err error) {
+	text, err := regular.Read(name, mostRows)
+	if err != nil {
+		return nil, exits.Usage(err)
+	}
+	rows := csv.NewReader(strings.NewReader(strings.TrimPrefix(string(text), "\ufeff")))
+	head, err := rows.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	at := map[string]int{}
+	for _, key := range []string{"prompt", "path_A", "path_B", column} {
+		if at[key] = slices.Index(head, key); at[key] < 0 {
+			return nil, fmt.Errorf("%s: there is no column %q\nhint: VideoGen-RewardBench's table is read as published (prompt, path_A, path_B, Overall); FILE.csv#COLUMN names the preferences; there are %s", name, key, strings.Join(head, ", "))
+		}
+	}
+	others, err := rows.ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for i, row := range others {
+		p := eval.Pair{Prompt: row[at["prompt"]]}
+		switch said := strings.TrimSpace(row[at[column]]); said {
+		case "A":
+			p.Better = eval.First
+		case "B":
+			p.Better = eval.Second
+		case "same":
+			p.Better = eval.Tie
+		default:
+			return nil, fmt.Errorf("%s: row %d: %s is %q: it is A, B or same", name, i+1, column, said)
+		}
+		if p.A, err = fileSample(name, row[at["path_A"]], p.Prompt); err == nil {
+			p.B, err = fileSample(name, row[at["path_B"]], p.Prompt)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w", name, i+1, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// votes are GenAI-Bench's.
+var votes = map[any]eval.Better{"leftvote": eval.First, "rightvote": eval.Second, "tievote": eval.Tie, "bothbad_vote": eval.Tie}
+
+// tablePairs are those of a table whose pictures lie in it. It stays open, since pictures are read when they are asked
+// about.
+func tablePairs(name string) (all []eval.Pair, err error) {
+	t, err := prompts.OpenTable(name)
+	if err != nil {
+		return nil, exits.Usage(err)
+	}
+	var reading sync.Mutex // of one row at a time
+	n := 0
+	err = t.Each(false, func(place prompts.Place, row pytext.Ordered) error {
+		number := n
+		n++
+		sample := func(column, called, prompt string) eval.Sample {
+			return eval.Sample{Name: called, Open: func() (rewards.Item, error) {
+				reading.Lock()
+				defer reading.Unlock()
+				_, row, err := t.Row(number, true)
+				if err != nil {
+					return rewards.Item{}, err
+				}
+				item := rewards.Item{Prompt: prompt}
+				item.Image, err = pictureIn(row.Values[column])
+				if err != nil {
+					err = fmt.Errorf("%s:%d: %s: %w", name, number+1, column, err)
+				}
+				return item, err
+			}}
+		}
+		has := func(keys ...string) bool {
+			return !slices.ContainsFunc(keys, func(k string) bool { return !slices.Contains(row.Keys, k) })
+		}
+		var p eval.Pair
+		switch {
+		case has("caption", "jpg_0", "jpg_1", "label_0", "label_1"):
+			if said, known := row.Values["has_label"].(bool); known && !said {
+				return nil
+			}
+			first, one := row.Values["label_0"].(pytext.Number)
+			second, two := row.Values["label_1"].(pytext.Number)
+			if !one || !two {
+				return errors.New("label_0 or label_1 is no number")
+			}
+			p.Prompt, _ = row.Values["caption"].(string)
+			p.Better = nearer(-first.Value, -second.Value)
+			for k, to := range []*eval.Sample{&p.A, &p.B} {
+				column := fmt.Sprint("jpg_", k)
+				called, ok := row.Values[fmt.Sprintf("image_%d_uid", k)].(string)
+				if !ok {
+					called = fmt.Sprintf("%s#%d/%s", place.File, place.Row, column)
+				}
+				*to = sample(column, called, p.Prompt)
+			}
+		case has("prompt", "left_image", "right_image", "vote_type"):
+			better, known := votes[row.Values["vote_type"]]
+			if !known {
+				return fmt.Errorf("vote_type is %v: it is leftvote, rightvote, tievote or bothbad_vote", row.Values["vote_type"])
+			}
+			p.Prompt, _ = row.Values["prompt"].(string)
+			p.Better = better
+			p.A = sample("left_image", fmt.Sprintf("%s#%d/left_image", place.File, place.Row), p.Prompt)
+			p.B = sample("right_image", fmt.Sprintf("%s#%d/right_image", place.File, place.Row), p.Prompt)
+		default:
+			return fmt.Errorf("neither Pick-a-Pic's columns (caption, jpg_0, jpg_1, label_0, label_1) nor GenAI-Bench's (prompt, left_image, right_image, vote_type): there are %s", strings.Join(row.Keys, ", "))
+		}
+		all = append(all, p)
+		return nil
+	})
+	if err != nil {
+		err = errors.Join(err, t.Close())
+	}
+	return all, err
+}
+
+// pictureIn is the picture of a cell: its bytes, or the hub's pair of bytes and path.
+func pictureIn(cell any) (*vision.Image, error) {
+	if pair, ok := cell.(pytext.Ordered); ok {
+		cell = pair.Values["bytes"]
+	}
+	data, ok := cell.([]byte)
+	if !ok {
+		return nil, errors.New("there is no picture")
+	}
+	return vision.Decode(data, vision.Limits{})
+}

@@ -1,0 +1,122 @@
+package eval
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/darkroom-rl/darkroom/rewards/eval"
+)
+
+// TestPublishedPairs: five collections are read as they are published, with the pictures and clips that lie beside them
+// or in them.
+func TestPublishedPairs(t *testing.T) {
+	dir := t.TempDir()
+	picture := func(width int) []byte {
+		var file bytes.Buffer
+		if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, width, 4))); err != nil {
+			t.Fatal(err)
+		}
+		return file.Bytes()
+	}
+	file := func(name string, text []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for width, name := range []string{"", "train/1.jpg", "train/2.jpg", "images/3.webp", "images/4.webp", "images/5.webp"} {
+		if name != "" {
+			file(name, picture(width))
+		}
+	}
+	clip := fmt.Appendf(nil, "YUV4MPEG2 W16 H16 F8:1 Ip C420jpeg\nFRAME\n%sFRAME\n%s", strings.Repeat("a", 384), strings.Repeat("b", 384))
+	file("videos/a.y4m", clip)
+	file("videos/b.y4m", clip)
+	type cell struct {
+		Bytes []byte `parquet:"bytes"`
+		Path  string `parquet:"path"`
+	}
+	type pick struct {
+		Caption  string  `parquet:"caption"`
+		First    []byte  `parquet:"jpg_0"`
+		Second   []byte  `parquet:"jpg_1"`
+		Name     string  `parquet:"image_0_uid"`
+		Other    string  `parquet:"image_1_uid"`
+		Label0   float64 `parquet:"label_0"`
+		Label1   float64 `parquet:"label_1"`
+		HasLabel bool    `parquet:"has_label"`
+	}
+	type vote struct {
+		Prompt string `parquet:"prompt"`
+		Left   cell   `parquet:"left_image"`
+		Right  cell   `parquet:"right_image"`
+		Vote   string `parquet:"vote_type"`
+	}
+	picked, voted := filepath.Join(dir, "pick.parquet"), filepath.Join(dir, "genai.parquet")
+	if err := parquet.WriteFile(picked, []pick{{"a cat", picture(1), picture(2), "x", "y", 1, 0, true}, {"a cat", picture(2), picture(3), "y", "z", 0.5, 0.5, true}, {"a dog", nil, nil, "", "", 0, 0, false}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := parquet.WriteFile(voted, []vote{{"a cat", cell{picture(1), "l"}, cell{picture(2), "r"}, "rightvote"}, {"a dog", cell{picture(3), "l"}, cell{picture(4), "r"}, "bothbad_vote"}}); err != nil {
+		t.Fatal(err)
+	}
+	table := "path_A,path_B,prompt,VQ,Overall\nvideos/a.y4m,videos/b.y4m,\"a cat, running\",B,A\n"
+	for _, c := range []struct{ name, of, want string }{
+		{file("train.json", []byte(`[{"prompt": "a cat", "image_path": ["1.jpg", "2.jpg"], "human_preference": [0, 1], "user_hash": "u"}]`)), eval.Pictures, "a cat: 1.jpg 1 < 2.jpg 2"},
+		{file("test.json", []byte(`[{"prompt": "a cat", "image_path": ["images/3.webp", "4.webp"], "rank": [0, 1], "raw_annotations": []}]`)), eval.Pictures, "a cat: images/3.webp 3 > 4.webp 4"},
+		{file("reward.json", []byte(`[{"id": "1", "prompt": "a dog", "generations": ["images/3.webp", "images/4.webp", "images/5.webp"], "ranking": [2, 1, 2]}]`)), eval.Pictures,
+			"a dog: images/3.webp 3 < images/4.webp 4; a dog: images/3.webp 3 = images/5.webp 5; a dog: images/4.webp 4 > images/5.webp 5"},
+		{picked, eval.Pictures, "a cat: x 1 > y 2; a cat: y 2 = z 3"},
+		{voted, eval.Pictures, "a cat: genai.parquet#0/left_image 1 < genai.parquet#0/right_image 2; a dog: genai.parquet#1/left_image 3 = genai.parquet#1/right_image 4"},
+		{file("videogen.csv", []byte(table)), eval.Moving, "a cat, running: videos/a.y4m 2 > videos/b.y4m 2"},
+		{file("videogen.csv", []byte(table)) + "#VQ", eval.Moving, "a cat, running: videos/a.y4m 2 < videos/b.y4m 2"},
+	} {
+		set, err := readPairs(c.name)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		size := func(s eval.Sample) string {
+			item, err := s.Open()
+			switch {
+			case err != nil:
+				return err.Error()
+			case item.Clip != nil:
+				return fmt.Sprint(s.Name, " ", len(item.Clip.Frames))
+			}
+			return fmt.Sprint(s.Name, " ", item.Image.Width)
+		}
+		var got []string
+		for _, p := range set.Pairs {
+			got = append(got, fmt.Sprintf("%s: %s %c %s", p.Prompt, size(p.A), "=><"[p.Better], size(p.B)))
+		}
+		if all := strings.Join(got, "; "); all != c.want || set.Of != c.of {
+			t.Errorf("%s: %s of %s, want %s", c.name, all, set.Of, c.want)
+		}
+	}
+	for name, want := range map[string]string{
+		file("none.json", []byte(`[{"prompt": "a cat", "image_path": ["1.jpg"]}]`)):                                          "none.json: row 1: neither image_path with human_preference",
+		file("few.json", []byte(`[{"prompt": "a cat", "generations": ["images/3.webp"], "ranking": [1, 2]}]`)):               "row 1: 1 pictures and 2 places",
+		file("gone.json", []byte(`[{"prompt": "a cat", "generations": ["no.webp", "images/3.webp"], "ranking": [1, 2]}]`)):   "no.webp",
+		file("out.json", []byte(`[{"prompt": "a cat", "generations": ["../no.webp", "images/3.webp"], "ranking": [1, 2]}]`)): "outside itself",
+		file("line.json", []byte(`{"prompt": "a cat"}`)):                                                                     "a .jsonl has a pair a line",
+		file("other.csv", []byte("prompt,path_A,path_B\n")):                                                                  `there is no column "Overall"`,
+		file("wrong.csv", []byte(strings.ReplaceAll(table, "B,A\n", "B,left\n"))):                                            `row 1: Overall is "left"`,
+		"../../../data/prompts/testdata/dataset/data/train-00000-of-00002.parquet":                                              "neither Pick-a-Pic's columns",
+	} {
+		if _, err := readPairs(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}

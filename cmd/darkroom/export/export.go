@@ -1,0 +1,156 @@
+// Package export is 'darkroom export': weights for other programs, and a run's numbers for trackers.
+package export
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/devices"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/inputs"
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/trainer/trained"
+	"github.com/darkroom-rl/darkroom/view/track"
+)
+
+// Command is 'darkroom export'.
+func Command() *cobra.Command {
+	var o options
+	var happened trackExport
+	cmd := &cobra.Command{
+		Use:   "export RUN|CHECKPOINT --as LAYOUT --out PATH",
+		Short: "Write what a run has trained, or an adapter, for other programs",
+		Long: `Write what a run has trained in the layout that another program reads. RUN is a run's
+folder, and the newest checkpoint is taken; --lora names an adapter from elsewhere.
+
+  --as peft       a folder with adapter_config.json and adapter_model.safetensors
+  --as diffusers  one file that load_lora_weights of a diffusers pipeline reads
+  --as kohya      one file in the layout of kohya's scripts, which ComfyUI reads, for
+                  adapters of U-Nets and of FLUX
+  --as hub        a copy of the model's folder with what was trained in it, which
+                  diffusers or transformers load: parameters of the model itself, or
+                  an adapter folded in (W + scale x B A, in fp32). Weights keep their
+                  names, files and types; --dtype f32 keeps trained ones in fp32
+  --as merged     the same, of adapters
+
+Where two networks take turns (Wan 2.2's A14B), each has an adapter: that of transformer_2 lies in
+a folder of this name below PEFT's, and for diffusers in NAME.transformer_2.safetensors, which
+load_lora_weights(FILE, load_into_transformer_2=True) reads.
+
+The model is the run's own; --model names its folder if it has moved. Layers of
+vision-language adapters have the names of transformers 5 (model.language_model.layers.0...), or
+with --names transformers4 those of 4.51 and before (model.layers.0...).`,
+		Example: "  darkroom export runs/maps --as diffusers --out maps.safetensors\n" +
+			"  darkroom export runs/maps --as tensorboard\n" +
+			"  darkroom export runs/zoom --as hub --weights ema --out zoom-model\n" +
+			"  darkroom export --lora maps.safetensors --as merged --model stable-diffusion-3.5-medium --out sd35-maps",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				o.run = args[0]
+			}
+			if track.Known(o.as) {
+				return happened.write(cmd, &o)
+			}
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			r, err := o.write(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return console.Emit(cmd, r, func(w io.Writer) { fmt.Fprintln(w, r) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.lora, "lora", "", "an adapter in place of a run: `PATH` of a folder of PEFT's, or of a folder or a file of diffusers'")
+	f.StringVar(&o.as, "as", "", "`LAYOUT`: "+strings.Join(slices.Concat(Layouts(), track.Layouts()), ", "))
+	happened.flags(cmd)
+	f.StringVar(&o.out, "out", "", "`PATH` to write; it must not exist")
+	inputs.WeightsFlag(cmd, &o.weights)
+	f.StringVar(&o.model, "model", "", "folder `DIR` of the model (default: the run's)")
+	f.StringVar(&o.names, "names", "transformers5", "of a vision-language adapter's layers: transformers5 or transformers4")
+	f.StringVar(&o.dtype, "dtype", "stored", "of trained parameters in --as hub: stored, which is the model's own type, or f32")
+	devices.Flag(cmd, &o.device)
+	f.StringVar(&o.component, "component", "", "`NAME` of the network in its pipeline (default: the model's, or transformer or unet, as the adapter says)")
+	return cmd
+}
+
+// Layouts are what can be written.
+func Layouts() []string { return []string{"peft", "diffusers", "kohya", "merged", "hub"} }
+
+type options struct{ run, lora, as, out, model, component, device, weights, names, dtype string }
+
+// report is what --json prints.
+type report struct {
+	Out       string `json:"out"`
+	As        string `json:"as"`
+	Iteration *int   `json:"iteration,omitempty"` // of the checkpoint
+	Weights   string `json:"weights,omitempty"`   // of the run: current or ema
+	Layers    int    `json:"layers"`              // with an adapter
+	Tensors   int    `json:"tensors"`             // of the model itself
+	Second    string `json:"second,omitempty"`    // where the adapter of a second network is
+}
+
+func (r *report) String() string {
+	s := fmt.Sprintf("%s: %s, %s", r.Out, r.As, console.Plural(int64(r.Layers), "layer"))
+	if r.Tensors > 0 {
+		s = fmt.Sprintf("%s: %s, %s", r.Out, r.As, console.Plural(int64(r.Tensors), "trained tensor"))
+	}
+	if r.Second != "" {
+		s += ", that of transformer_2 in " + r.Second
+	}
+	if r.Iteration != nil {
+		s += fmt.Sprintf(", after iteration %d", *r.Iteration)
+	}
+	if r.Weights == string(trained.EMA) {
+		s += ", the moving average (--weights ema)"
+	}
+	return s
+}
+
+// whole reports whether a whole model is written.
+func (o *options) whole() bool { return o.as == "merged" || o.as == "hub" }
+
+func (o *options) check(cmd *cobra.Command) error {
+	var wrong []string
+	must := func(ok bool, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf(format, args...))
+		}
+	}
+	given := cmd.Flags().Changed
+	must(o.run != "" || o.lora != "", "what is exported is missing: the folder of a run, or --lora with an adapter")
+	must(o.run == "" || o.lora == "", "a run and --lora: one of them")
+	must(o.out != "", "--out is missing: what to write")
+	must(slices.Contains(Layouts(), o.as), "--as %q: one of %s", o.as, strings.Join(slices.Concat(Layouts(), track.Layouts()), ", "))
+	must(o.lora == "" || !given("weights"), "--weights is of a run")
+	must(inputs.KnownWeights(o.weights), "--weights %q: evaluated, current or ema", o.weights)
+	must(slices.Contains([]string{"transformers5", "transformers4"}, o.names), "--names %q: transformers5 or transformers4", o.names)
+	must(slices.Contains([]string{"stored", "f32"}, o.dtype), "--dtype %q: stored or f32", o.dtype)
+	reads := o.whole() || o.as == "kohya"
+	must(!reads || o.model != "" || o.lora == "", "--as %s needs --model, the folder of a model", o.as)
+	must(reads || o.model == "" || o.run != "", "--model is for --as merged, hub and kohya")
+	must(o.whole() || !given("device"), "--device is for --as merged and hub: the other layouts compute nothing")
+	must(o.as == "hub" || !given("dtype"), "--dtype is for --as hub")
+	must(o.as != "diffusers" && o.as != "kohya" || strings.HasSuffix(o.out, ".safetensors"), "--out %s: %s reads one file; name one that ends in .safetensors", o.out, o.as)
+	if o.out != "" {
+		_, err := os.Lstat(o.out)
+		must(errors.Is(err, os.ErrNotExist), "--out %s: it exists already", o.out)
+		_, err = os.Lstat(o.secondOut())
+		must(errors.Is(err, os.ErrNotExist), "--out %s: %s exists already", o.out, o.secondOut())
+		info, err := os.Stat(filepath.Dir(o.out))
+		must(err == nil && info.IsDir(), "--out %s: there is no folder %s", o.out, filepath.Dir(o.out))
+	}
+	if len(wrong) > 0 {
+		return exits.Usagef("%s\nhint: see '%s --help'", strings.Join(wrong, "\n"), cmd.CommandPath())
+	}
+	return nil
+}

@@ -1,0 +1,309 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/devices"
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/cmd/internal/version"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
+	"github.com/darkroom-rl/darkroom/trainer/fleet/natsio"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/run"
+)
+
+// darkroom worker: rolls samples of a run that another process trains, or asks its rewards.
+
+type workerOptions struct {
+	join, device, model, name string
+	memory, blobs, creds      string
+	roles, env                []string
+	programs                  bool
+}
+
+// allowed is what the run may do here beside computing.
+func (o *workerOptions) allowed() run.Allowed { return run.Allowed{Programs: o.programs, Env: o.env} }
+
+// WorkerCommand is 'darkroom worker'.
+func WorkerCommand() *cobra.Command {
+	o := workerOptions{}
+	cmd := &cobra.Command{
+		Use:   "worker --join FILE",
+		Short: "Roll samples for a run that trains elsewhere, or ask its rewards",
+		Long: `Roll samples for a run that trains elsewhere: 'darkroom train --listen' writes the join file into
+the run's folder, and anyone with a copy of it can join. The model's folder must be here, too, with
+the same files, and pictures that prompts name under the same paths; experiment, prompts and weights
+come from the trainer.
+
+--roles score asks the run's rewards that wait for a server or a program, a group of samples at a
+time, and needs no model: their keys (--env NAME) and programs (--allow-programs) must be here.
+--roles judge computes the rewards that are networks: their folders must be here under the names
+that the experiment has. One worker may have several roles: --roles roll,score,judge.
+
+A worker starts no program that the run names, and hands over no environment variable of this
+machine, unless --allow-programs and --env say so. Whoever trains, or has the run's folder, then
+runs programs here as you. A job that needs more is refused, and the trainer gives it to another
+worker or does it itself.
+
+A worker may come, leave and be killed at any moment: its unfinished jobs are done again, and the
+run has the same bytes. It ends when the run is over, or by Ctrl-C.`,
+		Example: "  darkroom worker --join runs/poster/join\n  darkroom worker --join join --device cuda:1 --model /nvme/stable-diffusion-3.5-medium\n  darkroom worker --join join --roles score",
+		Args:    exits.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	cmd.Flags().StringVar(&o.join, "join", "", "the join `FILE` of the run")
+	cmd.Flags().StringVar(&o.model, "model", "", "the model's `FOLDER` on this machine, where it has another name than there")
+	cmd.Flags().StringVar(&o.memory, "memory", "", "what the model may take here, such as 16GiB (default: the experiment's run.memory, or what is free)")
+	cmd.Flags().StringVar(&o.blobs, "blobs", "", "where the `FOLDER` that 'train --blobs' names is on this machine (default: under the same name); peer:PORT where that is peer, and others may have what is here at a port of your choice")
+	cmd.Flags().StringVar(&o.creds, "creds", "", "the `FILE` of credentials for the server that 'train --workers' names")
+	cmd.Flags().StringVar(&o.name, "name", "", "what the worker is called (default: machine and process)")
+	cmd.Flags().StringSliceVar(&o.roles, "roles", []string{"roll"}, "what it does: roll, score, judge, or several of them")
+	cmd.Flags().BoolVar(&o.programs, "allow-programs", false, "start programs that the run names: exec rewards, tools of episodes, and what runs the code that a model writes")
+	cmd.Flags().StringArrayVar(&o.env, "env", nil, "hand over the environment variable `NAME` where the run asks for it (key_env, env); may be repeated")
+	devices.Flag(cmd, &o.device)
+	return cmd
+}
+
+// crew is a command's workers, one a role.
+type crew struct {
+	*workerOptions
+	ticket natsio.Ticket
+	say    func(format string, args ...any)
+	mu     sync.Mutex
+	done   map[string]int                  // jobs by role
+	bench  func() (devices.Backend, error) // the device, opened once, for the roles that compute
+	device sync.Mutex                      // of which one computes at a time
+}
+
+// distinct are the names, each once.
+func distinct(names []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+func (o *workerOptions) run(cmd *cobra.Command) (err error) {
+	if o.join == "" {
+		return exits.Usagef("--join FILE is needed: 'darkroom train --listen' writes it into the run's folder")
+	}
+	known := []string{"roll", "score", "judge"}
+	if len(o.roles) == 0 || len(o.roles) != len(distinct(o.roles)) || slices.ContainsFunc(o.roles, func(r string) bool { return !slices.Contains(known, r) }) {
+		return exits.Usagef("--roles %s: roll, score, judge and several of them, as roll,score, are possible", strings.Join(o.roles, ","))
+	}
+	if o.memory != "" && (experiment.Run{Memory: o.memory}).Bytes() == 0 {
+		return exits.Usagef("--memory %s: a number and a unit are needed, such as 16GiB", o.memory)
+	}
+	ticket, err := natsio.ReadTicket(o.join)
+	if err != nil {
+		return exits.Usage(err)
+	}
+	if ticket, err = ticket.WithKey(); err != nil {
+		return err
+	}
+	ticket.Credentials = o.creds
+	switch {
+	case o.creds != "" && ticket.Space == "":
+		return exits.Usagef("--creds: the server of this run is the trainer's own, and the join file has all that it asks for")
+	case o.blobs != "" && ticket.Blobs == "":
+		return exits.Usagef("--blobs: blobs of this run go through its server\nhint: 'darkroom train --blobs FOLDER' shares a folder")
+	case o.blobs != "" && natsio.ByPeers(o.blobs) != natsio.ByPeers(ticket.Blobs):
+		return exits.Usagef("--blobs %s: blobs of this run go by %s, as 'darkroom train --blobs' says", o.blobs, ticket.Blobs)
+	case o.blobs != "":
+		ticket.Blobs = o.blobs
+	}
+	log := cmd.ErrOrStderr()
+	c := &crew{workerOptions: o, ticket: ticket, done: map[string]int{}}
+	var opened devices.Backend
+	c.bench = sync.OnceValues(func() (_ devices.Backend, err error) {
+		opened, err = devices.Open(o.device)
+		return opened, err
+	})
+	c.say = func(format string, args ...any) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		fmt.Fprintf(log, format+"\n", args...)
+	}
+	if natsio.Open(o.join) {
+		c.say("warning: other users can read %s, and so join the run: chmod 600 %s", o.join, o.join)
+	}
+	if o.name == "" {
+		o.name = workerName()
+	}
+	err = c.work(cmd.Context())
+	if opened != nil {
+		opened.Close()
+	}
+	for _, r := range o.roles {
+		c.say("%s (%s)", console.Plural(int64(c.done[r]), "job"), r)
+	}
+	return err
+}
+
+// work does jobs until the run is over or the command is interrupted. Where one role fails, the others end, too.
+func (c *crew) work(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	errs := make([]error, len(c.roles))
+	var all sync.WaitGroup
+	for i, r := range c.roles {
+		all.Go(func() {
+			if errs[i] = c.as(ctx, r); errs[i] != nil {
+				stop()
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// A trade is what a worker needs for a role.
+type trade struct {
+	role  fleet.Role
+	name  string
+	about fleet.About
+	do    func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error)
+	moved func() time.Time // when a job last went on; nil: nobody sees
+	close func() error
+}
+
+// rolls opens a device for rolling.
+func (c *crew) rolls(about fleet.About) (*trade, error) {
+	be, err := c.bench()
+	if err != nil {
+		return nil, err
+	}
+	about.Class, about.Device = devices.Arithmetic(be), fmt.Sprint(be)
+	var s *fleet.Executor
+	s = &fleet.Executor{About: about, Open: func(ctx context.Context, setup fleet.Setup) (model.Model, *experiment.Experiment, error) {
+		at := run.Worker{Model: c.model, Memory: c.memory, Free: (&devices.Ranks{All: []devices.Backend{be}}).Free(), Say: c.say, Allowed: c.allowed()}
+		return run.OpenWorker(setup, at, model.Options{Backend: be, Context: ctx, Progress: s.Passed, Cache: devices.TextCache(), Arithmetic: about.Class, Ahead: s.Ahead})
+	}}
+	return c.alone(&trade{role: fleet.Rolls, name: c.name, about: about, moved: s.Moved,
+		do: func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error) {
+			s.Blobs = l
+			return s.Do(ctx, j)
+		},
+		close: s.Close}), nil
+}
+
+// alone is a trade that has the device to itself while it does a job, or frees what it has there: a backend is used by
+// one goroutine at a time. Its worker goes on saying that it is at the job while it waits for the other role.
+func (c *crew) alone(t *trade) *trade {
+	do, end := t.do, t.close
+	t.do = func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error) {
+		c.device.Lock()
+		defer c.device.Unlock()
+		if err := ctx.Err(); err != nil { // it was withdrawn meanwhile
+			return nil, err
+		}
+		return do(ctx, l, j)
+	}
+	t.close = func() error {
+		c.device.Lock()
+		defer c.device.Unlock()
+		return end()
+	}
+	return t
+}
+
+// scores is for asking rewards outside.
+func (c *crew) scores(about fleet.About) *trade {
+	return c.panel(fleet.Scorers, about, func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) {
+		return run.OpenRewards(s, nil, c.allowed())
+	})
+}
+
+// judges is for computing rewards that are networks.
+func (c *crew) judges(about fleet.About) (*trade, error) {
+	be, err := c.bench()
+	if err != nil {
+		return nil, err
+	}
+	about.Class, about.Device = devices.Arithmetic(be), fmt.Sprint(be)
+	return c.alone(c.panel(fleet.Judges, about, func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) {
+		if err := fleet.SameClass(s, about); err != nil {
+			return nil, nil, err
+		}
+		return run.OpenRewards(s, be, c.allowed())
+	})), nil
+}
+
+func (c *crew) panel(role fleet.Role, about fleet.About, open func(fleet.Setup) (map[string]rewards.Judge, func() error, error)) *trade {
+	p := &fleet.Panel{About: about, Open: open}
+	return &trade{role: role, name: c.name + "-" + string(role), about: about, close: p.Close,
+		do: func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error) {
+			p.Blobs = l
+			return p.Do(ctx, j)
+		}}
+}
+
+// as works in a role.
+func (c *crew) as(ctx context.Context, role string) (err error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // nobody needs it
+	}
+	about := fleet.About{Host: host, Version: version.Read().String()}
+	var t *trade
+	switch role {
+	case "roll":
+		t, err = c.rolls(about)
+	case "judge":
+		t, err = c.judges(about)
+	default:
+		t = c.scores(about)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	ticket := c.ticket
+	if role != c.roles[0] {
+		ticket = ticket.Further()
+	}
+	link, err := natsio.Join(ticket, t.name, t.role, c.say)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, link.Close()) }()
+	c.say("worker %s has joined run %s: %s", t.name, c.ticket.Run, c.allowed())
+	w := fleet.Worker{Name: t.name, Link: link, About: t.about, Beat: fleet.Usual().Beats(), Moved: t.moved, Hang: fleet.Usual().Unknown, Say: c.say,
+		Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
+			payload, err := t.do(ctx, link, j)
+			if err == nil {
+				c.mu.Lock()
+				c.done[role]++
+				c.mu.Unlock()
+			}
+			return payload, err
+		}}
+	if err = w.Run(ctx); errors.Is(err, fleet.ErrOver) {
+		err = nil
+	}
+	return err
+}
+
+// workerName is that of this process.
+func workerName() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "worker"
+	}
+	clean := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, host)
+	return fmt.Sprintf("%s-%d", clean, os.Getpid())
+}

@@ -1,0 +1,54 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/devices"
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
+)
+
+// nothing is a link that has no blobs.
+type nothing struct{ fleet.Link }
+
+func (nothing) Get(context.Context, fleet.Blob) ([]byte, error) { return nil, errors.New("no blob") }
+
+// TestOneAtATime: the roles of one worker that compute take turns at its device, for jobs and for what they free.
+func TestOneAtATime(t *testing.T) {
+	be, err := devices.Open("cpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	c := &crew{workerOptions: &workerOptions{}, bench: func() (devices.Backend, error) { return be, nil }}
+	for name, open := range map[string]func(fleet.About) (*trade, error){"roll": c.rolls, "judge": c.judges} {
+		trade, err := open(fleet.About{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := fleet.Job{}
+		if name == "judge" {
+			j.Score = &fleet.Scoring{Reward: "clip", Network: true}
+		}
+		for what, act := range map[string]func() error{
+			"does a job": func() error { _, err := trade.do(t.Context(), nothing{}, j); return err },
+			"ends":       trade.close,
+		} {
+			ended := make(chan error, 1)
+			c.device.Lock() // as the other role does
+			go func() { ended <- act() }()
+			select {
+			case err := <-ended:
+				t.Errorf("%s %s while the other role computes: %v", name, what, err)
+				ended <- err
+			case <-time.After(20 * time.Millisecond):
+			}
+			c.device.Unlock()
+			if err := <-ended; (err == nil) != (what == "ends") {
+				t.Errorf("%s %s: %v", name, what, err)
+			}
+		}
+	}
+}

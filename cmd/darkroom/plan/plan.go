@@ -1,0 +1,272 @@
+// Package plan is 'darkroom plan': what an experiment's file amounts to, its memory and its time.
+package plan
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/devices"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/inputs"
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// Command is 'darkroom plan'.
+func Command() *cobra.Command {
+	var sets []string
+	var resolved, probing bool
+	var device, asked string
+	cmd := &cobra.Command{
+		Use:   "plan [FILE.toml]",
+		Short: "Check an experiment's file, and say what it amounts to",
+		Long: `Check an experiment's file, and say what it amounts to: the steps of the sampler as
+numbers, which of them each iteration trains, how often the network runs, what
+random numbers depend on, and what seems unwise. All mistakes are reported at once,
+those in prompts' files and in the model's settings too.
+
+No weights are loaded. The settings of a generator's folder (model_index.json and each
+part's config.json) are enough, so memory is known before anything is downloaded.
+
+--probe trains for three iterations in a temporary folder and scores the first samples twice.
+It tells how long the run will take, and why its reward may stay flat.`,
+		Example: "  darkroom plan experiment.toml\n  darkroom plan experiment.toml --set sampler.steps=20 --set loss.clip_range=1e-4\n  darkroom plan experiment.toml --resolved\n  darkroom plan --example mixgrpo\n  darkroom plan experiment.toml --probe --device cuda:0",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 0 && asked == "" {
+				return fmt.Errorf("'%s' needs one file, or --example NAME\nhint: see '%s --help'", cmd.CommandPath(), cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("device") {
+				sets = append(sets, "run.device="+device)
+			}
+			e, err := inputs.FileOrExample(args, asked, sets)
+			if err != nil {
+				return inputs.WithFiles(e, err)
+			}
+			if asJSON, _ := cmd.Flags().GetBool("json"); resolved && asJSON {
+				return exits.Usagef("--resolved prints TOML, and --json JSON\nhint: leave one of them out")
+			}
+			dry, absent, err := devices.Counting(e)
+			if err != nil {
+				return err
+			}
+			notes, err := inputs.CheckOn(e, dry())
+			if absent != "" {
+				notes = append(notes, absent)
+			}
+			if resolved { // of the file alone; the model's folder fills in what is usual for it
+				return e.Write(cmd.OutOrStdout())
+			}
+			if err != nil {
+				return err
+			}
+			p, err := e.Plan()
+			if err != nil {
+				return exits.Usage(err)
+			}
+			p.Warnings = append(p.Warnings, notes...)
+			all := WithMemory(e, p, dry())
+			if probing {
+				if all.Time, err = probe(cmd, e, p); err != nil {
+					return err
+				}
+			}
+			return console.Emit(cmd, all, func(w io.Writer) { writePlan(w, all) })
+		},
+	}
+	inputs.ExampleFlag(cmd, &asked)
+	cmd.Flags().StringArrayVar(&sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
+	cmd.Flags().BoolVar(&resolved, "resolved", false, "print the whole file with every default, and who set what")
+	devices.RanksFlag(cmd, &device)
+	cmd.Flags().BoolVar(&probing, "probe", false, "measure how long an iteration takes, and say how long all will")
+	return cmd
+}
+
+func writePlan(w io.Writer, p Document) {
+	fmt.Fprintln(w, console.Bold(w, fmt.Sprintf("%s: %s, seed %d", console.Printable(p.Name), console.Plural(int64(p.Iterations), "iteration"), p.Seed)))
+	writeFacts(w, p.Facts)
+	for i, s := range p.Stages {
+		if len(p.Stages) > 1 {
+			name := strings.TrimSpace(fmt.Sprintf("stage %d %s", i, console.Printable(s.Name)))
+			fmt.Fprintf(w, "\n%s\n", console.Bold(w, fmt.Sprintf("%s: iterations %d to %d", name, s.First, s.First+s.Iterations-1)))
+		}
+		writeFacts(w, s.Facts)
+		if len(s.Rows) > 0 {
+			writeRows(w, s)
+			writeWindows(w, s)
+			writeCounts(w, s.Counts)
+		}
+	}
+	p.writeMemory(w)
+	if p.Time != nil {
+		p.Time.write(w)
+	}
+	writePublished(w, p.Published)
+	writeSeeds(w, p.Plan)
+	for i, warning := range p.Warnings {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintln(w, "warning: "+warning)
+	}
+}
+
+// writePublished prints where the numbers of presets and recipes are from, and what differs.
+func writePublished(w io.Writer, all []experiment.Provenance) {
+	for _, p := range all {
+		fmt.Fprintf(w, "\n%s: %s\n", console.Bold(w, p.Of), strings.Join(p.Where, "; "))
+		for _, why := range p.Unread {
+			fmt.Fprintln(w, "  not read: "+why)
+		}
+		own := 0
+		for _, d := range p.Differs {
+			if d.Value != "" {
+				own++
+			}
+		}
+		fmt.Fprintf(w, "  %d of %s as published\n", p.Numbers-own, console.Plural(int64(p.Numbers), "setting"))
+		for _, d := range p.Differs {
+			fmt.Fprintln(w, "  "+d.String())
+		}
+	}
+}
+
+// writeFacts prints what is done, a line each.
+func writeFacts(w io.Writer, facts []experiment.Fact) {
+	for _, f := range facts {
+		fmt.Fprintf(w, "%-11s %s\n", f.What, console.PrintableTo(f.How, 500))
+	}
+}
+
+// writeRows prints the steps of the sampler.
+func writeRows(w io.Writer, s experiment.StagePlan) {
+	header := []string{">STEP", ">FROM", ">TO", ">LATENTS", ">OUTPUT", ">DEVIATION", "TRAINED", ">ITERATIONS"}
+	where := "in every step"
+	if s.Coverage != nil {
+		where = "in the window, " + s.Outside + " outside"
+	} else {
+		header = header[:6]
+	}
+	from := "from and to are sigmas"
+	if s.Signal {
+		from = "from and to are shares of signal"
+	}
+	fmt.Fprintf(w, "\nsampler of iteration %d: %s %s, schedule %s\n", s.First, s.Solver, where, s.Schedule)
+	fmt.Fprintf(w, "next = latents·x + output·network + deviation·noise; %s; a second coefficient is of the step before\n", from)
+	t := console.Table{Header: header}
+	for _, r := range s.Rows {
+		deviation, trained, times := "-", "", "0"
+		if r.Noise != 0 {
+			deviation = figures(r.Noise)
+		}
+		if r.Trained {
+			trained = "yes"
+		}
+		if tail := len(s.Rows) < len(s.Coverage) && !r.Trained; tail { // a compressed tail has other steps
+			times = "-"
+		} else if r.Step < len(s.Coverage) {
+			times = fmt.Sprint(s.Coverage[r.Step])
+		}
+		cells := []string{fmt.Sprint(r.Step), figures(r.From), figures(r.To), byLag(r.Latents), byLag(r.Outputs), deviation, trained, times}
+		t.Add(cells[:len(header)]...)
+	}
+	t.Write(w)
+}
+
+// byLag prints coefficients of this step and of those before it.
+func byLag(c []float64) string {
+	var all []string
+	for _, x := range c {
+		all = append(all, figures(x))
+	}
+	if len(all) == 0 {
+		return "0"
+	}
+	return strings.Join(all, " ")
+}
+
+// figures is a number with five of them.
+func figures(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1e5 {
+		return fmt.Sprint(int(x))
+	}
+	return strconv.FormatFloat(x, 'g', 5, 64)
+}
+
+// writeWindows prints which steps are trained when; a window that never moves is
+// one line.
+func writeWindows(w io.Writer, s experiment.StagePlan) {
+	const most = 12
+	if len(s.Windows) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := console.Table{Header: []string{"ITERATIONS", "WINDOW"}}
+	for i, p := range s.Windows {
+		if i == most {
+			break
+		}
+		t.Add(span(p.First, p.Last), steps(p.Steps))
+	}
+	t.Write(w)
+	if len(s.Windows) > most {
+		fmt.Fprintf(w, "... and so on; ITERATIONS above counts the %d planned ones\n", s.Planned)
+	}
+}
+
+// span is a range of numbers for people.
+func span(first, last int) string {
+	if first == last {
+		return fmt.Sprint(first)
+	}
+	return fmt.Sprintf("%d-%d", first, last)
+}
+
+// steps writes ascending numbers as ranges.
+func steps(all []int) string {
+	var s []string
+	for i := 0; i < len(all); i++ {
+		first := all[i]
+		for i+1 < len(all) && all[i+1] == all[i]+1 {
+			i++
+		}
+		s = append(s, span(first, all[i]))
+	}
+	if s == nil {
+		return "none"
+	}
+	return strings.Join(s, ", ")
+}
+
+func writeCounts(w io.Writer, c *experiment.Counts) {
+	fmt.Fprintf(w, "\npasses of the network an iteration (%s)\n", console.Plural(int64(c.Samples), "sample"))
+	t := console.Table{Header: []string{"", ">FORWARD", ">BACKWARD"}}
+	n := func(x float64) string { return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64) }
+	t.Add("rollout", n(c.Rollout), "")
+	if c.Shared > 0 {
+		t.Add("(shared in a group, computed once)", "-"+n(c.Shared), "")
+	}
+	if c.Reference > 0 {
+		t.Add("reference", n(c.Reference), "")
+	}
+	t.Add("training", n(c.Train), n(c.Backward))
+	t.Add("all", n(c.Rollout+c.Reference+c.Train), n(c.Backward))
+	t.Add("every step of every sample trained", n(c.FullForward), n(c.FullBack))
+	t.Write(w)
+}
+
+func writeSeeds(w io.Writer, p *experiment.Plan) {
+	fmt.Fprintf(w, "\nrandom numbers: functions of the seed %d and of\n", p.Seed)
+	t := console.Table{Header: []string{"PURPOSE", "COORDINATES", "DRAWS"}}
+	for _, s := range p.Seeds {
+		t.Add(string(s.Purpose), s.Coordinates, s.Draws)
+	}
+	t.Write(w)
+}

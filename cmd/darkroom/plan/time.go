@@ -1,0 +1,230 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/devices"
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/version"
+	"github.com/darkroom-rl/darkroom/record/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/diagnosis"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/run"
+)
+
+// How long a run takes is measured, not computed: --probe trains for three iterations of each stage in a
+// folder that is deleted, and takes the mean of the last two, since the first also checks the policy and
+// grows the memory. A stage weighs by its iterations. An evaluation's pictures take what the probe's
+// pictures took, by passes of the network and by judged sample. Prompts that are sifted beforehand are
+// not in it.
+
+// probed are the iterations of a probe, of each stage.
+const probed = 3
+
+// timePlan is seconds.
+type timePlan struct {
+	Probed        int                `json:"iterations_probed"`
+	PerIteration  float64            `json:"seconds_per_iteration"` // of the run's mean iteration
+	Parts         map[string]float64 `json:"parts"`                 // roll, score, train
+	PerEvaluation float64            `json:"seconds_per_evaluation"`
+	Evaluations   int                `json:"evaluations"`
+	All           float64            `json:"seconds"`
+	Workers       *workersPlan       `json:"workers,omitempty"`   // nil: there is nothing for them to do
+	Diagnosis     *diagnosis.Report  `json:"diagnosis,omitempty"` // why the reward may stay flat
+}
+
+// probe measures.
+func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t *timePlan, err error) {
+	held := 0
+	if e.Evaluate.Prompts != "" {
+		list, err := e.Open(e.Evaluate.Prompts)
+		if err != nil {
+			return nil, err
+		}
+		held = len(list) * e.Evaluate.Samples
+	}
+	short := *e
+	weights := shorten(&short)
+	short.Monitors = nil
+	short.Evaluate.Every, short.Evaluate.Prompts, short.Evaluate.Guided = 0, "", 0
+	short.Rollout.Filter = nil
+	on, err := devices.OpenRanks(e.Run.Devices(), e.Run.Patience())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, on.Close(err)) }()
+	dir, err := os.MkdirTemp("", "darkroom-probe")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	t = &timePlan{Probed: len(weights), Parts: map[string]float64{}}
+	samples := 0.0
+	bar := console.NewProgress(cmd.ErrOrStderr(), "probe")
+	defer bar.End()
+	_, err = run.Run(cmd.Context(), &short, on.Into(run.Options{Dir: filepath.Join(dir, "run"), Version: version.Read().String(), Twice: true, Say: func(string, ...any) {},
+		Report: func(l *ledger.Line, timing *ledger.TimingLine) {
+			bar.Set(l.Iteration, len(weights))
+			weight := weights[l.Iteration-1]
+			t.PerIteration += float64(weight * ledger.Work(timing.Seconds))
+			for _, part := range []string{"roll", "score", "train"} {
+				t.Parts[part] += float64(weight * timing.Seconds[part])
+			}
+			samples += float64(weight * float64(l.Samples))
+		}}))
+	if err != nil {
+		return nil, err
+	}
+	if cmd.Context().Err() != nil {
+		return nil, cmd.Context().Err()
+	}
+	if held > 0 && samples > 0 {
+		t.Evaluations = evaluations(e.Run.Iterations, e.Evaluate.Every)
+		rolls := float64(held) / samples // of a probe's, where all samples cost the same
+		passes := 0.0                    // of an iteration's rollout, on the mean
+		for _, s := range p.Stages {
+			if s.Counts != nil {
+				passes += float64(s.Counts.Rollout*float64(s.Iterations)) / float64(e.Run.Iterations)
+			}
+		}
+		if passes > 0 {
+			rolls = e.EvaluationPasses(held) / passes
+		}
+		t.PerEvaluation = rolls*t.Parts["roll"] + float64(held)/samples*t.Parts["score"]
+	}
+	if t.Diagnosis, err = diagnosis.Read(filepath.Join(dir, "run", diagnosis.File)); err != nil {
+		return nil, err
+	}
+	if !e.AllOffline() && !e.AllTaught() {
+		t.Workers = workersOf(t.Parts, e.Rollout.PromptsPerIteration, e.Run.Lag)
+	}
+	t.All = float64(e.Run.Iterations)*t.PerIteration + float64(t.Evaluations)*t.PerEvaluation
+	return t, nil
+}
+
+// shorten leaves an experiment a probe's iterations of each stage, and says what each of them weighs in the run's mean
+// iteration.
+func shorten(e *experiment.Experiment) (weights []float64) {
+	stages := slices.Clone(e.Stages)
+	for i := range max(1, len(stages)) {
+		share := 1.0 // of the run's iterations
+		if len(stages) > 0 {
+			share = float64(stages[i].Iterations) / float64(e.Run.Iterations)
+			stages[i].Iterations = probed
+		}
+		for n := range probed {
+			weights = append(weights, share*float64(min(n, 1))/(probed-1))
+		}
+	}
+	e.Stages, e.Run.Iterations = stages, len(weights)
+	return weights
+}
+
+// evaluations are those before the first iteration, every so many, and after the last.
+func evaluations(iterations, every int) int {
+	if every == 0 {
+		return 2
+	}
+	n := 1 + iterations/every
+	if iterations%every != 0 {
+		n++
+	}
+	return n
+}
+
+func (t *timePlan) write(w io.Writer) {
+	fmt.Fprintf(w, "\ntime, by a probe of %d iterations: about %s\n", t.Probed, spoken(t.All))
+	rows := console.Table{Header: []string{">AN ITERATION", ">ROLL", ">SCORE", ">TRAIN", ">AN EVALUATION", ">EVALUATIONS"}}
+	s := func(x float64) string { return fmt.Sprintf("%.3g s", x) }
+	rows.Add(s(t.PerIteration), s(t.Parts["roll"]), s(t.Parts["score"]), s(t.Parts["train"]), s(t.PerEvaluation), fmt.Sprint(t.Evaluations))
+	rows.Write(w)
+	t.Workers.write(w)
+	if t.Diagnosis == nil {
+		return
+	}
+	fmt.Fprintln(w, "\nwhy the reward may stay flat, by the probe's first iteration")
+	for _, line := range t.Diagnosis.Lines() {
+		fmt.Fprintln(w, "  "+line)
+	}
+	if len(t.Diagnosis.Findings) == 0 {
+		fmt.Fprintln(w, "  nothing was found")
+	}
+	for _, f := range t.Diagnosis.Findings {
+		fmt.Fprintf(w, "found: %s\n  hint: %s\n", f.Says, f.Remedy)
+	}
+}
+
+// spoken is a time to the second, and of hours to the minute.
+func spoken(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	if d >= time.Hour {
+		return d.Round(time.Minute).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// What workers (train --listen) would change, by a probe: of use are as many as have something to do before the trainer
+// is what the others wait for. Workers are taken to be as fast as this machine, and the network to take no time.
+//
+//	lag 0   an iteration is its rolls, shared out by whole groups to the workers and the trainer, and then scores and
+//	        training:                    S + T + R ceil(P/(n+1))/P
+//	lag k   rolls go on beside training, up to P (k+1) groups at once:   max(S + T, R/min(n, P (k+1)))
+
+// workersPlan says so.
+type workersPlan struct {
+	Groups  int             `json:"groups"` // that can be rolled at once
+	Most    int             `json:"most"`   // workers that are of use
+	Seconds []workersTiming `json:"seconds"`
+}
+
+// workersTiming is an iteration with so many workers.
+type workersTiming struct {
+	Workers int     `json:"workers"`
+	Seconds float64 `json:"seconds_per_iteration"`
+}
+
+// workersOf predicts, from the parts of an iteration of so many groups.
+func workersOf(parts map[string]float64, groups, lag int) *workersPlan {
+	roll, rest := parts["roll"], parts["score"]+parts["train"]
+	if roll <= 0 || rest <= 0 || groups < 1 {
+		return nil
+	}
+	p := &workersPlan{Groups: groups * (lag + 1)}
+	of := func(n int) float64 {
+		if lag == 0 {
+			return rest + roll*math.Ceil(float64(groups)/float64(n+1))/float64(groups)
+		}
+		return max(rest, roll/float64(min(n, p.Groups)))
+	}
+	if p.Most = groups - 1; lag > 0 {
+		p.Most = min(p.Groups, int(math.Ceil(roll/rest)))
+	}
+	for n := 1; n < p.Most; n *= 2 {
+		p.Seconds = append(p.Seconds, workersTiming{n, of(n)})
+	}
+	if p.Most > 0 {
+		p.Seconds = append(p.Seconds, workersTiming{p.Most, of(p.Most)})
+	}
+	return p
+}
+
+func (p *workersPlan) write(w io.Writer) {
+	if p == nil || len(p.Seconds) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nworkers ('train --listen'), where each is as fast as this machine: up to %s are of use, for %s can be rolled at once\n", console.Plural(int64(p.Most), "worker"), console.Plural(int64(p.Groups), "group"))
+	t := console.Table{Header: []string{">WORKERS", ">AN ITERATION"}}
+	for _, s := range p.Seconds {
+		t.Add(fmt.Sprint(s.Workers), fmt.Sprintf("about %.3g s", s.Seconds))
+	}
+	t.Write(w)
+}

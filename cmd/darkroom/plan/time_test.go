@@ -1,0 +1,46 @@
+package plan
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestEvaluations(t *testing.T) {
+	for _, c := range [][3]int{{10, 0, 2}, {10, 5, 3}, {10, 4, 4}, {10, 20, 2}, {10, 10, 2}} {
+		if n := evaluations(c[0], c[1]); n != c[2] {
+			t.Errorf("%d iterations, every %d: %d evaluations, not %d", c[0], c[1], n, c[2])
+		}
+	}
+}
+
+// TestWorkersPlan: as many workers are of use as there are groups for, or until the trainer is what they wait for.
+func TestWorkersPlan(t *testing.T) {
+	parts := map[string]float64{"roll": 40, "score": 2, "train": 8}
+	for _, c := range []struct {
+		groups, lag, most int
+		least             float64
+	}{{8, 0, 7, 15}, {8, 1, 4, 10}, {1, 1, 2, 20}, {2, 4, 4, 10}} {
+		p := workersOf(parts, c.groups, c.lag)
+		last := p.Seconds[len(p.Seconds)-1]
+		if p.Most != c.most || last.Workers != c.most || last.Seconds != c.least || p.Groups != c.groups*(c.lag+1) {
+			t.Errorf("%+v: %+v", c, p)
+		}
+		for i, s := range p.Seconds[1:] {
+			if s.Seconds >= p.Seconds[i].Seconds {
+				t.Errorf("%+v: more workers, and no less time: %+v", c, p.Seconds)
+			}
+		}
+	}
+	if p := workersOf(parts, 1, 0); p.Most != 0 || len(p.Seconds) != 0 {
+		t.Errorf("one group: %+v", p)
+	}
+	if workersOf(map[string]float64{"train": 3}, 4, 0) != nil {
+		t.Error("nothing is rolled, and workers are of use")
+	}
+	var text bytes.Buffer
+	workersOf(parts, 8, 1).write(&text)
+	if !strings.Contains(text.String(), "up to 4 workers are of use, for 16 groups") {
+		t.Error(text.String())
+	}
+}

@@ -1,0 +1,116 @@
+package sample
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/sde"
+)
+
+// plan is what the flags amount to for one pipeline.
+type plan struct {
+	pipeline.Sampler
+	solver   string
+	steps    int
+	draws    bool
+	guidance float64
+}
+
+// plan holds the flags against the pipeline. What is wrong is the user's mistake, and is
+// found before any weight is read.
+func (o *options) plan(p *pipeline.Pipeline) (*plan, error) {
+	d := p.Defaults()
+	if o.from != nil {
+		d.Steps, d.Guidance = o.from.Sampler.EvalSteps, o.from.Sampler.Guidance
+	}
+	plan := &plan{solver: o.solver, steps: cmp.Or(o.steps, d.Steps), guidance: d.Guidance}
+	if o.guided {
+		plan.guidance = o.guidance
+	}
+	var err error
+	if plan.At, err = o.shape(p); err != nil {
+		return nil, err
+	}
+	if _, err := p.Tiling(); err != nil {
+		return nil, err
+	}
+	switch {
+	case o.from != nil && o.trueCFG == 0:
+		plan.Guidance = o.guideAs(plan.guidance)
+	case d.Embedded:
+		plan.Guidance = pipeline.Guidance{Embedded: plan.guidance, Scale: o.trueCFG}
+	case d.TrueCFG && o.guided:
+		return nil, fmt.Errorf("--guidance: this network reads no scale\nhint: --true-cfg with --negative combines two outputs")
+	case d.TrueCFG:
+		plan.Guidance, plan.guidance = pipeline.Guidance{Scale: o.trueCFG}, 0
+	case o.trueCFG > 0:
+		return nil, fmt.Errorf("--true-cfg is for networks that read --guidance themselves; here --guidance is what combines two outputs")
+	default:
+		plan.Guidance = pipeline.Guidance{Scale: plan.guidance, Second: o.second, Norm: d.Norm}
+	}
+	if o.most > 0 {
+		if !plan.Guidance.Combines() || plan.Guidance.Norm {
+			return nil, fmt.Errorf("--cfg-normalization is not read: nothing combines two outputs here, or they keep their length already\nhint: a scale above 1 is needed")
+		}
+		plan.Guidance.Most = o.most
+	}
+	if err := p.CheckGuidance(plan.Guidance); err != nil {
+		return nil, fmt.Errorf("--guidance-2: %w", err)
+	}
+	if o.negative != "" && !plan.Guidance.Combines() {
+		return nil, fmt.Errorf("--negative is not read: nothing combines two outputs here\nhint: a scale above 1 is needed")
+	}
+	plan.Batch = o.batch
+	if o.from != nil && o.solver == "" {
+		return plan, plan.evaluated(o.from)
+	}
+	return plan, plan.place(p, o.noise)
+}
+
+// place makes the rows.
+func (plan *plan) place(p *pipeline.Pipeline, noise float64) error {
+	schedule, err := p.Schedule(plan.steps, plan.At)
+	if err != nil {
+		return err
+	}
+	if plan.Rows, err = p.Rows(schedule, 0); err != nil {
+		return err
+	}
+	plan.Times = schedule.Timesteps
+	if plan.solver == "" {
+		plan.solver = p.Solver()
+		return nil
+	}
+	solver, err := solverNamed(plan.solver)
+	if err != nil {
+		return err
+	}
+	if solver.VP == p.Flow() {
+		kind := map[bool]string{true: "a flow", false: "a variance-preserving ladder"}
+		return fmt.Errorf("--solver %s is for %s, and this model is %s", plan.solver, kind[!p.Flow()], kind[p.Flow()])
+	}
+	if solver.Calls > 1 {
+		schedule = sde.HeunFP32(p.Shift(plan.At), plan.steps)
+	}
+	last, row := plan.Rows[len(plan.Rows)-1], solver.Step(noise, p.Prediction())
+	plan.Rows, plan.Times = nil, schedule.Timesteps
+	for i := range schedule.Steps() {
+		plan.Rows = append(plan.Rows, row(schedule, i))
+	}
+	if end := &plan.Rows[len(plan.Rows)-1]; end.Stochastic() {
+		*end = last
+	}
+	plan.draws = slices.ContainsFunc(plan.Rows, sde.Row.Stochastic)
+	return nil
+}
+
+// solverNamed finds a solver.
+func solverNamed(name string) (sde.Solver, error) {
+	solver, ok := sde.SolverNamed(name)
+	if !ok {
+		return solver, fmt.Errorf("there is no solver %q; 'darkroom list solvers' lists them", name)
+	}
+	return solver, nil
+}

@@ -1,0 +1,159 @@
+package train
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/record/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/run"
+	"github.com/darkroom-rl/darkroom/trainer/trained"
+	"github.com/darkroom-rl/darkroom/view/report"
+)
+
+// What train says of its iterations and of its end. What was not measured is not shown as a number.
+
+// IterationLine is an iteration for people.
+func IterationLine(l *ledger.Line, t *ledger.TimingLine) string {
+	s := fmt.Sprintf("%4d  ", l.Iteration)
+	if l.Total.Missing < l.Samples {
+		s += fmt.Sprintf("reward %.3f  in groups ±%.3f", l.Total.Mean, l.Spread)
+	} else {
+		s += "reward missing"
+	}
+	if l.Total.Missing > 0 {
+		s += fmt.Sprintf("  missing %d of %d", l.Total.Missing, l.Samples)
+	}
+	if n := len(l.Updates); n > 0 {
+		u := l.Updates[n-1]
+		s += fmt.Sprintf("  gradient %.3g", u.Gradient)
+		if kl, ok := u.Metrics["kl"]; ok {
+			s += fmt.Sprintf("  kl %.2g", kl)
+		}
+	}
+	s += fmt.Sprintf("  %.1f s", t.Seconds["all"])
+	if m, ok := l.HeldOut["total"]; ok {
+		s += fmt.Sprintf("  held out %.3f (%.3f to %.3f)", m.Mean, m.Low, m.High)
+	}
+	return s
+}
+
+// An ending is how a run ended, and what is said of it.
+type ending struct {
+	*ledger.Result
+	*experiment.Experiment
+	dir     string
+	resumed bool
+	here    int // iterations of this process
+	took    time.Duration
+}
+
+// write is the text at the end.
+func (e ending) write(w io.Writer) {
+	fmt.Fprintf(w, "%s after %s%s\n\n", e.Status, console.Plural(int64(e.Result.Iterations), "iteration"), e.time())
+	if len(e.HeldOut) > 0 {
+		e.measures(w)
+	} else {
+		fmt.Fprintln(w, "nothing was measured on held-out prompts: [evaluate] prompts names some")
+	}
+	if sheet := latestSheet(e.dir); sheet != "" {
+		console.ShowPicture(w, sheet)
+	}
+	fmt.Fprintf(w, "\nlook at         %s\n", filepath.Join(e.dir, report.Name))
+	if run.ModalityOf(e.Experiment).Sampled {
+		fmt.Fprintf(w, "sample with it  darkroom sample --run %s --prompt '...' --out a.png\n", e.dir)
+	} else {
+		fmt.Fprintf(w, "ask it          darkroom ask --run %s --image FILE 'QUESTION'\n", e.dir)
+	}
+	if e.Evaluate.Weights == string(trained.EMA) && e.Optim.EMA > 0 {
+		fmt.Fprintln(w, "weights         the moving average was measured, and is what sample, ask and export take; --weights current takes the others")
+	}
+}
+
+// time says how long this process took, and for how much of the run.
+func (e ending) time() string {
+	took := e.took.Round(time.Second)
+	switch {
+	case !e.resumed:
+		return fmt.Sprintf(" and %v", took)
+	case e.here == 0:
+		return "; there was nothing left to do"
+	}
+	return fmt.Sprintf(", %d of them now, in %v", e.here, took)
+}
+
+// measures is the table of what was held out.
+func (e ending) measures(w io.Writer) {
+	t := console.Table{Header: []string{"HELD OUT", "BEFORE", "95 %", "AFTER", "95 %", "GAIN"}}
+	for _, name := range slices.Sorted(maps.Keys(e.HeldOut)) {
+		t.Add(measuredRow(e.label(name), e.HeldOut[name])...)
+	}
+	if e.Guided != nil {
+		t.Add(fmt.Sprintf("AT GUIDANCE %v", e.Guidance))
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Guided)) {
+		t.Add(measuredRow(e.label(name), e.Guided[name])...)
+	}
+	t.Write(w)
+	for _, says := range e.caveats() {
+		fmt.Fprintln(w, says)
+	}
+}
+
+// label is a reward's name, and whether it was trained on.
+func (e ending) label(name string) string {
+	if kind := e.Result.Rewards[name]; kind != "" {
+		return name + " (" + kind + ")"
+	}
+	return name
+}
+
+// caveats say of which iteration measures are that are not the end's, and how many samples are missing in them.
+func (e ending) caveats() (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(e.HeldOut)) {
+		g := e.HeldOut[name]
+		if g.After == nil {
+			continue
+		}
+		if g.Iteration != e.Result.Iterations {
+			all = append(all, fmt.Sprintf("%s: AFTER is after iteration %d of %d", name, g.Iteration, e.Result.Iterations))
+		}
+		if g.After.Missing > 0 {
+			all = append(all, fmt.Sprintf("%s: %s AFTER without a score", name, console.Plural(int64(g.After.Missing), "sample")))
+		}
+	}
+	return all
+}
+
+// measuredRow is a reward before and after.
+func measuredRow(label string, g ledger.Gain) []string {
+	row := append([]string{label}, append(measured(g.Before), measured(g.After)...)...)
+	if g.Known() {
+		row = append(row, report.Signed(g.After.Mean-g.Before.Mean))
+	}
+	return row
+}
+
+func measured(m *ledger.Measure) []string {
+	if m == nil {
+		return []string{"-", "not measured"}
+	}
+	if m.Prompts == 1 {
+		return []string{fmt.Sprintf("%.3f", m.Mean), "one prompt"}
+	}
+	return []string{fmt.Sprintf("%.3f", m.Mean), fmt.Sprintf("%.3f to %.3f", m.Low, m.High)}
+}
+
+// latestSheet is the file of a run's latest held-out pictures; "" where it has none.
+func latestSheet(dir string) string {
+	all, err := filepath.Glob(filepath.Join(dir, "images", "heldout_[0-9]*.png"))
+	if err != nil || len(all) == 0 {
+		return ""
+	}
+	return slices.Max(all)
+}

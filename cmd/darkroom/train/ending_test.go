@@ -1,0 +1,70 @@
+package train
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/record/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+)
+
+// TestIterationLine: what was not measured is no number.
+func TestIterationLine(t *testing.T) {
+	nan, timing := math.NaN(), &ledger.TimingLine{Seconds: map[string]float64{"all": 1}}
+	for want, l := range map[string]*ledger.Line{
+		"   3  reward 0.500  in groups ±0.100  gradient 2  1.0 s":                      {Samples: 2, Total: ledger.SpreadOf([]float64{0, 1}), Updates: []ledger.UpdateLine{{Gradient: 2}}},
+		"   3  reward 0.500  in groups ±0.100  gradient 2  kl 0.3  1.0 s":              {Samples: 2, Total: ledger.SpreadOf([]float64{0, 1}), Updates: []ledger.UpdateLine{{Gradient: 2, Metrics: map[string]float64{"kl": 0.3}}}},
+		"   3  reward 1.000  in groups ±0.100  missing 1 of 2  1.0 s":                  {Samples: 2, Total: ledger.SpreadOf([]float64{nan, 1})},
+		"   3  reward missing  missing 2 of 2  1.0 s":                                  {Samples: 2, Total: ledger.SpreadOf([]float64{nan, nan})},
+		"   3  reward 0.500  in groups ±0.100  1.0 s  held out 1.000 (0.000 to 2.000)": {Samples: 2, Total: ledger.SpreadOf([]float64{0, 1}), HeldOut: map[string]ledger.Measure{"total": {Mean: 1, High: 2}}},
+	} {
+		l.Iteration, l.Spread = 3, 0.1
+		if got := IterationLine(l, timing); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestEnding: the table has what was measured, and says of what was not that it was not.
+func TestEnding(t *testing.T) {
+	before, after := &ledger.Measure{Mean: 0.5, Low: 0.4, High: 0.6, Prompts: 3}, &ledger.Measure{Mean: 0.75, Low: 0.7, High: 0.8, Prompts: 3, Missing: 2}
+	paint := &experiment.Experiment{}
+	talk := &experiment.Experiment{Episode: &experiment.Episode{}}
+	for _, c := range []struct {
+		what      string
+		e         ending
+		says, not []string
+	}{
+		{"a whole run", ending{Result: &ledger.Result{Status: ledger.Finished, Iterations: 60, HeldOut: map[string]ledger.Gain{"scene": {Before: before, After: after, Iteration: 60}}}, Experiment: paint, took: 2 * time.Minute},
+			[]string{"finished after 60 iterations and 2m0s", "+0.250", "scene: 2 samples AFTER without a score"}, []string{"not measured", "AFTER is after"}},
+		{"Ctrl-C before any evaluation", ending{Result: &ledger.Result{Status: ledger.Interrupted, Iterations: 3, HeldOut: map[string]ledger.Gain{"scene": {Before: before}}}, Experiment: paint},
+			[]string{"scene", "not measured"}, []string{"+0.000"}},
+		{"an older evaluation", ending{Result: &ledger.Result{Status: ledger.Interrupted, Iterations: 25, HeldOut: map[string]ledger.Gain{"scene": {Before: before, After: after, Iteration: 20}}}, Experiment: paint},
+			[]string{"scene: AFTER is after iteration 20 of 25"}, nil},
+		{"nothing held out", ending{Result: &ledger.Result{Status: ledger.Finished, Iterations: 1}, Experiment: paint, resumed: true},
+			[]string{"finished after 1 iteration; there was nothing left to do", "nothing was measured on held-out prompts"}, []string{"BEFORE"}},
+		{"a resumed run", ending{Result: &ledger.Result{Status: ledger.Finished, Iterations: 60}, Experiment: talk, resumed: true, here: 10, took: 4 * time.Second},
+			[]string{"finished after 60 iterations, 10 of them now, in 4s"}, []string{"darkroom sample"}},
+		{"an average was measured", ending{Result: &ledger.Result{Status: ledger.Finished, Iterations: 1}, Experiment: &experiment.Experiment{Evaluate: experiment.Evaluate{Weights: "ema"}, Optim: optim.Options{EMA: 0.9}}},
+			[]string{"the moving average was measured, and is what sample, ask and export take"}, nil},
+		{"an average that is not kept", ending{Result: &ledger.Result{Status: ledger.Finished, Iterations: 1}, Experiment: &experiment.Experiment{Evaluate: experiment.Evaluate{Weights: "ema"}}},
+			nil, []string{"average"}},
+	} {
+		var out bytes.Buffer
+		c.e.write(&out)
+		for _, s := range c.says {
+			if !strings.Contains(out.String(), s) {
+				t.Errorf("%s: it does not say %q:\n%s", c.what, s, out.String())
+			}
+		}
+		for _, s := range c.not {
+			if strings.Contains(out.String(), s) {
+				t.Errorf("%s: it says %q:\n%s", c.what, s, out.String())
+			}
+		}
+	}
+}

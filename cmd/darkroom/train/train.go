@@ -1,0 +1,208 @@
+// Package train is 'darkroom train': the loop of trainer/run, with progress, traces and trackers beside it.
+package train
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/devices"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/fleet"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/inputs"
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/cmd/internal/version"
+	"github.com/darkroom-rl/darkroom/record/folder"
+	"github.com/darkroom-rl/darkroom/record/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/run"
+	"github.com/darkroom-rl/darkroom/view/report"
+)
+
+// Command is 'darkroom train'.
+func Command() *cobra.Command {
+	o := options{}
+	cmd := &cobra.Command{
+		Use:   "train [FILE.toml]",
+		Short: "Post-train a model as an experiment's file says",
+		Long: `Post-train a model as an experiment's file says. Without a file it runs the quickstart: the
+embedded model learns to draw what its captions ask for.
+
+Everything is kept in a folder: ledger, samples, pictures, checkpoints. The first Ctrl-C
+finishes the iteration and saves. --resume goes on with the same bytes; it needs the file that
+the run began with, or the run's folder alone. --restart begins anew in the folder, and renames
+the old one to FOLDER.1.`,
+		Example: "  darkroom train\n  darkroom train experiment.toml --set run.seed=2 --out runs/second\n  darkroom train experiment.toml --resume\n  darkroom train runs/second --resume",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args)
+		},
+	}
+	cmd.Flags().StringVar(&o.out, "out", "", "the run's `FOLDER` (default runs/NAME)")
+	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on with the run in the folder")
+	cmd.Flags().BoolVar(&o.restart, "restart", false, "start over, and keep the old run as FOLDER.1")
+	inputs.ExampleFlag(cmd, &o.example)
+	devices.RanksFlag(cmd, &o.device)
+	o.fleet.Flags(cmd)
+	cmd.Flags().StringArrayVar(&o.sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
+	return cmd
+}
+
+type options struct {
+	out, example string
+	device       string
+	resume       bool
+	restart      bool
+	sets         []string
+	fleet        fleet.Options
+}
+
+// ofFolder takes the folder of a run for the file in it.
+func (o *options) ofFolder(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	dir := args[0]
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil
+	}
+	args[0] = filepath.Join(dir, folder.Config)
+	_, err := os.Stat(args[0])
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return exits.Usagef("%s is a folder, and holds no run\nhint: name an experiment's file", dir)
+	case o.out == "" && !o.resume && !o.restart:
+		return exits.Usagef("%s is the folder of a run\nhint: --resume goes on with it, --restart begins it anew, --out names another folder for its experiment", dir)
+	case o.out == "":
+		o.out = dir
+	}
+	return nil
+}
+
+func (o *options) run(cmd *cobra.Command, args []string) (err error) {
+	console.OutliveReaders()
+	if cmd.Flags().Changed("device") {
+		o.sets = append(o.sets, "run.device="+o.device)
+	}
+	if o.resume && o.restart {
+		return exits.Usagef("--resume goes on with the run, and --restart begins it anew\nhint: leave one of them out")
+	}
+	if err := o.ofFolder(args); err != nil {
+		return err
+	}
+	e, err := inputs.FileOrExample(args, o.example, o.sets)
+	if err != nil {
+		return inputs.WithFiles(e, err)
+	}
+	notes, err := inputs.CheckFiles(e)
+	if err != nil {
+		return err
+	}
+	dir := o.out
+	if dir == "" {
+		dir = filepath.Join("runs", e.Run.Name)
+	}
+	if err := o.fleet.Check(cmd, e); err != nil {
+		return err
+	}
+	on, err := devices.OpenRanks(devices.Of(e, dir, o.restart), e.Run.Patience())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, on.Close(err)) }()
+	log := cmd.ErrOrStderr()
+	if on.Note != "" {
+		fmt.Fprintf(log, "note: %s\n", on.Note)
+	}
+	for _, n := range notes {
+		fmt.Fprintf(log, "note: %s\n", n)
+	}
+	bar := console.NewProgress(log, e.Run.Name)
+	began := time.Now()
+	words, err := iterationWords(e)
+	if err != nil {
+		return exits.Usage(err)
+	}
+	fmt.Fprintf(log, "%s: %s, in %s\n", e.Run.Name, words, dir)
+	follow := newFollowers(e.Track, dir)
+	here := 0    // iterations of this process
+	rolls := 0.5 // of an iteration's time; then what the last one took
+	say := func(format string, args ...any) {
+		bar.End()
+		fmt.Fprintf(log, format+"\n", args...)
+	}
+	workers := &fleet.Workers{Options: o.fleet, Dir: dir, Run: e.Run.Name, Say: say}
+	traced := newTraces(os.Getenv, e.Run.Name, say)
+	result, err := run.Run(cmd.Context(), e, workers.Into(on.Into(run.Options{Dir: dir, Resume: o.resume, Restart: o.restart, Version: version.Read().String(),
+		Say: say, Part: traced.part, Job: traced.job,
+		Rolling: func(iteration, done, all int) {
+			follow.begin()
+			bar.Within(iteration, e.Run.Iterations, rolls*float64(done)/float64(max(all, 1)))
+		},
+		Report: func(l *ledger.Line, t *ledger.TimingLine) {
+			follow.begin()
+			if all := t.Seconds["all"]; all > 0 {
+				rolls = t.Seconds["roll"] / all
+			}
+			bar.End()
+			traced.iteration(l, t)
+			here++
+			fmt.Fprintln(log, IterationLine(l, t))
+			bar.Set(l.Iteration, e.Run.Iterations)
+		}})))
+	bar.End()
+	err = errors.Join(err, workers.Close(err == nil && result.Status != ledger.Interrupted))
+	follow.end(log)
+	traced.close()
+	switch {
+	case refused(err):
+		return exits.Usage(err)
+	case err != nil:
+		return err
+	}
+	if err := report.Write(dir); err != nil { // the run is what it is without its page
+		fmt.Fprintf(log, "warning: the run's page was not written: %v\n", err)
+	}
+	ended := ending{Result: result, Experiment: e, dir: dir, resumed: o.resume, here: here, took: time.Since(began)}
+	if err := console.Emit(cmd, result, ended.write); err != nil {
+		return err
+	}
+	switch result.Status {
+	case ledger.Stopped:
+		return exits.Early{Code: exits.Stopped, Says: "stopped by a monitor: " + result.Why}
+	case ledger.Interrupted:
+		return exits.Early{Code: exits.Interrupted, Says: "interrupted, and saved: --resume goes on"}
+	}
+	return nil
+}
+
+// iterationWords say how many iterations there are of how many samples, by stages where there are several.
+func iterationWords(e *experiment.Experiment) (string, error) {
+	what, first, all := run.ModalityOf(e).Samples, 0, []string{}
+	for i := range max(1, len(e.Stages)) {
+		turn, err := e.Turn(first)
+		if err != nil {
+			return "", err
+		}
+		samples := turn.Rollout.PromptsPerIteration * turn.Samples()
+		if len(e.Stages) < 2 {
+			return fmt.Sprintf("%s of %d %s", console.Plural(int64(e.Run.Iterations), "iteration"), samples, what), nil
+		}
+		first += e.Stages[i].Iterations
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %d of %d", console.Printable(turn.Stage), e.Stages[i].Iterations, samples)))
+	}
+	return fmt.Sprintf("%s of %s: %s", console.Plural(int64(e.Run.Iterations), "iteration"), what, strings.Join(all, ", ")), nil
+}
+
+// refused reports whether nothing was done, since the folder does not hold what was asked for.
+func refused(err error) bool {
+	return slices.ContainsFunc([]error{folder.ErrUsed, folder.ErrNone, folder.ErrStrange, run.ErrChanged, run.ErrOther, run.ErrLost, run.ErrFew},
+		func(why error) bool { return errors.Is(err, why) })
+}

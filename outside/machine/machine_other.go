@@ -1,0 +1,23 @@
+//go:build !linux && !darwin
+
+package machine
+
+import (
+	"cmp"
+	"os"
+	"runtime/debug"
+)
+
+// CPUModel is the CPU's name as the system tells it.
+func CPUModel() string {
+	return cmp.Or(os.Getenv("PROCESSOR_IDENTIFIER"), "unknown CPU")
+}
+
+// Memory is the machine's, as far as the system tells.
+func Memory() RAM { return RAM{} }
+
+// PeakMiB is not known here.
+func PeakMiB() int { return 0 }
+
+// ResetPeak gives unused memory back to the system.
+func ResetPeak() { debug.FreeOSMemory() }
