@@ -113,7 +113,7 @@ func TestPublishedPairs(t *testing.T) {
 		file("line.json", []byte(`{"prompt": "a cat"}`)):                                                                     "a .jsonl has a pair a line",
 		file("other.csv", []byte("prompt,path_A,path_B\n")):                                                                  `there is no column "Overall"`,
 		file("wrong.csv", []byte(strings.ReplaceAll(table, "B,A\n", "B,left\n"))):                                            `row 1: Overall is "left"`,
-		"../../../data/prompts/testdata/dataset/data/train-00000-of-00002.parquet":                                              "neither Pick-a-Pic's columns",
+		"../../../data/prompts/testdata/dataset/data/train-00000-of-00002.parquet":                                           "neither Pick-a-Pic's columns",
 	} {
 		if _, err := readPairs(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
