@@ -3,6 +3,8 @@ package sde
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -138,6 +140,24 @@ func TestTrees(t *testing.T) {
 		}
 		if weighted[n] < low || weighted[n] > high {
 			t.Errorf("node %d: %v is not between its leaves", n, weighted[n])
+		}
+	}
+}
+
+// TestWindowKeys: what a window reads is an option of the table, and what no window names is read by all.
+func TestWindowKeys(t *testing.T) {
+	table := map[string]bool{}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[WindowOptions]()) {
+		table[f.Tag.Get("toml")] = true
+	}
+	for _, w := range Windows() {
+		for _, k := range w.Keys {
+			if !table[k] {
+				t.Errorf("%s reads %s, which the table does not have", w.Name, k)
+			}
+		}
+		if slices.Contains(w.Keys, "own") != (w.Own != nil || w.Scattered) {
+			t.Errorf("%s reads own, and nothing says which windows a prompt may have", w.Name)
 		}
 	}
 }

@@ -141,8 +141,8 @@ func (s Sampler) checkWindow(r report) {
 		r("window.drop", fmt.Sprintf("leaves no step of %d", s.Steps), "drop is the number of last steps that are never trained, usually 1")
 		return
 	}
-	switch last := s.Steps - w.Drop; w.Kind {
-	case "random", "sliding", "frozen":
+	switch last := s.Steps - w.Drop; {
+	case w.Reads("size"):
 		if w.Size > last || w.From+w.Size > last {
 			room := fmt.Sprintf("%d of %d", last, s.Steps)
 			if w.Drop > 0 {
@@ -150,7 +150,7 @@ func (s Sampler) checkWindow(r report) {
 			}
 			r("window.size", fmt.Sprintf("%d steps from step %d on do not fit into the first %s", w.Size, w.From, room), "a smaller size, a smaller drop, or more steps")
 		}
-	case "fraction", "range", "subset":
+	default:
 		if steps := w.Steps(s.Steps, 0, func(int) int { return 0 }); len(steps) == 0 {
 			r("window.kind", fmt.Sprintf("the window holds none of %d steps", s.Steps), "a larger share, or more steps")
 		}
@@ -180,8 +180,9 @@ func (s Sampler) checkFlash(r report, solver sde.Solver) {
 	if s.Flash == nil {
 		return
 	}
+	window, _ := sde.WindowNamed(s.Window.Kind)
 	switch {
-	case s.Window.Kind == "subset":
+	case window.Scattered:
 		r("flash", "a compressed tail follows the window, and the steps of a subset lie anywhere", `write window = { kind = "sliding", ... }, or leave flash out`)
 	case solver.VP:
 		r("flash", fmt.Sprintf("the tail is solved for flows, and %s is not for them", s.Solver), "leave flash out")
@@ -232,7 +233,7 @@ func (s Sampler) checkTrunk(r report) {
 	if s.Outside == s.Solver {
 		r("outside", fmt.Sprintf("a trunk has no noise, and %s would draw on it", s.Outside), `write outside = "euler"`)
 	}
-	if w := s.Window; len(s.Tree.Splits) == 0 && w.Kind == "sliding" && w.Tail == "mixgrpo" {
+	if w := s.Window; len(s.Tree.Splits) == 0 && w.Reads("tail") && w.Tail == "mixgrpo" {
 		r("window.tail", "a trunk has branches at the steps of the window, which is empty in some iterations", `write tail = "shift"`)
 	}
 	if p := s.Tree.Prune; len(p.Depths) > 0 || p.Width != "none" || p.Mixed {

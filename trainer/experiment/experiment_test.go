@@ -134,7 +134,7 @@ func TestOrder(t *testing.T) {
 func TestWindowNames(t *testing.T) {
 	f, _ := reflect.TypeFor[sde.WindowOptions]().FieldByName("Kind")
 	var names []string
-	for _, n := range Windows() {
+	for _, n := range sde.Windows() {
 		names = append(names, n.Name)
 	}
 	if got := strings.Join(names, ","); got != f.Tag.Get("enum") {
@@ -458,7 +458,7 @@ func matches(pattern, text string) bool {
 func TestCompositions(t *testing.T) {
 	planned := map[string]bool{}
 	for _, solver := range sde.Solvers() {
-		for _, window := range Windows() {
+		for _, window := range sde.Windows() {
 			for _, with := range [][]string{nil, {"sampler.flash={ratio=0.5}"}, {"sampler.tree={splits=[0,2]}", "advantage.estimator=tree", "rollout.group=4"}} {
 				for _, objective := range []string{"clip", "dppo", "nft"} {
 					sets := append([]string{

@@ -29,7 +29,7 @@ func Sections() []Section {
 	return []Section{
 		{"solvers", "sampler.solver", named(sde.Solvers(), func(s sde.Solver) Name { return Name{Name: s.Name, Card: s.Card} })},
 		{"schedules", "sampler.schedule.kind", named(sde.Grids(), func(g sde.Grid) Name { return Name{Name: g.Name, Card: g.Card} })},
-		{"windows", "sampler.window.kind", Windows()},
+		{"windows", "sampler.window.kind", named(sde.Windows(), func(w sde.Window) Name { return Name{Name: w.Name, Card: w.Card} })},
 		{"advantages", "advantage.estimator", named(advantage.Rules(), func(r advantage.Rule) Name { return Name{Name: r.Name, Card: r.Card} })},
 		{"objectives", "loss.objective", named(loss.Objectives(), func(o loss.Objective) Name { return Name{Name: o.Name, Card: o.Card} })},
 		{"kls", "loss.kl.estimator", KLs()},
@@ -50,19 +50,6 @@ func named[T any](all []T, name func(T) Name) []Name {
 		names = append(names, name(x))
 	}
 	return names
-}
-
-// Windows are the kinds of sde.WindowOptions.
-func Windows() []Name {
-	return []Name{
-		{Name: "full", Card: "Every step but the last drop ones."},
-		{Name: "fraction", Card: "The first share of the steps (flow_grpo, where 0.99 drops the last)."},
-		{Name: "range", Card: "From one share of the steps to another (UniRL)."},
-		{Name: "subset", Card: "A share of the steps, drawn without order (DanceGRPO)."},
-		{Name: "random", Card: "Some steps in a row from a drawn start (flow_grpo fast, verl-omni, miles)."},
-		{Name: "sliding", Card: "Some steps in a row that move with the iterations (MixGRPO)."},
-		{Name: "frozen", Card: "Some steps in a row, always the same (MixGRPO-Flash*)."},
-	}
 }
 
 // KLs are the ways to measure the distance from the reference.

@@ -61,7 +61,7 @@ func samplerCell(e *Experiment) string {
 		cell += fmt.Sprintf(" %v", s.Schedule.Shift)
 	}
 	if !e.Kind().OfFinished() {
-		cell += "; " + windowCell(s.Window)
+		cell += "; " + s.Window.Words()
 	}
 	if t := s.Tree; t != nil {
 		cell += fmt.Sprintf("; %s of %d", t.Kind, t.Children)
@@ -73,23 +73,6 @@ func samplerCell(e *Experiment) string {
 		cell += fmt.Sprintf("; tail × %v", f.Ratio)
 	}
 	return cell
-}
-
-func windowCell(w sde.WindowOptions) string {
-	switch w.Kind {
-	case "fraction":
-		return fmt.Sprintf("first %v", w.Fraction)
-	case "subset":
-		return fmt.Sprintf("%v of all but %d", w.Fraction, w.Drop)
-	case "random":
-		return fmt.Sprintf("random %d, drop %d", w.Size, w.Drop)
-	case "sliding":
-		return fmt.Sprintf("sliding %d by %d every %d, drop %d", w.Size, w.Stride, w.Every, w.Drop)
-	}
-	if w.One {
-		return fmt.Sprintf("one of the first %d", w.Size)
-	}
-	return fmt.Sprintf("%s, drop %d", w.Kind, w.Drop)
 }
 
 func advantageCell(e *Experiment) string {

@@ -32,13 +32,24 @@ type chooser struct {
 	has   []optioned
 	used  []string // of an experiment
 	words string   // which these are
+	of    string   // what stands before their names in the list of keys
 }
 
 // An optioned is a method with the struct of its options; nil: it has none.
 type optioned struct {
 	name    string
 	options any
-	made    string // where only pictures, or only tokens, are made by it; "": both
+	made    string   // where only pictures, or only tokens, are made by it; "": both
+	keys    []string // of table, in place of options
+	table   any
+}
+
+// reads reports whether the method has a key among its options.
+func (o optioned) reads(key config.Key) bool {
+	if o.table != nil {
+		return key.In == reflect.TypeOf(o.table) && slices.Contains(o.keys, config.Last(key.Path))
+	}
+	return slices.Contains(optionTypes(o.options), key.In)
 }
 
 // choosers are all keys that choose among methods.
@@ -52,6 +63,10 @@ func (e *Experiment) choosers() []chooser {
 	for _, k := range sde.Grids() {
 		grids.has = append(grids.has, optioned{name: k.Name, options: k.Options})
 	}
+	windows := chooser{used: []string{s.Window.Kind}, words: "sampler.window.kind = " + quoted(s.Window.Kind), of: "kind="}
+	for _, k := range sde.Windows() {
+		windows.has = append(windows.has, optioned{name: k.Name, keys: k.Keys, table: s.Window})
+	}
 	rules := chooser{used: []string{e.Advantage.Estimator}, words: "estimator " + quoted(e.Advantage.Estimator)}
 	for _, k := range advantage.Rules() {
 		rules.has = append(rules.has, optioned{name: k.Name, options: k.Options})
@@ -59,24 +74,24 @@ func (e *Experiment) choosers() []chooser {
 	objectives := chooser{used: []string{e.Loss.Objective}, words: "objective " + quoted(e.Loss.Objective)}
 	for _, k := range loss.Objectives() {
 		if k.Pictures != nil {
-			objectives.has = append(objectives.has, optioned{k.Name, k.Pictures.Options, "pictures"})
+			objectives.has = append(objectives.has, optioned{name: k.Name, options: k.Pictures.Options, made: "pictures"})
 		}
 		if k.Tokens != nil {
-			objectives.has = append(objectives.has, optioned{k.Name, k.Tokens.Options, "tokens"})
+			objectives.has = append(objectives.has, optioned{name: k.Name, options: k.Tokens.Options, made: "tokens"})
 		}
 	}
-	objectives.has = append(objectives.has, optioned{"imitate", loss.LessonOptions{}, "tokens"}) // beside rollouts
+	objectives.has = append(objectives.has, optioned{name: "imitate", options: loss.LessonOptions{}, made: "tokens"}) // beside rollouts
 	if e.Loss.Imitate.On() {
 		objectives.used = append(objectives.used, "imitate")
 	}
-	return []chooser{solvers, grids, rules, objectives}
+	return []chooser{solvers, grids, windows, rules, objectives}
 }
 
 // readers are the methods that read a key, of the first chooser that has some; reads says whether one of them is used.
 func (e *Experiment) readers(all []chooser, key config.Key) (of chooser, names []string, reads bool) {
 	for _, c := range all {
 		for _, m := range c.has {
-			if !slices.Contains(optionTypes(m.options), key.In) {
+			if !m.reads(key) {
 				continue
 			}
 			if !slices.Contains(names, m.name) {
@@ -126,7 +141,7 @@ func solversWith(one any) (names []string) {
 func Keys(e *Experiment) []config.Key {
 	keys, all := config.Keys(e), e.choosers()
 	for i, k := range keys {
-		_, names, _ := e.readers(all, k)
+		c, names, _ := e.readers(all, k)
 		switch {
 		case names == nil:
 		case strings.Contains(k.Of, "="):
@@ -134,7 +149,7 @@ func Keys(e *Experiment) []config.Key {
 		case k.Of != "": // what is made
 			keys[i].Of += "," + strings.Join(names, ",")
 		default:
-			keys[i].Of = strings.Join(names, ",")
+			keys[i].Of = c.of + strings.Join(names, ",")
 		}
 	}
 	return keys

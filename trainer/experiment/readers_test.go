@@ -52,7 +52,7 @@ func TestOptions(t *testing.T) {
 	type up struct {
 		Rate int `toml:"rate"`
 	}
-	if wrong := disagreements([]optioned{{"a", made{}, ""}, {"b", up{}, ""}, {"c", nil, ""}}, config.Keys(&made{})); len(wrong) != 2 {
+	if wrong := disagreements([]optioned{{name: "a", options: made{}}, {name: "b", options: up{}}, {name: "c"}}, config.Keys(&made{})); len(wrong) != 2 {
 		t.Errorf("of a made-up disagreement: %q", wrong)
 	}
 }

@@ -79,7 +79,7 @@ func (e *Experiment) seeds() []Seed {
 	}
 	if w := e.Sampler.Window; e.Episode == nil && !e.Kind().OfFinished() && w.Own {
 		all = append(all, Seed{ownDraw, "iteration, prompt", "the position of a prompt's window"})
-	} else if k := w.Kind; e.Episode == nil && !e.Kind().OfFinished() && (k == "random" || k == "subset") {
+	} else if k, _ := sde.WindowNamed(w.Kind); e.Episode == nil && !e.Kind().OfFinished() && k.Draws {
 		all = append(all, Seed{windowDraw, "iteration", "the position of the window"})
 	}
 	if e.Sampler.Window.One && e.Episode == nil && !e.Kind().OfFinished() {
