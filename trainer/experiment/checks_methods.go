@@ -83,7 +83,7 @@ func (e *Experiment) checkPictures(r report, o loss.Form, solver sde.Solver) {
 	if o.Has(loss.Ratio) && kl.Weight > 0 && kl.Estimator == "velocity" && solver.VP {
 		r("loss.kl.estimator|loss.kl", fmt.Sprintf("%s's outputs are not velocities", e.Sampler.Solver), `write estimator = "mean"`)
 	}
-	switch layers := tree != nil && tree.Kind == "branch"; {
+	switch layers := tree != nil && !tree.Of().Trunk; {
 	case layers && !e.Comparison().Edges:
 		r("advantage.estimator|sampler.tree", "a tree's nodes are compared by depth", `write estimator = "tree"`)
 	case tree == nil && e.Comparison().Edges:
@@ -160,6 +160,10 @@ func (e *Experiment) checkLoss(r report) {
 func (e *Experiment) checkGroups(r report) {
 	o, k, tree := e.Kind(), e.Comparison(), e.Sampler.Tree
 	group, alone := e.Rollout.Group, e.Rollout.Group == 1
+	torn, mend := "", ""
+	if tree != nil && e.Episode == nil {
+		torn, mend = tree.Of().Group(*tree, group)
+	}
 	switch {
 	case alone && o.Has(loss.SamplePairs):
 		r("rollout.group|loss.objective", fmt.Sprintf("objective %q needs a better and a worse sample of each prompt", e.Loss.Objective), "a group of 2 or more")
@@ -169,10 +173,8 @@ func (e *Experiment) checkGroups(r report) {
 		r("optim.split|loss.objective", "samples are shared out among the updates, and a pair would be torn apart", "split = false: every update sees all pairs")
 	case o.Has(loss.SamplePairs) && !k.Ends:
 		r("advantage.estimator|loss.objective", fmt.Sprintf("objective %q takes the best and the worst of a group", e.Loss.Objective), `write estimator = "ends"`)
-	case tree != nil && e.Episode == nil && tree.Kind == "trunk" && group%tree.Children != 0:
-		r("rollout.group|sampler.tree", fmt.Sprintf("%d samples of a step are no whole number of trunks with %d branches each", group, tree.Children), fmt.Sprintf("a multiple of %d", tree.Children))
-	case tree != nil && e.Episode == nil && tree.Kind == "branch" && len(tree.Splits) > 0 && group != tree.shape(nil).Leaves():
-		r("rollout.group|sampler.tree", fmt.Sprintf("a tree with %d splits has %d leaves, not %d", len(tree.Splits), tree.shape(nil).Leaves(), group), "a group is the leaves of one tree")
+	case torn != "":
+		r("rollout.group|sampler.tree", torn, mend)
 	case k.Members != nil && k.Members(e.Advantage.Settings) > group:
 		r("advantage.k|rollout.group", fmt.Sprintf("there are %d samples in a group: nobody is the best of %d", group, k.Members(e.Advantage.Settings)), "a smaller k, or a larger group")
 	case e.Advantage.Keep != nil && e.Advantage.Keep.Of > group:

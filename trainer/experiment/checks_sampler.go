@@ -196,36 +196,16 @@ func (s Sampler) checkTree(r report, solver sde.Solver) {
 	if s.Tree == nil {
 		return
 	}
-	t := *s.Tree
 	if !solver.Stochastic {
 		r("tree", fmt.Sprintf("%s draws nothing: all children of a split would be equal", s.Solver), `a solver that draws, such as "dance"`)
 	}
 	if solver.History {
 		r("tree", fmt.Sprintf("%s looks at steps before the last, which a branch shares with others", s.Solver), `a solver of one step, such as "dance"`)
 	}
-	if t.Kind == "trunk" {
+	if s.Tree.Of().Trunk {
 		s.checkTrunk(r)
-	} else if len(t.Splits) == 0 {
-		r("tree.splits", "a tree needs steps to branch at", "BranchGRPO uses [0, 3, 6, 9]")
 	}
-	for _, p := range t.Splits {
-		if p >= s.Steps {
-			r("tree.splits", fmt.Sprintf("step %d is not one of %d, which begin at 0", p, s.Steps), "")
-			return
-		}
-	}
-	if !slices.IsSorted(t.Splits) || len(slices.Compact(slices.Clone(t.Splits))) < len(t.Splits) {
-		r("tree.splits", "the steps are not in ascending order, each once", "")
-	}
-	if n := t.shape(nil).Leaves(); n > 4096 {
-		r("tree.splits", fmt.Sprintf("one sample would become %d", n), "fewer splits or children")
-	}
-	if t.Prune.Width != "none" && t.Prune.Ratio == 0 {
-		r("tree.prune.ratio", "nothing would be kept", "0.5 keeps half of the late edges")
-	}
-	if t.Prune.Mixed && t.Prune.MixedWindow == 0 {
-		r("tree.prune.mixed_window|tree.prune.mixed", "no step but the splits would draw", "BranchGRPO's mixed window is 4")
-	}
+	s.Tree.Check(s.Steps, under("tree", r))
 }
 
 // checkTrunk: a trunk is one path without noise, whose branches have one choice each.
@@ -235,8 +215,5 @@ func (s Sampler) checkTrunk(r report) {
 	}
 	if w := s.Window; len(s.Tree.Splits) == 0 && w.Reads("tail") && w.Tail == "mixgrpo" {
 		r("window.tail", "a trunk has branches at the steps of the window, which is empty in some iterations", `write tail = "shift"`)
-	}
-	if p := s.Tree.Prune; len(p.Depths) > 0 || p.Width != "none" || p.Mixed {
-		r("tree.prune", "every branch of a trunk has one choice: there is nothing to prune", "leave it out, or write fewer splits")
 	}
 }

@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"math"
-	"slices"
 
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
@@ -32,8 +31,8 @@ func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
 	var rollout, shared float64
 	switch {
 	case s.Tree != nil:
-		tree := s.Tree.shape(window)
-		starts := groups * float64(s.Tree.starts(e.Rollout.Group))
+		tree := s.Tree.Growth(window)
+		starts := groups * float64(s.Tree.Of().Starts(*s.Tree, e.Rollout.Group))
 		for _, n := range tree.Passes(s.Steps) {
 			rollout += starts * n
 		}
@@ -69,7 +68,7 @@ func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
 		judged -= groups * (group - seen)
 	}
 	if s.Tree != nil {
-		judged = groups * s.Tree.judged(e, iteration, window, trained)
+		judged = groups * s.Tree.Of().Judged(*s.Tree, s.Tree.Growth(window), trained, e.Rollout.Group, s.Steps, iteration+1, e.Run.Iterations)
 	}
 	if e.Kind().OfFinished() {
 		judged = groups * group * e.points()
@@ -149,35 +148,6 @@ func (e *Experiment) togetherOf(window []int) float64 {
 		n += float64(step+1) / float64(len(window))
 	}
 	return n
-}
-
-// judged is how many questions the training of a prompt's trees takes: one serves all children
-// of a node.
-func (t Tree) judged(e *Experiment, iteration int, window, trained []int) float64 {
-	if t.Kind == "trunk" {
-		return float64(t.starts(e.Rollout.Group) * len(trained))
-	}
-	shape := t.shape(window)
-	passes, last := shape.Passes(e.Sampler.Steps), slices.Max(append([]int{0}, t.Splits...))
-	depths, narrow := t.Prune.At(t.Splits, iteration+1, e.Run.Iterations)
-	early, late, steps := 0.0, 0.0, 0
-	for _, step := range trained {
-		switch {
-		case slices.Contains(depths, step+1):
-		case step <= last:
-			early += passes[step]
-		default:
-			late, steps = late+passes[step], steps+1
-		}
-	}
-	switch {
-	case !narrow || late == 0:
-	case t.Prune.Width == "ends":
-		late = math.Min(late, math.Max(2, math.Trunc(late*t.Prune.Ratio)))
-	default: // below each branch
-		late = passes[last+1] * math.Max(1, math.Trunc(float64(steps)*t.Prune.Ratio))
-	}
-	return early + late
 }
 
 // passes is how often the network runs for one output.

@@ -140,6 +140,14 @@ func TestWindowNames(t *testing.T) {
 	if got := strings.Join(names, ","); got != f.Tag.Get("enum") {
 		t.Errorf("%s, but sde has %s", got, f.Tag.Get("enum"))
 	}
+	f, _ = reflect.TypeFor[sde.TreeOptions]().FieldByName("Kind")
+	names = nil
+	for _, k := range sde.TreeKinds() {
+		names = append(names, k.Name)
+	}
+	if got := strings.Join(names, ","); got != f.Tag.Get("enum") {
+		t.Errorf("trees %s, but sde has %s", got, f.Tag.Get("enum"))
+	}
 	f, _ = reflect.TypeFor[Loss]().FieldByName("Mode")
 	names = nil
 	for _, n := range Aggregations() {

@@ -168,10 +168,8 @@ func (e *Experiment) rolls() string {
 		return fmt.Sprintf("%s; %s, up to %d turns and %d tokens", s, e.Episode.Protocol, e.Episode.Turns, e.Episode.Tokens)
 	}
 	switch t := e.Sampler.Tree; {
-	case t != nil && t.Kind == "trunk":
-		s += fmt.Sprintf(" at a step: %s with %d branches", count(t.starts(e.Rollout.Group), "trunk"), t.Children)
 	case t != nil:
-		s += fmt.Sprintf(": the leaves of a tree with %d children at steps %v", t.Children, t.Splits)
+		s += t.Of().Words(*t, e.Rollout.Group)
 	case e.Rollout.SharedNoise:
 		s += " from one start noise"
 	}

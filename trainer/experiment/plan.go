@@ -194,11 +194,11 @@ func (e *Experiment) drawn(window []int) []int {
 	if e.Sampler.Tree == nil {
 		return window
 	}
-	tree := e.Sampler.Tree.shape(window)
+	tree := e.Sampler.Tree.Growth(window)
 	if tree.Trunk {
 		return tree.Splits // elsewhere nothing does
 	}
-	all := slices.Concat(e.Sampler.Tree.between(window, e.Sampler.Steps), tree.Splits) // splits always draw
+	all := slices.Concat(e.Sampler.Tree.Between(window, e.Sampler.Steps), tree.Splits) // splits always draw
 	slices.Sort(all)
 	return slices.Compact(all)
 }

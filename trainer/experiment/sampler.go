@@ -29,7 +29,7 @@ type Sampler struct {
 	Schedule Schedule          `toml:"schedule"`
 	Window   sde.WindowOptions `toml:"window"`
 	Flash    *Flash            `toml:"flash" doc:"a compressed tail after the window (MixGRPO-Flash)"`
-	Tree     *Tree             `toml:"tree" doc:"samples that branch (BranchGRPO, TempFlow)"`
+	Tree     *sde.TreeOptions  `toml:"tree" doc:"samples that branch (BranchGRPO, TempFlow)"`
 }
 
 func defaultSampler() Sampler {
@@ -58,21 +58,6 @@ type Flash struct {
 
 // SetDefaults is MixGRPO-Flash's.
 func (f *Flash) SetDefaults() { *f = Flash{Ratio: 0.4, Order: 2} }
-
-// Tree is how samples branch.
-type Tree struct {
-	Kind     string      `toml:"kind" enum:"branch,trunk" doc:"branch: what branched goes on and branches again (BranchGRPO); trunk: branches leave one path without noise, draw once, and end without noise (TempFlow)"`
-	Splits   []int       `toml:"splits" range:"[0,1000]" doc:"steps at which there are several children; empty, with a trunk: every step of the window"`
-	Children int         `toml:"children" range:"[2,1000]" doc:"at a split"`
-	Scale    float64     `toml:"scale" range:"(0,inf)" doc:"of the noise at a split; the density keeps the unscaled deviation"`
-	Fuse     string      `toml:"fuse" enum:"mean,probability" doc:"how a node's reward comes of those below it"`
-	Prune    sde.Pruning `toml:"prune"`
-}
-
-// SetDefaults is a tree without pruning.
-func (t *Tree) SetDefaults() {
-	*t = Tree{Kind: "branch", Children: 2, Scale: 1, Fuse: "mean", Prune: sde.Pruning{SlideEvery: 1, StopDepth: -1, Width: "none", Ratio: 1, Until: 1}}
-}
 
 // rows are the steps of an iteration's sampler, and its schedule.
 func (s Sampler) rows(window []int) (sde.Schedule, []sde.Row, error) {

@@ -116,7 +116,7 @@ func translatesTree(t *testing.T, name string, e *Experiment, window []int) {
 	var trees []*sde.Tree
 	var scores [][]float64
 	drawn := 0
-	for range e.Sampler.Tree.starts(e.Rollout.Group) {
+	for range e.Sampler.Tree.Of().Starts(*e.Sampler.Tree, e.Rollout.Group) {
 		tree, _, _ := g.Run(e.Sampler.Steps, []float64{0.3}, func(x []float64, _ int) []float64 { return x }, func() []float64 { drawn++; return []float64{math.Sin(float64(drawn))} })
 		trees, scores = append(trees, tree), append(scores, make([]float64, len(tree.Leaves)))
 		for i := range tree.Leaves {

@@ -24,53 +24,19 @@ func (s Sampler) Growth(window []int) (sde.Growth, error) {
 	if err != nil {
 		return sde.Growth{}, err
 	}
-	g := s.Tree.shape(window)
+	g := s.Tree.Growth(window)
 	g.Stochastic = func(step int) sde.Row { return inside(schedule, step) }
 	g.Deterministic = func(step int) sde.Row { return outside(schedule, step) }
-	between := s.Tree.between(window, s.Steps)
+	between := s.Tree.Between(window, s.Steps)
 	g.Draws = func(step int) bool { return slices.Contains(between, step) }
 	return g, nil
-}
-
-// between are the steps at which a tree that branches draws where it does not split: those of the
-// window, or of its own windows where it is mixed.
-func (t Tree) between(window []int, steps int) []int {
-	if !t.Prune.Mixed {
-		return window
-	}
-	var all []int
-	for step := range steps {
-		if sde.InMixedWindow(step, steps, t.Prune.MixedWindow, t.Prune.SlideEvery) {
-			all = append(all, step)
-		}
-	}
-	return all
-}
-
-// shape is a tree's, without its steps. A trunk without splits has branches at every
-// step of the window.
-func (t Tree) shape(window []int) sde.Growth {
-	g := sde.Growth{Splits: t.Splits, Children: t.Children, Scale: t.Scale, Trunk: t.Kind == "trunk"}
-	if g.Trunk && len(g.Splits) == 0 {
-		g.Splits = window
-	}
-	return g
-}
-
-// starts is how many trees a prompt has: one, or with a trunk as many as make up the
-// group that is compared at a step.
-func (t Tree) starts(group int) int {
-	if t.Kind == "trunk" {
-		return max(group/t.Children, 1)
-	}
-	return 1
 }
 
 // Samples is how many samples of a prompt an iteration rolls: a group, or the leaves of the
 // prompt's trees.
 func (t Turn) Samples() int {
 	if tree := t.Sampler.Tree; tree != nil && t.Episode == nil {
-		return tree.starts(t.Rollout.Group) * tree.shape(t.Window).Leaves()
+		return tree.Of().Starts(*tree, t.Rollout.Group) * tree.Growth(t.Window).Leaves()
 	}
 	return t.Rollout.Group
 }
@@ -78,7 +44,7 @@ func (t Turn) Samples() int {
 // Credit is the advantage of every node of some trees, by the rewards of their leaves: by layers
 // of a tree that branches, by steps of trees with a trunk, which prompts tells apart.
 func (e *Experiment) Credit(prompts []int, trees []*sde.Tree, rewards [][]float64) ([][]float64, error) {
-	if e.Sampler.Tree.Kind == "trunk" {
+	if e.Sampler.Tree.Of().Trunk {
 		return advantage.Branches(e.Advantage.Options, prompts, trees, rewards)
 	}
 	var all [][]float64
@@ -102,5 +68,5 @@ func (t Turn) Judged(tree *sde.Tree, advantages []float64) []int {
 		}
 	}
 	s := t.Sampler
-	return s.Tree.Prune.Kept(tree, drew, s.Tree.shape(t.Window).Splits, s.Steps, t.Iteration+1, t.Run.Iterations)
+	return s.Tree.Prune.Kept(tree, drew, s.Tree.Growth(t.Window).Splits, s.Steps, t.Iteration+1, t.Run.Iterations)
 }
