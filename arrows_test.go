@@ -79,7 +79,7 @@ var standardOnly = []string{"sde", "trainer/config"}
 // without the engine.
 var narrow = map[string][]string{
 	"trainer/experiment": {"assets", "outside/regular", "portable", "kernels/rng", "kernels/exchange", "sde", "rewards", "vision/tools", "trainer/config", "trainer/advantage", "trainer/diagnosis", "trainer/loss",
-		"trainer/optim", "trainer/sampling", "data/prompts"},
+		"trainer/optim", "trainer/sampling", "data/prompts", "record/ledger"},
 }
 
 // testOnly modules must not become part of the program.

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A TreeKind is a way in which samples branch. Its value stands above the formula of all (Growth); TreeKinds lists them.
+// A TreeKind is a way in which samples branch. Its value stands above the formula (Growth); TreeKinds lists all.
 type TreeKind struct {
 	Name  string
 	Card  string // a sentence: what it is, and whose

@@ -276,10 +276,10 @@ var FrozenWindow = Window{
 	},
 }
 
-// SlidingWindow has Size steps in a row that move by Stride every Every iterations. What it does with a remainder that
-// is shorter than it is Tail: "shift" moves it back so that it fits (verl-omni), "skip" leaves the remainder out
-// (UniRL), "short" cuts it, and "mixgrpo" cuts it and has an empty one where it begins at the very end, as MixGRPO does.
-// Lasting makes later positions shorter (MixGRPO's decay, exp_decay).
+// SlidingWindow has Size steps in a row that move by Stride every Every iterations. Tail is what becomes of a
+// remainder that is shorter: "shift" moves it back so that it fits (verl-omni), "skip" leaves it out (UniRL), "short"
+// cuts it, and "mixgrpo" cuts it and has an empty one where it begins at the very end, as MixGRPO does. Lasting makes
+// later positions shorter (MixGRPO's decay, exp_decay).
 var SlidingWindow = Window{
 	Name: "sliding", Card: "Some steps in a row that move with the iterations (MixGRPO).",
 	Keys: []string{"size", "stride", "overlap", "start", "from", "roll_back", "tail", "own"},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/config"
@@ -309,7 +310,7 @@ func (e *Experiment) idleGates() (all []string) {
 // idleMonitors watch what cannot move.
 func (e *Experiment) idleMonitors() (all []string) {
 	for i, m := range e.Monitors {
-		if slices.Contains([]string{"ratio", "mismatch", "clip_fraction"}, m.Watch) && !slices.ContainsFunc(e.everyStage(), func(at *Experiment) bool { return !at.OnPolicy() }) {
+		if slices.ContainsFunc(ledger.Metrics(), func(n ledger.Metric) bool { return n.Name == m.Watch && n.ByRatio }) && !slices.ContainsFunc(e.everyStage(), func(at *Experiment) bool { return !at.OnPolicy() }) {
 			all = append(all, fmt.Sprintf("monitor[%d] has nothing to act on: %s is 0 in every iteration, since every ratio is 1 with one update an iteration, no lag and no buffer; optim.updates = 2, run.lag = 1 or rollout.buffer makes ratios differ", i, m.Watch))
 		}
 	}

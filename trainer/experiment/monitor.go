@@ -10,7 +10,7 @@ import (
 )
 
 // Monitor is one [[monitor]]: a number of the ledger, what it may not do, and what happens where
-// it does. watch.go lists the numbers.
+// it does. Package ledger lists the numbers.
 type Monitor struct {
 	Watch      string   `toml:"watch,required" doc:"a number of the ledger: darkroom list monitors"`
 	FallsBelow *float64 `toml:"falls_below" doc:"a share f of its value v at the start: below v - (1-f)|v|"`
@@ -66,7 +66,7 @@ func (e *Experiment) checkMonitors(r report) {
 		kind, _, _ := strings.Cut(m.Watch, ".")
 		if !slices.Contains(names, m.Watch) {
 			said := fmt.Sprintf("the ledger has no number %q", m.Watch)
-			if slices.ContainsFunc(Numbers(), func(n Number) bool { return n.Name.Name == m.Watch }) || m.Watch == "entropy" {
+			if slices.ContainsFunc(Monitors(), func(n Name) bool { return n.Name == m.Watch }) || m.Watch == "entropy" {
 				said = fmt.Sprintf("the ledger of this run will have no number %q", m.Watch)
 			}
 			if kind == "reward" || kind == "gold" {
