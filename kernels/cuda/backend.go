@@ -26,7 +26,7 @@ type Backend struct {
 	memory  *driver.Memory
 	staging *driver.Staging
 
-	lock     sync.Mutex // of the driver, call by call: another rank may check a product here (agree.go)
+	lock     sync.Mutex // of the driver, call by call: another rank may check a product here (choice.go)
 	products *products  // of cuBLASLt; nil: all products of bf16 are our own
 	agreed   *agreement // with the ranks that it works beside, at least itself
 	without  string     // why there are none
@@ -229,7 +229,7 @@ func (b *Backend) computes() string {
 }
 
 // must runs f on a thread that has the device's context, when copies that wait were queued, and panics with an *Error
-// if it fails. Nobody else comes between the copies and f: other ranks check products on this stream (agree.go).
+// if it fails. Nobody else comes between the copies and f: other ranks check products on this stream (choice.go).
 func (b *Backend) must(op string, f func() error) {
 	b.now(op, func() error {
 		if err := b.startCopies(); err != nil {
@@ -270,3 +270,87 @@ func (b *Backend) failure(op string, err error) *Error {
 	}
 	return e
 }
+
+// Memory of the device, and copies to and from it.
+
+// Alloc takes device memory.
+func (b *Backend) Alloc(n int) *kernels.Buffer {
+	buf := &kernels.Buffer{Bytes: n}
+	b.now("Alloc", func() (err error) {
+		buf.Addr, err = b.memory.Take(n)
+		return err
+	})
+	return buf
+}
+
+// Free gives a buffer back; what is queued may still read it.
+func (b *Backend) Free(buf *kernels.Buffer) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	b.memory.Give(buf.Addr)
+	buf.Addr = 0
+}
+
+// Upload copies bytes into a span; src may be changed when it returns.
+func (b *Backend) Upload(dst kernels.Span, src []byte) {
+	n := dst.Len * dst.DType.Size()
+	if len(src) < n {
+		panic("cuda: Upload: fewer bytes than the span holds")
+	}
+	b.must("Upload", func() error { return b.staging.Upload(at(dst), src[:n]) })
+}
+
+// Download copies a span's bytes out, when everything before it is done.
+func (b *Backend) Download(dst []byte, src kernels.Span) {
+	n := src.Len * src.DType.Size()
+	if len(dst) < n {
+		panic("cuda: Download: the span holds more bytes than asked for")
+	}
+	b.must("Download", func() error { return b.staging.Download(dst[:n], at(src)) })
+}
+
+// Sync waits for everything that was queued.
+func (b *Backend) Sync() {
+	b.must("Sync", func() error { return b.d.Wait(b.stream) })
+}
+
+// Stream is the device's stream, on which everything is queued.
+func (b *Backend) Stream() uintptr {
+	b.must("Copy", func() error { return nil })
+	return b.stream
+}
+
+// Idle reports whether everything that was queued is done, without waiting for it.
+func (b *Backend) Idle() (done bool, err error) {
+	defer kernels.Recover(&err)
+	b.must("Wait", func() (err error) {
+		done, err = b.d.Idle(b.stream)
+		return err
+	})
+	return done, nil
+}
+
+// Error is an operation that a device could not do. A Backend's methods return nothing, so they
+// panic with it; kernels.Recover turns that into an error where one can be returned.
+type Error struct {
+	Device int
+	Op     string // the operation: "Gemm", "Upload"
+	Err    error
+	Note   string // what the numbers mean for the user, "" where the driver's words say it all
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("cuda:%d: %s: %v", e.Device, e.Op, e.Err)
+	if e.Note != "" {
+		s += ": " + e.Note
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// OnDevice makes it a kernels.DeviceError.
+func (e *Error) OnDevice() string { return fmt.Sprintf("cuda:%d", e.Device) }
+
+// MemoryIsOut reports whether the device has no memory left; the operation may be tried again once some was given back.
+func (e *Error) MemoryIsOut() bool { return driver.Code(e.Err) == driver.OutOfMemory }

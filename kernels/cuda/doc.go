@@ -12,13 +12,12 @@
 // chooses a tile. src/staging.h and src/tensor.cu are their kernels.
 //
 // Products of bf16 with a weight go by wgmma on a Hopper (mode.go says why); elsewhere through cuBLASLt, where it
-// can be opened (libraryproduct.go). choice.go says how a row keeps its bits there, and selfcheck.go measures that it
-// does. record.go keeps with a run what was chosen for it, and agree.go has several ranks choose together.
+// can be opened (libraryproduct.go). choice.go says how a row keeps its bits there, measures that it
+// does, keeps with a run what was chosen for it, and has several ranks choose together.
 //
 // Attention on compute capability 9.0 has kernels of its own (src/hopper_attention.cu and hopper_backward.cu, by
-// wgmma; hopper.go launches them). hopperchoice.go compares them with the others when a device opens, and leaves them
-// out where they differ. So have products of our own (src/hopper_product.cu, hopperproduct.go,
-// hopperproductchoice.go): with both operands along k or B across it, and n and k above 64. The low-rank product of an
+// wgmma; hopper.go launches them). choice.go compares them with the others when a device opens, and leaves them
+// out where they differ. So have products of our own (src/hopper_product.cu, hopperproduct.go): with both operands along k or B across it, and n and k above 64. The low-rank product of an
 // adapter (kernels.Pair) is a few more terms of their sums, and products of few columns by a factor of bf16 go with
 // them. Those by factors of fp32 (src/adapter.cu, adapterproduct.go), weight gradients and convolutions stay with
 // mma.sync.

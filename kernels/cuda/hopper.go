@@ -17,7 +17,7 @@ import (
 //
 // Which kernel an attention takes is a function of the device and of what is asked for, never of the batch nor
 // of how many queries or keys there are: a query gets the same bits alone, in a batch, and as the next
-// of a sequence. A backend takes them where they agree with the mma.sync kernels (hopperchoice.go).
+// of a sequence. A backend takes them where they agree with the mma.sync kernels (choice.go).
 
 // wgmma is what a backend has of these kernels.
 type wgmma struct {

@@ -13,7 +13,7 @@ import (
 // k and types, never of how many rows it has nor of where they lie; what a tensor map cannot describe
 // is gathered first. Which tile computes it changes no bit, so it may depend on anything.
 //
-// A backend takes these kernels where they agree with mma.sync (hopperproductchoice.go).
+// A backend takes these kernels where they agree with mma.sync (choice.go).
 
 // leastWhole is the least n and k. Those of adapters are less: most of a tile would be padding, and the mma.sync
 // kernels have smaller ones. But a few columns of a long sum go by wgmma where factors are bf16, with pairs: a tile

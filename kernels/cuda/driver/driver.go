@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -261,3 +262,99 @@ type launchAttribute struct {
 }
 
 const programmaticStreamSerialization = 6
+
+// Codes that are told apart; the driver's own numbers.
+const (
+	OutOfMemory    = 2
+	NoDevice       = 100
+	InvalidDevice  = 101
+	InvalidImage   = 200
+	NoBinary       = 209
+	InvalidPTX     = 218
+	UnsupportedPTX = 222
+	notReady       = 600
+	stub           = 34
+)
+
+func (e *CallError) Error() string {
+	name := e.Name
+	if name == "" {
+		name = "error"
+	}
+	return fmt.Sprintf("%s: %s (%d)", e.Call, name, e.Code)
+}
+
+// CallError is a call of the driver that failed.
+type CallError struct {
+	Call, Name string
+	Code       int32
+}
+
+// Code is the driver's code of an error, 0 where it has none.
+func Code(err error) int32 {
+	if e := new(CallError); errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
+
+// Explain is what a code means for someone who runs a program.
+func Explain(code int32) string {
+	switch code {
+	case NoDevice:
+		return "the driver finds no device (CUDA_VISIBLE_DEVICES may hide it)"
+	case stub:
+		return "this libcuda is a toolkit's stub; the one that comes with the driver is needed"
+	case InvalidPTX, UnsupportedPTX:
+		return "the driver is too old for the program's kernels; it needs one of CUDA 12.0 (525) or later"
+	case NoBinary:
+		return "the program has no kernels for this device"
+	case 700, 714, 715, 716, 717, 718, 719:
+		return "a kernel failed; the device's context is lost, and the program must be started again"
+	}
+	return ""
+}
+
+// TimedEvent makes an event that takes the time.
+func TimedEvent(d *Driver) (uintptr, error) { return d.get("cuEventCreate", 0) }
+
+// Elapsed is the milliseconds between two events that were waited for, as the bits of an fp32.
+func Elapsed(d *Driver, from, to uintptr) (uint32, error) {
+	ms, err := d.get("cuEventElapsedTime", from, to)
+	return uint32(ms), err
+}
+
+// A TensorMap is a CUtensorMap: 128 bytes, opaque, at a multiple of 64.
+type TensorMap [16]uint64
+
+// A Block of bf16 in device memory, as a tensor map describes it: numbers of four dimensions, the innermost first,
+// the distances in bytes of the other three, and how much of each one copy brings.
+type Block struct {
+	Addr    uintptr
+	Dims    [4]uint64
+	Strides [3]uint64
+	Box     [4]uint32
+}
+
+// What cuTensorMapEncodeTiled is asked for: bf16, no interleave, the swizzle of 128 bytes, whole lines of the
+// second cache, zeros beyond.
+const (
+	mapBF16       = 9
+	mapSwizzle128 = 3
+	mapPromote256 = 3
+)
+
+// tensorShape is what the driver reads when it encodes a map: part of the driver's struct, where nothing moves.
+type tensorShape struct {
+	Block
+	steps [4]uint32
+}
+
+// Encode writes the map of a block.
+func (d *Driver) Encode(to *TensorMap, x Block) error {
+	a := &d.tensor
+	a.Block, a.steps = x, [4]uint32{1, 1, 1, 1}
+	return d.Do("cuTensorMapEncodeTiled", uintptr(unsafe.Pointer(to)), mapBF16, 4, x.Addr,
+		uintptr(unsafe.Pointer(&a.Dims)), uintptr(unsafe.Pointer(&a.Strides)),
+		uintptr(unsafe.Pointer(&a.Box)), uintptr(unsafe.Pointer(&a.steps)), 0, mapSwizzle128, mapPromote256, 0)
+}
