@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
 func reductions() []Case {
@@ -65,4 +66,17 @@ func copies() []Case {
 		e.B.Copy(&kernels.Copy{Src: e.Floats(kernels.F32, 4, 1), Dst: e.Zeros(kernels.F32, 4), Shape: [5]int{1, 1, 1, 4, 0}})
 	}})
 	return all
+}
+
+// Sum is how gradients of several devices are added (kernels/exchange) as it is defined,
+// of one span: parts[r] is rank r's.
+func Sum(parts [][]float32) []float32 {
+	sum := make([]float32, len(parts[0]))
+	for i := range sum {
+		sum[i] = ref.Flush(parts[0][i])
+		for _, part := range parts[1:] {
+			sum[i] = ref.Flush(sum[i] + ref.Flush(part[i]))
+		}
+	}
+	return sum
 }

@@ -1,6 +1,9 @@
 package ref
 
-import "github.com/darkroom-rl/darkroom/kernels"
+import (
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+)
 
 // Row, for samples lo to hi-1:
 //
@@ -70,3 +73,14 @@ func (Backend) Row(a *kernels.Row) { Row(a, 0, a.X.Rows) }
 
 // AdamW updates every element.
 func (Backend) AdamW(a *kernels.AdamW) { AdamW(a, 0, a.P.Len) }
+
+// Normal fills elements lo to hi-1 of Y with package rng's normals: element i is the
+// stream's normal Start + i, rounded to Y's type. So any part can be drawn alone.
+func Normal(a *kernels.Normal, lo, hi int) {
+	z := make([]float32, hi-lo)
+	rng.Key{Philox: a.Key, Stream: a.Stream}.Normal(z, a.Start+uint64(lo))
+	Store(a.Y, lo, z)
+}
+
+// Normal draws normals.
+func (Backend) Normal(a *kernels.Normal) { Normal(a, 0, a.Y.Len) }
