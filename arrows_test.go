@@ -17,9 +17,8 @@ import (
 const module = "github.com/darkroom-rl/darkroom"
 
 // places lists the packages from the bottom of the building to its top. A package
-// may import what an earlier line holds, and what shares its own place; nothing
-// else of its line, and nothing of a later one. "x" is the package x alone,
-// "x/..." also all below it; the closest match counts. ARCHITECTURE.md explains
+// may import packages of an earlier line, and those of its own place; nothing else of its line, and nothing of a later
+// one. "x" is the package x alone, "x/..." also all below it; the closest match counts. ARCHITECTURE.md explains
 // the order.
 var places = [][]string{
 	{"portable", "outside/..."}, // outside: files, texts and programs of strangers
@@ -43,8 +42,8 @@ var places = [][]string{
 	{"internal/...", "examples/..."},
 }
 
-// floors lists the packages inside a place, from its bottom to its top: a package imports what lies on a lower floor,
-// and nothing beside it. "." is the place's root. Tests may look up: a run's are also those of what it is made of.
+// floors lists the packages inside a place, from its bottom to its top: a package imports packages of a lower floor,
+// and nothing beside it. "." is the place's root. Tests may look up: a run's tests also cover its parts.
 var floors = map[string][][]string{
 	"kernels/cpu":  {{"isa"}, {"noise", "peak", "gemm", "rows"}, {"attention"}, {"."}},
 	"kernels/cuda": {{"driver"}, {"blas", "nccl"}, {".", "double"}},
@@ -88,7 +87,7 @@ var testOnly = []string{"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.
 // helpers may be imported by the tests of any package.
 var helpers = []string{"kernels/kerneltest", "sde/sdetest", "internal/emulators", "internal/rigs"}
 
-// configReader is what trainer/config reads files with; its parser lies below it.
+// configReader is the library of trainer/config; its parser is below it.
 const configReader = "github.com/pelletier/go-toml/v2"
 
 func TestArrows(t *testing.T) {
@@ -102,7 +101,7 @@ func TestArrows(t *testing.T) {
 }
 
 // arrows reads the imports of every .go file, whatever its build tags, and
-// returns what breaks the rules, and how many files it read.
+// returns the violations, and the number of files.
 func arrows(root fs.FS) (wrong []string, files int) {
 	err := fs.WalkDir(root, ".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -154,7 +153,7 @@ func checkFile(root fs.FS, file string) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// arrow says what is wrong with a package's import; nothing where all is well.
+// arrow returns the fault of a package's import; "" without one.
 func arrow(from, name string, test bool) string {
 	to, ours := strings.CutPrefix(name, module+"/")
 	switch {
@@ -180,7 +179,7 @@ func arrow(from, name string, test bool) string {
 	return ""
 }
 
-// folder is the key of floors that a package lies in, "" where there is none.
+// folder returns a package's key of floors, "" without one.
 func folder(pkg string) string {
 	for f := range floors {
 		if within(pkg, []string{f}) {
@@ -190,7 +189,7 @@ func folder(pkg string) string {
 	return ""
 }
 
-// inside says what is wrong with an import within one place.
+// inside returns the fault of an import within one place.
 func inside(from, to string, test bool) string {
 	f := folder(from)
 	if f == "" || test || from == to || path.Base(from) == "gen" {

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// What the pages of the repository say is held here: their links lead somewhere, the stops of docs/one-prompt.md
+// Tests of the repository's pages: their links lead somewhere, the stops of docs/one-prompt.md
 // exist, and the program still has the messages of docs/troubleshooting.md (messages_test.go).
 
 func TestLinks(t *testing.T) {
@@ -202,7 +202,7 @@ func TestOnePrompt(t *testing.T) {
 	}
 }
 
-// TestPlaces: what docs/one-prompt.md passes, and the tests that docs/faults.md names, are where these pages say.
+// TestPlaces: the places of docs/one-prompt.md, and the tests of docs/faults.md, are where these pages say.
 func TestPlaces(t *testing.T) {
 	for _, page := range []string{"docs/one-prompt.md", "docs/faults.md"} {
 		text, err := os.ReadFile(page)
@@ -243,7 +243,7 @@ func declares(file, symbol string) error {
 	return fmt.Errorf("%s declares no %s", file, symbol)
 }
 
-// receiver is what stands before a method's name.
+// receiver returns the prefix of a method's name: its type and a point.
 func receiver(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return ""

@@ -31,7 +31,7 @@ func TestTroubleshooting(t *testing.T) {
 	}
 }
 
-// A message stands first in a row of a table.
+// A message is the first cell of a table's row.
 var quoted = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 
 // sources is the Go code that becomes part of the program.

@@ -15,7 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// python is the interpreter's path; the test is skipped where there is none.
+// python is the interpreter's path; without one the test is skipped.
 func python(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("python3")
@@ -25,7 +25,7 @@ func python(t *testing.T) string {
 	return path
 }
 
-// items are pictures with a known share of red, noise around it, and what cannot be judged.
+// items are pictures with a known share of red, noise around it, and an item that cannot be judged.
 func items() (all []rewards.Item, want []float64) {
 	for n, share := range []int{0, 3, 8} {
 		m := vision.New(16, 8)

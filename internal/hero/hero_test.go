@@ -11,7 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// TestHero: prompts stand in their order with the pictures of their places, and what is right is told from what is not.
+// TestHero: prompts stand in their order with the pictures of their places, and right pictures differ from wrong ones.
 func TestHero(t *testing.T) {
 	run := t.TempDir()
 	if err := os.Mkdir(filepath.Join(run, "images"), 0o755); err != nil {

@@ -64,7 +64,7 @@ type sample struct {
 	right   bool
 }
 
-// A line is what is read of heldout.jsonl.
+// A line holds the fields read of heldout.jsonl.
 type line struct {
 	Iteration, Prompt, Sample int
 	Text                      string

@@ -1,12 +1,12 @@
-// Command methods compares every preset under one configuration: what is held out before and after, over some seeds,
-// and for how many seconds of the processor. It writes docs/results.md from the runs that are finished.
+// Command methods compares every preset under one configuration: held-out scores before and after, over some seeds, and
+// the processor's seconds. It writes docs/results.md from the runs that are finished.
 //
 //	go run ./internal/methods -darkroom runs/results/darkroom   // make results
 //	go run ./internal/methods -seeds 0                          // the page alone
 //
 // A run is a folder of darkroom train. One that is finished is not run again, one that was interrupted goes on; seed 1
-// of all presets comes first. What is finished is kept in docs/results.jsonl, too, for another machine. Start with
-// presets.go: generator.toml and zoom.toml are what all have in common.
+// of all presets comes first. Results are kept in docs/results.jsonl, too, for another machine. Start with
+// presets.go: generator.toml and zoom.toml have the common settings.
 package main
 
 import (

@@ -19,7 +19,7 @@ func TestEntries(t *testing.T) {
 		}
 		seen[e.preset] = true
 		_, err := experiment.Parse("methods.toml", []byte(e.base), append([]string{"preset=" + e.preset}, e.sets...))
-		if (err != nil) != (e.why != "" && e.preset != "ddpo") { // what ddpo lacks is seen when its model is opened
+		if (err != nil) != (e.why != "" && e.preset != "ddpo") { // ddpo's missing settings are found when its model is opened
 			t.Errorf("%s: %v", e.preset, err)
 		}
 	}
@@ -35,8 +35,8 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestPage: what is finished is in the table with its gain and cost, what was interrupted is not, and a run that goes
-// on adds up what it takes.
+// TestPage: a finished run is in the table with its gain and cost, an interrupted one is not, and a run that goes on
+// adds up its time.
 func TestPage(t *testing.T) {
 	out := t.TempDir()
 	finished := func(preset, seed, status, before, after string, seconds float64) {

@@ -11,7 +11,7 @@ const mostSeeds = 3
 // reference is the preset whose cost is 1, of each kind.
 var reference = map[string]string{"generators": "flow_grpo", "episodes": "drgrpo"}
 
-// pageOf is the page of what is finished in a folder.
+// pageOf is the page of a folder's finished runs.
 func pageOf(out string) (string, error) {
 	var b strings.Builder
 	b.WriteString(head)
@@ -69,7 +69,7 @@ func tableOf(out, kind string) (string, error) {
 	return b.String() + "\n", nil
 }
 
-// row is a preset's line; one is the minutes of what it is compared with, 0 where that was not run.
+// row is a preset's line; one is the minutes of its baseline, 0 without a run of it.
 func (e entry) row(trials []trial, failed []string, one float64) string {
 	notes := failed
 	if e.note != "" {

@@ -13,16 +13,16 @@ var generator string
 //go:embed zoom.toml
 var zoom string
 
-// An entry is a preset with what it is compared under.
+// An entry is a preset with its configuration.
 type entry struct {
 	preset string
 	base   string   // of the two files above
 	sets   []string // keys that the base cannot have for it
-	note   string   // what they are, for people
+	note   string   // their description
 	why    string   // it is not run
 }
 
-// kind is what the preset trains.
+// kind is the kind of model that the preset trains.
 func (e entry) kind() string {
 	if e.base == zoom {
 		return "episodes"

@@ -24,7 +24,7 @@ func (e entry) folder(out string, seed int) string {
 	return filepath.Join(out, fmt.Sprintf("%s-%d", e.preset, seed))
 }
 
-// run trains a preset with a seed, on so many threads, unless that is done.
+// run trains a preset with a seed, on a number of threads, unless that is done.
 func (e entry) run(binary, out string, seed, threads int) error {
 	dir := e.folder(out, seed)
 	if _, done, err := e.finished(out, seed); done || err != nil {
@@ -79,7 +79,7 @@ func stopped(s *os.ProcessState) bool {
 	return s == nil || s.ExitCode() == interrupted || s.ExitCode() < 0
 }
 
-// failures are what the runs of a preset that failed said last.
+// failures are the last outputs of a preset's failed runs.
 func (e entry) failures(out string) (all []string) {
 	for seed := 1; seed <= mostSeeds; seed++ {
 		if text, err := os.ReadFile(e.folder(out, seed) + failedSuffix); err == nil {
@@ -123,7 +123,7 @@ func (e entry) spend(out string, seed int, more float64) error {
 	return os.WriteFile(e.folder(out, seed)+".cpu.json", text, 0o644)
 }
 
-// finished is what came of a run, where it is done.
+// finished returns the result of a finished run.
 func (e entry) finished(out string, seed int) (t trial, done bool, err error) {
 	text, err := os.ReadFile(filepath.Join(e.folder(out, seed), "result.json"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,4 +1,4 @@
-// Command ondevice packs what a machine with a CUDA device needs to be asked everything, without Go there:
+// Command ondevice packs the tests of a CUDA device for a machine without Go:
 //
 //	go run ./internal/ondevice -out runs/device   # make device
 //
@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	mostBundle = 12 << 20 // bytes of what is carried to a device
+	mostBundle = 12 << 20 // bytes sent to a device
 	mostSent   = 64 << 20 // bytes of the repository and the bundle
 )
 
@@ -154,7 +154,7 @@ func compress(from, to string) error {
 	return errors.Join(c.Run(), out.Close())
 }
 
-// emptied takes what an earlier bundle left out of its folder.
+// emptied deletes an earlier bundle's files from its folder.
 func emptied(out string) error {
 	for _, pattern := range []string{"*.xz", "*.sh", "*.py", "*.toml"} {
 		names, err := filepath.Glob(filepath.Join(out, pattern))

@@ -25,7 +25,7 @@ func TestListings(t *testing.T) {
 	}
 }
 
-// TestReader: a command that fails and output that nothing printed are failures, and what is as the page says is none.
+// TestReader: a command that fails and output that nothing printed are failures, and the page's own output is not.
 func TestReader(t *testing.T) {
 	if _, err := os.Stat("/bin/bash"); err != nil {
 		t.Skip("there is no /bin/bash, which runs the pages' lines")

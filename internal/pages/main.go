@@ -1,12 +1,13 @@
-// Command pages runs the command lines of README.md and docs in their order, as a reader would, and says which of them
+// Command pages runs the command lines of README.md and docs in their order, as a reader would, and reports those that
 // fail or print something else than the page shows:
 //
 //	go run ./internal/pages -darkroom runs/darkroom   // make docs
 //
-// README.md begins in an empty folder with a copy of examples; every other page begins in a copy of what README's "Ten
-// lines of TOML" left. A toml listing with [run] is mine.toml from there on, and another toml listing is planned
-// together with it. A listing that begins with no command is output: each line of it must be printed by a command of
-// its page. What cannot run here is listed with the reason. A reader's minutes are those of the page's commands.
+// README.md begins in an empty folder with a copy of examples; every other page begins in a copy of the folder that
+// README's "Ten lines of TOML" left. A toml listing with [run] is mine.toml from there on, and another toml listing is
+// planned together with it. A listing that begins with no command is output: each line of it must be printed by a
+// command of its page. Commands that cannot run here are listed with the reason. A reader's minutes are those of the
+// page's commands.
 package main
 
 import (
@@ -99,7 +100,7 @@ type reader struct {
 	serving             []served
 }
 
-// begin makes what README's ten lines of TOML and the commands below them leave, for the pages behind it.
+// begin runs README's ten lines of TOML and the commands below them, for the pages behind it.
 func (r *reader) begin() error {
 	listings, err := listingsOf("README.md")
 	if err != nil {
@@ -175,7 +176,7 @@ func (r *reader) line(page string, line line) {
 	r.judge(place, line.words, time.Since(began), out, err)
 }
 
-// judge counts what became of a command.
+// judge counts a command's result.
 func (r *reader) judge(place, what string, took time.Duration, out string, err error) {
 	if err == nil {
 		r.fine++
@@ -187,7 +188,7 @@ func (r *reader) judge(place, what string, took time.Duration, out string, err e
 	fmt.Printf("FAIL  %s: %s: %v\n%s\n", place, what, err, out)
 }
 
-// experiment keeps a whole one as mine.toml, and plans a part of one together with what is there. A part with another
+// experiment keeps a whole one as mine.toml, and plans a part of one together with the whole one. A part with another
 // model is left out.
 func (r *reader) experiment(page string, l listing) error {
 	mine := filepath.Join(r.dir, "mine.toml")
@@ -216,7 +217,7 @@ func (r *reader) experiment(page string, l listing) error {
 	return nil
 }
 
-// compare looks for a listing's lines in what the page's commands printed.
+// compare looks for a listing's lines in the output of the page's commands.
 func (r *reader) compare(page string, l listing) {
 	plain := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	printed := plain(r.printed.String())
@@ -244,7 +245,7 @@ func (r *reader) command(words string) (string, error) {
 func (r *reader) shell(ctx context.Context, words string) *exec.Cmd {
 	c := exec.CommandContext(ctx, "bash", "-c", words)
 	c.Dir = r.dir
-	c.WaitDelay = 10 * time.Second // what the shell started keeps the output open when the shell is killed
+	c.WaitDelay = 10 * time.Second // a child of the shell keeps the output open when the shell is killed
 	c.Env = append(os.Environ(), "PATH="+filepath.Dir(r.program)+":"+os.Getenv("PATH"), "NO_COLOR=1")
 	return c
 }

@@ -20,7 +20,7 @@ type served struct {
 }
 
 // serve starts a line and returns as soon as it seems to be at work: it has run for five seconds. One that ended by
-// itself without an error is fine, too. What its page serves already is not served twice.
+// itself without an error is fine, too. A server that its page already runs is not started twice.
 func (r *reader) serve(words string) (string, error) {
 	if slices.ContainsFunc(r.serving, func(s served) bool { return s.words == words }) {
 		return "", nil
@@ -46,7 +46,7 @@ func (r *reader) serve(words string) (string, error) {
 	return string(out), errors.Join(err, unread)
 }
 
-// end stops what a page's commands serve.
+// end stops the servers of a page.
 func (r *reader) end() error {
 	var all error
 	for _, s := range r.serving {

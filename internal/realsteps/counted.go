@@ -6,8 +6,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 )
 
-// counted is a backend that computes nothing and counts what products and attention would: two operations a
-// multiply-add, of attention those of the scores that are seen. What else a network does is not counted.
+// counted is a backend that computes nothing and counts the operations of products and attention: two operations a
+// multiply-add, of attention those of the scores that are seen. A network's other operations are not counted.
 type counted struct {
 	*cpu.Dry
 	operations float64

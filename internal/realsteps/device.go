@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
-// open opens what --device names, and says how it is closed.
+// open opens the device of --device, and returns its close function.
 func (a asked) open() (kernels.Backend, func(), error) {
 	switch a.device {
 	case "count":

@@ -1,5 +1,5 @@
 // Command realsteps times one step of sampling and one of training on a pipeline's folder of a real model's size, and
-// says what memory each took at most: internal/shapes makes such folders. peer.py does the same in diffusers and PEFT.
+// measures the peak memory of each: internal/shapes makes such folders. peer.py does the same in diffusers and PEFT.
 //
 //	go run ./internal/realsteps --model models/sd3.5-medium --size 512
 //	python internal/realsteps/peer.py --model models/sd3.5-medium --size 512

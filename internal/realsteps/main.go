@@ -14,7 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/sampling"
 )
 
-// asked is what is timed.
+// asked is the timed input.
 type asked struct {
 	model, precision, device    string
 	decoder                     string // its precision; empty: the folder's own choice

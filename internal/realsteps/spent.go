@@ -11,35 +11,36 @@ import (
 	process "github.com/darkroom-rl/darkroom/outside/spent"
 )
 
-// spent is what something took.
+// spent is the time and memory of a step.
 type spent struct {
 	Seconds    float64 `json:"seconds"`
 	CPUSeconds float64 `json:"cpu_seconds"` // of all threads
 	PeakMiB    int     `json:"peak_mib"`    // of the whole process meanwhile; 0: the system does not say
 
-	PredictedMiB int `json:"predicted_mib,omitempty"` // the network's, with what it holds
+	PredictedMiB int `json:"predicted_mib,omitempty"` // the network's, with its buffers
 
 	// On a device.
-	CardMiB int              `json:"card_mib,omitempty"` // what was taken of it so far, what waits to be used again included
+	CardMiB int              `json:"card_mib,omitempty"` // memory taken so far, including buffers that wait for reuse
 	Traffic *kernels.Traffic `json:"traffic,omitempty"`  // asked of it, once
 
 	Tera  float64 `json:"tera_operations,omitempty"` // of products and attention, as counted
 	Speed float64 `json:"tera_a_second,omitempty"`
 }
 
-// meter times what is done on a backend.
+// meter times work on a backend.
 type meter struct {
 	be     kernels.Backend
 	repeat int
 }
 
-// onDevice is what a device's backend says of itself.
+// onDevice is the interface of a device's backend.
 type onDevice interface {
 	Traffic() kernels.Traffic
 	Held() int
 }
 
-// best is the least that f took, of several times after one that does not count; once is for what cannot be done again.
+// best is the least that f took, of several times after one that does not count; once is for work that cannot be
+// repeated.
 func (m meter) best(f func() error) (b spent, err error) {
 	if m.repeat > 1 {
 		if err := f(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// answered is what was found of answers.
+// answered holds the measurements of answers.
 type answered struct {
 	By        string  `json:"by"`
 	Precision string  `json:"precision"`

@@ -11,7 +11,7 @@ import (
 
 var precisions = map[string]pipeline.Precision{"bf16": pipeline.BF16, "f32": pipeline.F32}
 
-// said is what was found.
+// said is the printed line.
 type said struct {
 	By        string `json:"by"`
 	Precision string `json:"precision"`
@@ -83,7 +83,7 @@ func (a asked) options(be kernels.Backend) pipeline.Options {
 	return o
 }
 
-// counted times a step, and counts what it computes. On the host memory that waits is given back before more is asked
+// counted times a step, and counts its operations. On the host memory that waits is given back before more is asked
 // for than the step needs at once, as a run does with a large model.
 func (m meter) counted(count *counted, on, dry *stepper, step func(*stepper) error) (b spent, err error) {
 	_, far := m.be.(onDevice)

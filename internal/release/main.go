@@ -4,8 +4,8 @@
 //	go run ./internal/release -out runs/release   // make release
 //
 // The same commit gives the same bytes: builds are trimmed of paths, and archives have names in order and one time. The
-// version is what Go records of the commit; a tag gives it a name. Start with targets; modules.go
-// finds licences, pack.go writes the archives.
+// version is Go's record of the commit; a tag gives it a name. Start with targets; modules.go finds licences, pack.go
+// writes the archives.
 package main
 
 import (
@@ -52,7 +52,7 @@ func (t target) program() string {
 	return "darkroom"
 }
 
-// beside is what travels with the program.
+// beside lists the files packed with the program.
 var beside = []string{"README.md", "LICENSE", "CHANGELOG.md", "assets/quickstart.png", "assets/page.png", "docs", "examples/environments", "examples/rewards"}
 
 func main() {
@@ -172,8 +172,7 @@ func whole(path string, write func(io.Writer) error) error {
 	return os.Rename(f.Name(), path)
 }
 
-// stamped is an error where a program does not say which commit it is of:
-// whoever reports a fault could not say it either.
+// stamped returns an error for a program without its commit: a report of a fault could not name it either.
 func stamped(info *debug.BuildInfo) error {
 	revision := ""
 	for _, s := range info.Settings {

@@ -85,7 +85,7 @@ func (m *module) read(dir string) error {
 	return nil
 }
 
-// identified is the SPDX identifier of a licence by the words that it alone has; "" where it is none of these.
+// identified is the SPDX identifier of a licence by the words that it alone has; "" for any other.
 func identified(text string) string {
 	words := strings.Join(strings.Fields(text), " ")
 	for _, c := range []struct{ id, has string }{

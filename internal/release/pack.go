@@ -21,7 +21,7 @@ type file struct {
 	mode fs.FileMode
 }
 
-// files are the program, its modules' licences and their bill, and what travels beside it, by their names.
+// files are the program, its modules' licences and their bill, and the files packed beside it, by their names.
 func (t target) files(program, sbom string, all []module) ([]file, error) {
 	files := []file{{t.program(), program, 0o755}, {"sbom.cdx.json", sbom, 0o644}}
 	for _, m := range all {

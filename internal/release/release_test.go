@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// TestArchives: an archive has the program and what travels with it, and its bytes do not depend on the files' times.
+// TestArchives: an archive has the program and its files, and its bytes do not depend on the files' times.
 func TestArchives(t *testing.T) {
 	t.Chdir("../..")
 	when := time.Date(2026, 11, 23, 12, 0, 0, 0, time.FixedZone("", 3600))
@@ -63,7 +63,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// infoOf is what a program says of its build.
+// infoOf returns a program's build information.
 func infoOf(t *testing.T, program string) *debug.BuildInfo {
 	t.Helper()
 	info, err := buildinfo.ReadFile(program)
@@ -175,7 +175,7 @@ func zipNames(t *testing.T, text []byte) (all []string) {
 	return all
 }
 
-// TestStamped: a program without its commit is no release; tests are built without one.
+// TestStamped: a program without its commit is not a release; tests are built without one.
 func TestStamped(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
@@ -186,7 +186,7 @@ func TestStamped(t *testing.T) {
 	}
 }
 
-// TestOnly: an archive that there is none of is refused with the names that there are, and nothing is written.
+// TestOnly: an unknown archive is refused with the known names, and nothing is written.
 func TestOnly(t *testing.T) {
 	t.Chdir("../..")
 	out := filepath.Join(t.TempDir(), "out")

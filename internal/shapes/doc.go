@@ -1,13 +1,13 @@
 // Command shapes writes folders of published models' shapes with random weights: the settings that they were published
-// with, every parameter by its name and size, in shards as on the hub. What time and memory a real model takes is
-// measured on them, where the model itself cannot be had.
+// with, every parameter by its name and size, in shards as on the hub. Time and memory of a real model are measured on
+// them, without the model itself.
 //
 //	go run ./internal/shapes --as sd3.5-medium --out models/sd3.5-medium     # bf16, 7.1 GB
 //	go run ./internal/shapes --as sd1.5 --out models/sd1.5 --dtype f32
 //	go run ./internal/shapes --list
 //
 // diffusers loads the folders, and so does darkroom. Weights are functions of a seed and their names. Tokenizers know
-// letters and no words; encoders that are larger than what they are needed for are cut, which the list says.
+// letters and no words; encoders larger than needed are cut; the list says so.
 //
 // Start with table.go, which holds the shapes; parts.go has the settings, weights.go draws, words.go makes tokenizers.
 package main

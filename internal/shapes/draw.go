@@ -70,7 +70,7 @@ func pieces(i int, t safetensors.Tensor, k rng.Key, work chan<- piece) {
 	}
 }
 
-// drawer has what pieces are made in.
+// drawer holds the buffers of pieces.
 type drawer struct {
 	words []uint32
 	bytes []byte

@@ -21,7 +21,7 @@ func library(class string) string {
 	return "diffusers"
 }
 
-// base is what a class's files of weights are called.
+// base is the name of a class's files of weights.
 func base(class string) string {
 	if library(class) == "transformers" {
 		return "model"
@@ -29,7 +29,7 @@ func base(class string) string {
 	return "diffusion_pytorch_model"
 }
 
-// write writes the folder; done hears of each part.
+// write writes the folder, and calls done for each part.
 func (s shape) write(o options, done func(part string, parameters int)) error {
 	for name, w := range s.words {
 		if err := w.write(filepath.Join(o.out, name)); err != nil {

@@ -1,6 +1,6 @@
 package main
 
-// Settings of the published folders, where they are not what diffusers and transformers take without being told.
+// Settings of the published folders, where they differ from the defaults of diffusers and transformers.
 var (
 	sd3Any = settings{"sample_size": 128, "patch_size": 2, "in_channels": 16, "out_channels": 16, "attention_head_dim": 64,
 		"joint_attention_dim": 4096, "pooled_projection_dim": 2048}

@@ -27,7 +27,7 @@ var recorded = map[string]string{
 	"flux.1-dev/transformer": "ff9f3c45043dd851", "sd1.5/unet": "ec6957937569ba93", "sd1.5/text_encoder": "f2b74a315c21445c", "sd1.5/vae": "a1f6ef5657e1e243",
 }
 
-// digest is what recorded has of a network.
+// digest is the record of a network in recorded.
 func digest(all []safetensors.Tensor) string {
 	h := sha256.New()
 	for _, t := range all {
@@ -68,7 +68,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// small is a shape whose networks have few parameters: what is written is the same in all else.
+// small is a shape whose networks have few parameters: the folder is the same in all else.
 func small(s shape) shape {
 	less := map[string]settings{
 		"SD3Transformer2DModel":              {"num_layers": 2, "num_attention_heads": 1, "caption_projection_dim": 64, "pos_embed_max_size": 16, "sample_size": 8, "joint_attention_dim": 64, "pooled_projection_dim": 64, "dual_attention_layers": []int{0}},
@@ -119,7 +119,7 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// opens opens a folder, reads a text, and loads what computes.
+// opens opens a folder, reads a text, and loads the networks.
 func opens(s shape, dir string, pool *tensor.Pool) error {
 	if s.class == "" {
 		f, err := vlm.Open(dir, vlm.Options{Pool: pool, Template: "qwen2_5_vl"})

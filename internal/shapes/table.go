@@ -18,7 +18,7 @@ type part struct {
 	settings      settings
 	layers        string // the setting with the number of layers; "": there is none
 	drop          string // a setting that names layers, for a cut
-	parameters    int    // as published; of what is cut, 0
+	parameters    int    // as published; 0 for a cut network
 }
 
 // settings are of a config.json.
@@ -31,7 +31,7 @@ func (s settings) with(more settings) settings {
 	return all
 }
 
-// shapes are all that can be written. Parameters are what the published checkpoints have.
+// shapes are all that can be written. Parameters are those of the published checkpoints.
 func shapes() []shape {
 	sd3 := func(name, says string, denoiser part) shape {
 		return shape{name: name, says: says, class: "StableDiffusion3Pipeline", scheduler: flow,

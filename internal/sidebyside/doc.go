@@ -4,13 +4,13 @@
 //
 //	make peer                                        # three seeds, 60 iterations: on a quiet machine
 //	go run ./internal/sidebyside -python peer/bin/python -seeds 1 -iterations 3
-//	go run ./internal/sidebyside -python peer/bin/python -ours 150    # what equal times are worth
+//	go run ./internal/sidebyside -python peer/bin/python -ours 150    # the comparison at equal times
 //
 // Both start from the same files and get the same captions, split, rewards, sigmas, learning rates,
-// and in every iteration the same prompts and the same window: peer.toml says all of it, and job.go
-// writes it down for the other program. What each draws (noise, the adapter's start) is its own.
-// Seeds are run one after another and the programs in turn, so that neither has the machine to
-// itself for longer than the other. Evaluations do not count as time, on either side.
+// and in every iteration the same prompts and the same window: peer.toml has all of it, and job.go writes it for the
+// other program. Each has its own random numbers (noise, the adapter's start). Seeds are run one after another and the
+// programs in turn, so that neither has the machine to itself for longer than the other. Evaluations do not count as
+// time, on either side.
 //
 // The other program needs
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// job is all that the other program is told.
+// job is the input of the other program.
 type job struct {
 	Model       string      `json:"model"`
 	Seed        int         `json:"seed"`
@@ -37,14 +37,14 @@ type job struct {
 	HeldOut     []scene     `json:"heldout"`
 }
 
-// iteration is what both programs do in it.
+// iteration is the work of both programs in one iteration.
 type iteration struct {
 	Prompts []int     `json:"prompts"`
 	Window  []int     `json:"window"`
 	Rates   []float64 `json:"rates"` // of its updates
 }
 
-// scene is a caption, and what it asks for.
+// scene is a caption with its objects.
 type scene struct {
 	Prompt     string   `json:"prompt"`
 	Background string   `json:"background"`
@@ -89,7 +89,7 @@ func writeCaptions(dir string, train, heldOut []scenes.Scene) error {
 	return nil
 }
 
-// newJob says in numbers what the experiment does.
+// newJob describes the experiment in numbers.
 func newJob(e *experiment.Experiment, threads int, train, heldOut []scenes.Scene) (*job, error) {
 	model, err := assets.Resolve(e.Model.Path)
 	if err != nil {

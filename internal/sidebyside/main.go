@@ -155,7 +155,7 @@ func pytorch(ctx context.Context, e *experiment.Experiment, o options, script, s
 	return readLines(stem + ".jsonl")
 }
 
-// readLines is what the other program measured. As on our side the first iteration is left out of
+// readLines reads the other program's measurements. As on our side the first iteration is left out of
 // the seconds, where there are others.
 func readLines(path string) (measured, error) {
 	f, err := os.Open(path)

@@ -24,7 +24,7 @@ func parsed(t *testing.T, dir string) *experiment.Experiment {
 	return e
 }
 
-// TestJob: what the other program is told is what the experiment does.
+// TestJob: the other program's input describes the experiment.
 func TestJob(t *testing.T) {
 	dir := t.TempDir()
 	train, heldOut := captions()

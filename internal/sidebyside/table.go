@@ -7,14 +7,14 @@ import (
 	"text/tabwriter"
 )
 
-// A measured run is what a program did with a seed.
+// A measured run is a program's result with a seed.
 type measured struct {
 	FirstReward float64            `json:"first_reward"` // of the first iteration's samples
 	Seconds     map[string]float64 `json:"seconds"`      // of an iteration, by part, without the first
 	HeldOut     []point            `json:"heldout"`
 }
 
-// A point is a held-out reward after so many seconds of training.
+// A point is a held-out reward after a time of training.
 type point struct {
 	Seconds float64 `json:"seconds"`
 	Mean    float64 `json:"mean"`

@@ -7,7 +7,7 @@ import (
 
 // Loads and stores: SPACE.vN.TYPE, where the space may be missing (generic) and the vector, too.
 
-// An access is what the name of a load or a store says.
+// An access is the meaning of a load's or a store's name.
 type access struct {
 	space  space
 	n      int // elements
@@ -51,7 +51,7 @@ func load(rest string) (row, bool) {
 	}, onwards}, ok
 }
 
-// take puts what was read into a lane's registers.
+// take puts the bytes read into a lane's registers.
 func (a access) take(w *warp, in *instruction, l int, b []byte) {
 	for i := range a.n {
 		switch b := b[i*a.size:]; a.size {

@@ -2,7 +2,7 @@ package ptxtest
 
 import "math/bits"
 
-// Whole numbers. What PTX leaves open, a quotient by zero, is all ones.
+// Whole numbers. PTX leaves a quotient by zero open; here it is all ones.
 
 var integers = map[string]row{
 	"add.s32": every(func(d, a, b *words) {

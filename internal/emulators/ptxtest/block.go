@@ -22,10 +22,10 @@ type block struct {
 
 	launched, first, era uint32 // the eras in which the launch and the block began, and the present one
 
-	late     bool // what may come late does
+	late     bool // late copies and products come at their wait
 	numbered [16]numbered
-	progress int          // what others may wait for has happened so often
-	place    *instruction // what runs
+	progress int          // counts the events that others may wait for
+	place    *instruction // the running warp
 	running  *warp
 }
 
@@ -33,7 +33,7 @@ type block struct {
 type numbered struct {
 	come, want int
 	waiting    []*warp
-	times      []uint32 // what those that came have done
+	times      []uint32 // the accesses of the arrived lanes
 }
 
 // An arrangement is in which order the warps of a launch run. A device may choose any.
@@ -78,7 +78,7 @@ func (b *block) run(order arrangement) {
 		if idle++; free || b.progress != before {
 			idle = 0
 		}
-		if idle > 1 && len(b.boxes) > 0 { // what may come late comes now
+		if idle > 1 && len(b.boxes) > 0 { // late copies and products come now
 			b.boxes[0].land(b)
 			b.boxes, idle = b.boxes[1:], 0
 		}
@@ -93,7 +93,7 @@ func (b *block) alive() bool {
 	return slices.ContainsFunc(b.warps, func(w *warp) bool { return w.live != 0 })
 }
 
-// stuck says who waits where.
+// stuck lists the waiting warps with their places.
 func (b *block) stuck() string {
 	text := "warps wait at a barrier that others never reach:"
 	for _, w := range b.warps {
@@ -173,7 +173,7 @@ var barriers = map[string]row{
 	"bar.arrive": {"rr", func(w *warp, in *instruction, m uint32) { w.counted(in, m, false) }, barrier},
 }
 
-// counted is a barrier of so many threads. Its number and theirs are the same in all lanes.
+// counted is a barrier of a number of threads. Its number and theirs are the same in all lanes.
 func (w *warp) counted(in *instruction, m uint32, waits bool) {
 	id, n := w.same(in.args[0], m), w.same(in.args[1], m)
 	w.b.arrive(w, id, int(n), waits)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Comparisons, and what is done with predicates: a bit for each lane.
+// Comparisons, and operations on predicates: a bit for each lane.
 
 // compare is the row of setp.COMPARISON[.ftz].TYPE.
 func compare(rest string) (row, bool) {
@@ -56,7 +56,7 @@ func compare(rest string) (row, bool) {
 	return row{}, false
 }
 
-// An ordering is how two numbers stand; unordered where one is none.
+// An ordering is the order of two numbers; unordered with NaN.
 type ordering byte
 
 const (
@@ -86,7 +86,7 @@ func (o ordering) bit(want ordering) uint32 {
 	return 0
 }
 
-// comparisons: those that end in u hold where a number is none as well.
+// comparisons: those that end in u hold for NaN, too.
 var comparisons = map[string]ordering{
 	"eq": equal, "ne": less | greater, "lt": less, "le": less | equal, "gt": greater, "ge": greater | equal,
 	"equ": equal | unordered, "neu": less | greater | unordered, "ltu": less | unordered, "leu": less | equal | unordered,

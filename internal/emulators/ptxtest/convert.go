@@ -2,7 +2,7 @@ package ptxtest
 
 import "math"
 
-// Conversions. Those to whole numbers round as their names say and stay within their type; what is no number is 0.
+// Conversions. Those to whole numbers round as their names say and stay within their type; NaN becomes 0.
 
 var conversions = map[string]row{
 	// The source may be a wider register, whose lower half counts.

@@ -1,7 +1,7 @@
 package ptxtest
 
 // Copies to shared memory that go on beside a thread's work (cp.async, 9.7.9.25). They are seen by nobody before the
-// thread has waited for their group: here they come with the wait, and what they will bring is NaN until then. In
+// thread has waited for their group: here they come with the wait, and their target is NaN until then. In
 // two of three orders of a launch they come at once, which a device may do as well.
 
 var copies = map[string]row{

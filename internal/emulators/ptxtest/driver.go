@@ -103,7 +103,7 @@ var calls = map[string]func(d *Device, a []uintptr) int32{
 	"cuLaunchKernel":         func(d *Device, a []uintptr) int32 { return d.launch(a) },
 }
 
-// memoryAt is memory that is not the interpreter's: what the backend passes by its address.
+// memoryAt is memory outside the interpreter, passed by the backend by its address.
 func memoryAt(p uintptr, n int) []byte {
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&p))), n)
 }
@@ -120,7 +120,7 @@ func text(p uintptr) string {
 	return string(memoryAt(p, n))
 }
 
-// attribute is what a device is asked for: multiprocessors, compute capability, shared memory of a block.
+// attribute is an attribute of a device: multiprocessors, compute capability, shared memory of a block.
 func (d *Device) attribute(to uintptr, which int) int32 {
 	switch which {
 	case 16:

@@ -22,7 +22,7 @@ var floats = map[string]row{
 	"div.rn.ftz.f32":  float2(func(a, b float32) float32 { return a / b }),
 	"sqrt.rn.ftz.f32": float1(func(a float32) float32 { return float32(math.Sqrt(float64(a))) }),
 	"neg.ftz.f32":     float1(func(a float32) float32 { return -a }),
-	// What is no number loses against a number, but not with .NaN.
+	// NaN loses against a number, but not with .NaN.
 	"max.ftz.f32": float2(func(a, b float32) float32 {
 		if a != a {
 			return b

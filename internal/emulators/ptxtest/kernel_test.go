@@ -40,7 +40,7 @@ func play(t *testing.T, body string, threads int, order arrangement, operands []
 	return playOn(t, newMemory(), body, threads, order, operands)
 }
 
-// playBlind is play where races go unseen, so that what they do shows.
+// playBlind is play without the check of races, so that their effect shows.
 func playBlind(t *testing.T, body string, threads int, order arrangement, operands []byte) ([]uint32, error) {
 	t.Helper()
 	g := newMemory()
@@ -172,7 +172,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// Of a register of 16 bits, what lies above them in its place does not count.
+// The upper bits in the place of a register of 16 bits do not count.
 func TestHalves(t *testing.T) {
 	out := everyOrder(t, "mov.u16 %rs1, -1; mov.u32 %r2, 8; shr.u16 %rs2, %rs1, %r2; cvt.u32.u16 %r3, %rs2;"+
 		"st.global.u32 [%rd3], %r3;", 32, nil)
@@ -181,7 +181,7 @@ func TestHalves(t *testing.T) {
 	}
 }
 
-// exchangeText lets threads of different warps read what others wrote to shared memory, with a barrier or without.
+// exchangeText lets threads of different warps read others' stores to shared memory, with a barrier or without.
 func exchangeText(barrier string) string {
 	return `
 	mov.u32 	%r2, dk_shared;
@@ -207,7 +207,7 @@ func TestBarrier(t *testing.T) {
 	}
 }
 
-// What a device would do silently, or hang at, ends a launch with its place.
+// A silent fault of a device, or a hang, ends a launch with its place.
 func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
 		"beyond":      {"st.global.u32 [%rd3+4096], %r1;", "no memory"},
@@ -228,7 +228,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestCopiesComeAtTheirWait: what was copied is not there before its group is waited for.
+// TestCopiesComeAtTheirWait: copied bytes are not there before their group is waited for.
 func TestCopiesComeAtTheirWait(t *testing.T) {
 	text := func(wait string) string {
 		return `

@@ -28,7 +28,7 @@ type callee struct {
 	back   operand
 }
 
-// A scope is what a bracket holds: names, and families of names (%r<50>).
+// A scope is the content of a bracket: names, and families of names (%r<50>).
 type scope struct {
 	up       *scope
 	names    map[string]operand

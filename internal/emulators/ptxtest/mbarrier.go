@@ -1,8 +1,8 @@
 package ptxtest
 
 // Barriers in shared memory (mbarrier, 9.7.13.15) count arrivals and the bytes of copies. A phase ends when all
-// expected arrivals have come and no bytes are outstanding; the next begins at once. What asks for the end of a phase
-// names its parity, and has it when the present phase has the other one.
+// expected arrivals have come and no bytes are outstanding; the next begins at once. A wait for the end of a phase
+// names its parity, and ends when the present phase has the other one.
 
 var objects = map[string]row{
 	"mbarrier.init.shared::cta.b64": {"mr", func(w *warp, in *instruction, m uint32) {
@@ -54,7 +54,7 @@ type object struct {
 	phase             int
 
 	index       int      // among the block's
-	come, ended []uint32 // what those that arrived have done: all of them, and those of phases that have ended
+	come, ended []uint32 // the accesses of the arrived: all of them, and those of phases that have ended
 }
 
 // object is a new one.
@@ -93,8 +93,8 @@ func (o *object) settle(b *block) {
 	}
 }
 
-// What threads store to shared memory is seen by the units that work beside them (wgmma, the copy engine) after a fence
-// of these threads alone. wrote notes a thread's stores, publish is the fence.
+// Threads' stores to shared memory are visible to other units (wgmma, the copy engine) only after a fence of these
+// threads. wrote notes a thread's stores, publish is the fence.
 func (w *warp) wrote(lane int, at uint64, n int) {
 	if w.b.unseen == nil {
 		return

@@ -19,8 +19,8 @@ const (
 	pageBytes   = 4096
 )
 
-// A deviceMemory is what a device has: allocations that lie apart, so that what goes beyond one meets nothing. No
-// address comes again.
+// A deviceMemory holds a device's allocations with gaps between them, so that an access beyond one fails. No address is
+// used again.
 type deviceMemory struct {
 	live []*allocation // ascending
 	last *allocation
@@ -104,7 +104,7 @@ const (
 
 var spaces = map[string]space{"global": global, "shared": shared, "shared::cta": shared, "local": local, "param": param}
 
-// A fault is what ends a launch.
+// A fault is the error that ends a launch.
 type fault struct {
 	lane int // -1: no lane's own
 	text string
@@ -163,7 +163,7 @@ func (w *warp) place(s space, lane int, at uint64, n int, writes bool) (found []
 	return found, r
 }
 
-// global is memory of the device. Before griddepcontrol.wait what earlier kernels write may still be on its way.
+// global is memory of the device. Before griddepcontrol.wait, stores of earlier kernels may be missing.
 func (w *warp) global(at uint64, n, lane int) ([]byte, region) {
 	if w.p.waits && !w.followed {
 		fail(lane, "global memory is touched before griddepcontrol.wait")

@@ -29,8 +29,8 @@ func TestProductFromMemory(t *testing.T) {
 				}
 			}
 		}
-		// Rows of A: lanes 0 to 15 those of its left half, 16 to 31 of its right one. Rows of what holds B: 8 lanes to
-		// each of its halves, once more for the lanes that remain.
+		// Rows of A: lanes 0 to 15 those of its left half, 16 to 31 of its right one. Rows of B: 8 lanes to each of its
+		// halves, once more for the remaining lanes.
 		rowsOfB := "and.b32 %r10, %r1, 7; shl.b32 %r11, %r10, 5; and.b32 %r12, %r1, 8; shl.b32 %r13, %r12, 1;" +
 			"add.s32 %r14, %r11, %r13;"
 		if turned != "" {

@@ -57,7 +57,7 @@ func (l *linker) instruction(st statement, s *scope) (err error) {
 	return nil
 }
 
-// note keeps what a program's instructions say about its whole.
+// note keeps the properties of a program that its instructions show.
 func (l *linker) note(name string) {
 	l.p.units = l.p.units || strings.HasPrefix(name, "wgmma.mma")
 	l.p.waits = l.p.waits || name == "griddepcontrol.wait"
@@ -107,7 +107,7 @@ func (l *linker) parameters(name string, args []string, s *scope) (string, []str
 	return "mov.b32", args, nil
 }
 
-// operands adds what one argument is made of: a vector's registers one after another, a result and the predicate beside
+// operands adds the parts of one argument: a vector's registers one after another, a result and the predicate beside
 // it (%r1|%p2).
 func (l *linker) operands(in *instruction, text string, s *scope) error {
 	switch {

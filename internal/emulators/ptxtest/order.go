@@ -1,12 +1,13 @@
 package ptxtest
 
-// What orders accesses of a block's threads (8, the memory consistency model; 9.7.13):
+// The order of accesses of a block's threads (8, the memory consistency model; 9.7.13):
 //
 //   - a thread's own order;
 //   - a barrier of all threads that live: it begins an era, and all of an era is after those before it;
 //   - bar.warp.sync of all lanes that live. Exchanges (shfl), products and ldmatrix order nothing;
-//   - a numbered barrier of some warps: what waits is after what came;
-//   - a barrier in shared memory: who sees the end of a phase is after those that arrived in it, and after copies whose
+//   - a numbered barrier of some warps: waiting warps are after arrived ones;
+//   - a barrier in shared memory: a lane that sees the end of a phase is after those that arrived in it, and after
+//   copies whose
 //     bytes it counted;
 //   - the wait for a copy or a product of one's own.
 //
@@ -51,7 +52,7 @@ func (b *block) nextEra() {
 	}
 }
 
-// release adds to times what lanes have done and know.
+// release adds the lanes' clocks and knowledge to times.
 func (w *warp) release(m uint32, to []uint32) {
 	own := to[w.id*lanes:][:lanes]
 	each(m, func(l int) {

@@ -22,7 +22,7 @@ type function struct {
 	body   string
 	line   int // of the body's beginning
 	parsed []statement
-	// The most that a block of a kernel may have: .maxntid, or what every device allows.
+	// The limit of a kernel's block: .maxntid, or the limit of every device.
 	threads int
 }
 

@@ -13,7 +13,7 @@ const (
 	double
 	address // [base + offset]
 	constant
-	sink // _, which takes what nobody reads
+	sink // _, the target of unread results
 )
 
 // classOf is that of a declared type.
@@ -58,7 +58,7 @@ type instruction struct {
 	runs   uint64
 }
 
-// A program is a kernel with what it calls in place of the calls.
+// A program is a kernel with called functions in place of the calls.
 type program struct {
 	name       string
 	code       []instruction

@@ -7,14 +7,14 @@ import (
 
 // Races: two accesses to one place, of which one writes, that nothing orders. A shadow of memory keeps for each cell
 // its last write and the reads since; an access that is not after those that it meets ends the launch with both lines.
-// So a missing barrier shows whatever the order of the warps was. order.go says what orders accesses.
+// So a missing barrier shows whatever the order of the warps was. order.go has the order of accesses.
 //
 // A cell is as wide as the kernel's narrowest access of that memory, 16 bytes at most, so that neighbours never share
 // one.
 
-// A stamp is an access: which lanes of which warp, at what line, and when.
+// A stamp is an access: its lanes, warp, line and time.
 type stamp struct {
-	era   uint32 // a barrier of all threads begins the next; 0 is no access
+	era   uint32 // a barrier of all threads begins the next; 0: no access
 	clock uint32 // of the warp; of a late access its group, batch or phase
 	lanes uint32
 	line  int32
@@ -82,7 +82,7 @@ func (w *warp) reads(r region, s stamp, lane int) {
 	}
 }
 
-// keep adds a read to a cell. It takes the place of one that it is after: what is after it is after both.
+// keep adds a read to a cell. It takes the place of one that it is after: a later access is after both.
 func (w *warp) keep(c *cell, s stamp, since uint32, lane int) {
 	last, b := &c.read, w.b
 	switch {
@@ -133,7 +133,7 @@ func (w *warp) writes(r region, s stamp, lane int) {
 	}
 }
 
-// after says whether what a lane does now is after an access.
+// after reports whether a lane's present access is after another.
 func (w *warp) after(s *stamp, write bool, lane int) bool {
 	b, own := w.b, int(s.warp) == w.id
 	switch {

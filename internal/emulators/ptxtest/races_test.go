@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// pass lets every thread store a number at its place in shared memory and read that of another, which lies so many
-// bytes away.
+// pass lets every thread store a number at its place in shared memory and read that of another, a number of bytes away.
 func pass(away int, between string) string {
 	return fmt.Sprintf(`
 	mov.u32 	%%r2, dk_shared;
@@ -22,14 +21,14 @@ func pass(away int, between string) string {
 	st.global.u32 	[%%rd3], %%r7;`, away, between)
 }
 
-// byHalves lets the second warp do what follows the label, and the first what stands before it.
+// byHalves lets the second warp run the code behind the label, and the first the code before it.
 func byHalves(first, second string) string {
 	return "setp.gt.u32 %p1, %r1, 31; mov.u32 %r2, dk_shared; shl.b32 %r3, %r1, 2; and.b32 %r4, %r3, 127;" +
 		"add.s32 %r5, %r2, %r4; @%p1 bra $L1;" + first + "bra $L2; $L1:" + second + "$L2:"
 }
 
-// copied lets a thread copy 16 bytes to its place and, after what stands between, read those of another that lie so
-// many bytes away.
+// copied lets a thread copy 16 bytes to its place and, after the code between, read those of another, a number of bytes
+// away.
 func copied(away int, between string) string {
 	return fmt.Sprintf(`
 	mov.u32 	%%r2, dk_shared;
@@ -47,8 +46,8 @@ func copied(away int, between string) string {
 	st.global.u32 	[%%rd3], %%r7;`, away, between)
 }
 
-// TestRaces: accesses that nothing orders are found in every order of warps, also where results are right; with what
-// orders them there are none. The line of both accesses is named.
+// TestRaces: accesses that nothing orders are found in every order of warps, also where results are right; with the
+// right barriers there are none. The line of both accesses is named.
 func TestRaces(t *testing.T) {
 	phases := func(init, wait string) string {
 		return "mov.u32 %r20, dk_shared; setp.ne.s32 %p3, %r1, 0; @%p3 bra $L0;" +

@@ -2,8 +2,8 @@ package ptxtest
 
 import "math"
 
-// Roundings of 9.7.3: to nearest even, with .ftz denormals becoming the zero of their sign before and after. A result
-// that is no number has one pattern of bits.
+// Roundings of 9.7.3: to nearest even, with .ftz denormals becoming the zero of their sign before and after. NaN has
+// one pattern of bits.
 
 const noNumber32 = 0x7fffffff
 
@@ -15,7 +15,7 @@ func flushed(u uint32) float32 {
 	return math.Float32frombits(u)
 }
 
-// result is the bits of what .ftz writes.
+// result returns the bits that .ftz writes.
 func result(x float32) uint32 {
 	u := math.Float32bits(x)
 	switch {
@@ -46,7 +46,7 @@ func fmaOdd(s, p, z float64) float32 {
 		return float32(s)
 	}
 	back := float64(s - p)
-	left := float64(float64(p-float64(s-back)) + float64(z-back)) // what s lacks of the sum, exactly
+	left := float64(float64(p-float64(s-back)) + float64(z-back)) // the exact rest of the sum beyond s
 	if u := math.Float64bits(s); left != 0 && u&1 == 0 {
 		if (left > 0) == (s > 0) {
 			u++

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A row is what an instruction's name stands for. Its signature has a letter for each operand, results first:
+// A row is the meaning of an instruction's name. Its signature has a letter for each operand, results first:
 //
 //	p predicate · x predicate or constant · h 16 bits · r 32 bits · q 64 bits · w 16 or more · v 32 or more
 //	m address · i constant
@@ -18,7 +18,7 @@ type row struct {
 	flow      flow
 }
 
-// flow says what an instruction does beside computing.
+// flow is an instruction's effect on the control flow.
 type flow byte
 
 const (
@@ -159,7 +159,7 @@ func (w *warp) q(o operand) *doubles {
 	return &w.doubles[o.i]
 }
 
-// What follows makes rows of functions of one lane.
+// The functions below make rows of functions of one lane.
 
 func unary32(f func(a uint32) uint32) row {
 	return row{"rr", func(w *warp, in *instruction, m uint32) {
@@ -181,7 +181,7 @@ func binary32(f func(a, b uint32) uint32) row {
 	}, onwards}
 }
 
-// every is a row of a function of all lanes at once; what those that do not run it have is computed and dropped.
+// every is a row of a function of all lanes at once; results of lanes that do not run it are dropped.
 func every(f func(d, a, b *words)) row {
 	return row{"rrr", func(w *warp, in *instruction, m uint32) {
 		d, a, b := w.r(in.args[0]), w.r(in.args[1]), w.r(in.args[2])

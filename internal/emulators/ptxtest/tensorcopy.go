@@ -10,7 +10,7 @@ var engine = map[string]row{
 	"cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes": {"mmrrrrm", bring, onwards},
 }
 
-// A tensorMap is what cuTensorMapEncodeTiled writes, in a form of ours: 128 bytes.
+// A tensorMap is the output of cuTensorMapEncodeTiled, in a form of ours: 128 bytes.
 type tensorMap struct {
 	Magic, At uint64
 	Dims      [4]uint64
@@ -58,7 +58,7 @@ func bring(w *warp, in *instruction, m uint32) {
 	})
 }
 
-// claim makes the box's places those of its barrier's present phase. What they will have is NaN until then.
+// claim gives the box's places to its barrier's present phase. They are NaN until then.
 func (c *boxCopy) claim(s stamp) {
 	b := c.by.b
 	s.warp, s.clock = int16(len(b.warps)+c.barrier.index), uint32(c.barrier.phase+1)

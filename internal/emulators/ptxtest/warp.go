@@ -27,7 +27,7 @@ type warp struct {
 	stored   [lanes][]int32 // places of shared memory, since the last fence
 
 	clock    uint32 // of its accesses (order.go)
-	synced   uint32 // what its lanes did before is before what each of them does now
+	synced   uint32 // earlier accesses of its lanes are before each one's present access
 	known    [lanes][]uint32
 	followed bool // it has waited for earlier kernels
 
@@ -69,7 +69,7 @@ func unset(b []byte) {
 	}
 }
 
-// begin puts a warp at a kernel's first instruction. What a register has before it is written is an arbitrary number.
+// begin puts a warp at a kernel's first instruction. A register has an arbitrary number before it is written.
 func (w *warp) begin() {
 	for i := range w.words {
 		w.words[i] = arbitrary32
@@ -119,7 +119,7 @@ func (w *warp) move(m uint32, pc int32) {
 	each(m, func(l int) { w.pc[l] = pc })
 }
 
-// run goes on for about so many instructions, until the warp ends, waits, or gives way.
+// run goes on for about a number of instructions, until the warp ends, waits, or gives way.
 func (w *warp) run(budget int) {
 	w.gaveWay = false
 	for w.live != 0 && !w.waits && !w.gaveWay && budget > 0 {
@@ -239,7 +239,7 @@ func (w *warp) needed(in *instruction, come uint32) uint32 {
 	return mask & w.live
 }
 
-// end ends lanes. What they copied comes.
+// end ends lanes. Their copies come.
 func (w *warp) end(m uint32) {
 	each(m, func(l int) { w.begun[l].land(w, l, math.MaxInt) })
 	if w.live &^= m; w.live == 0 {

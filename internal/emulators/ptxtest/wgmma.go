@@ -27,8 +27,8 @@ var products = map[string]row{
 	}, together},
 }
 
-// A product was begun and has not run. Its descriptors and whether it adds to its sums are read when it begins; what
-// other registers it reads are its own until the wait.
+// A product was begun and has not run. Its descriptors and whether it adds to its sums are read when it begins; its
+// other registers belong to it until the wait.
 type product struct {
 	in    *instruction
 	batch int

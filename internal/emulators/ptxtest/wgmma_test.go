@@ -81,7 +81,7 @@ func TestWarpgroup(t *testing.T) {
 	}
 }
 
-// TestPhases: a phase ends with its arrivals and bytes, and who waits for one that does not end is found out.
+// TestPhases: a phase ends with its arrivals and bytes, and a wait for one that does not end is found.
 func TestPhases(t *testing.T) {
 	text := func(arrivals, bytes string) string {
 		return `

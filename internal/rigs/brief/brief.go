@@ -4,7 +4,7 @@ package brief
 
 import "github.com/darkroom-rl/darkroom/trainer/pretrain"
 
-// Talker is the recipe: so many steps of conversations teach the model how calls and answers are written, and no more.
+// Talker is the recipe: its steps teach the model the form of calls and answers, and no more.
 func Talker(steps int) pretrain.Talker {
 	t := pretrain.DefaultTalker()
 	t.Name = "speaker"

@@ -107,7 +107,7 @@ func (b *Browser) attach() {
 	}
 }
 
-// read takes what the browser says until it ends.
+// read reads the browser's messages until it ends.
 func (b *Browser) read(from io.Reader) {
 	r := bufio.NewReaderSize(from, 1<<20)
 	for {
@@ -265,7 +265,7 @@ func (b *Browser) Move(x, y float64) {
 	b.call("Input.dispatchMouseEvent", map[string]any{"type": "mouseMoved", "x": x, "y": y}, nil)
 }
 
-// Messages are what the console said so far.
+// Messages are the console's output so far.
 func (b *Browser) Messages() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

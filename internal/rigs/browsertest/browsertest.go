@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Draws fails unless the page has so many plots after the browser has read it, and its console
+// Draws fails unless the page has this number of plots after the browser has read it, and its console
 // stays empty. Without a browser it is skipped.
 func Draws(t *testing.T, path string, plots int) {
 	t.Helper()

@@ -25,7 +25,7 @@ func read(body map[string]json.RawMessage, into map[string]any) error {
 	return nil
 }
 
-// sampling is what both protocols call alike.
+// sampling has the settings that both protocols name alike.
 type sampling struct {
 	Temperature float64            `json:"temperature"`
 	Stop        []int32            `json:"stop_token_ids"`

@@ -55,7 +55,7 @@ func Serve(open func() (*conversations.Speaker, error)) (*Server, error) {
 	return s, nil
 }
 
-// Close ends it. The error is what it met that no client should have sent.
+// Close ends it. The error is a request that no client should have sent.
 func (s *Server) Close() error {
 	close(s.stop)
 	s.Server.Close()

@@ -21,7 +21,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// Options are what a folder holds.
+// Options are the content of a folder.
 type Options struct {
 	Iterations int
 	Every      int    // evaluations; 0: none
@@ -118,7 +118,7 @@ func (w *writer) Append(from, to int) {
 	w.add("ledger.jsonl", lines.Bytes())
 }
 
-// level is what a run has learned after so many iterations, from 0 to 1.
+// level is a run's progress after n iterations, from 0 to 1.
 func (w *writer) level(i int) float64 {
 	return 1 - math.Exp(-2.5*float64(i)/float64(max(w.Iterations, 10)))
 }
@@ -165,7 +165,7 @@ func (w *writer) samples(i int) []ledger.HeldOutLine {
 	return all
 }
 
-// evaluation writes a sheet and what it shows.
+// evaluation writes a sheet and its captions.
 func (w *writer) evaluation(i int) []ledger.HeldOutLine {
 	name := fmt.Sprintf("images/heldout_%06d", i)
 	if i == 0 {

@@ -77,8 +77,7 @@ func step(t *testing.T, tr *trainer.Trainer) *trainer.Report {
 	return r
 }
 
-// TestFurther: dead groups are replaced by further prompts, and what was learned is what would
-// have been learned from the live ones alone.
+// TestFurther: dead groups are replaced by further prompts, and the update equals that of the live ones alone.
 func TestFurther(t *testing.T) {
 	p, tr := choosing(t, 11)
 	tr.Choice.Keep = keepUnequal

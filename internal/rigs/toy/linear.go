@@ -18,7 +18,7 @@ type Linear struct {
 	sets  [3][]float64 // by trainer.Weights
 	grad  []float64
 	adam  *optim.AdamW
-	Moves []Move // what was done to the weights so far
+	Moves []Move // the changes of the weights so far
 }
 
 // A Move is one step of the optimiser.

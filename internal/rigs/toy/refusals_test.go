@@ -60,7 +60,7 @@ func TestMissingScore(t *testing.T) {
 	}
 }
 
-// TestRefusals: what cannot be learned from does not move the weights.
+// TestRefusals: samples without a signal do not move the weights.
 func TestRefusals(t *testing.T) {
 	for says, spoil := range map[string]func(*Policy, *trainer.Trainer){
 		"has the score": func(_ *Policy, tr *trainer.Trainer) {

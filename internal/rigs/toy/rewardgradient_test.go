@@ -66,7 +66,7 @@ func bowl(ways []trainer.GradientPath, pictures []vision.Pixels) (values []float
 	return values, grads, nil
 }
 
-// waysOf are all that can be gone, over what a policy rolled.
+// waysOf returns all gradient paths over a policy's samples.
 func waysOf(p *Policy) map[string]func([]trainer.Sample) ([]trainer.GradientPath, error) {
 	direct := func(both bool) trainer.Direct {
 		return trainer.Direct{Times: 2, Step: 0.2, Both: both, Unit: 3, Draw: func(k trainer.Key, n int) (float64, []float64) {
@@ -123,7 +123,7 @@ func TestRewardGradientGradient(t *testing.T) {
 	}
 }
 
-// TestWays: direct alignment's leg is the recorded formula; the last steps, made once more, end
+// TestWays: direct alignment's segment is the recorded formula; the last steps, made once more, end
 // where they ended; a step against noise turns back what one towards the picture did.
 func TestWays(t *testing.T) {
 	p, tr := newRun(t, 6)
@@ -180,7 +180,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestRewardGradientRefusals: what no gradient can go through is told.
+// TestRewardGradientRefusals: a path without a gradient is an error.
 func TestRewardGradientRefusals(t *testing.T) {
 	p, tr := newRun(t, 7)
 	samples, err := p.Roll(trainer.Current, tr.Prompts(0))

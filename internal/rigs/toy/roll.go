@@ -12,7 +12,7 @@ import (
 type Policy struct {
 	*Linear
 	Rows    []sde.Row
-	Times   []float64 // what the network is told at each row
+	Times   []float64 // the network's time at each row
 	Trained []int     // steps that may be judged
 	Start   func(k trainer.Key) []float64
 	Noise   func(k trainer.Key, step int) []float64

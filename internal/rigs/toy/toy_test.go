@@ -99,7 +99,7 @@ func TestFirstRatioIsOne(t *testing.T) {
 	}
 }
 
-// TestGradient holds what reaches the weights to finite differences of the loss.
+// TestGradient compares the weights' gradient with finite differences of the loss.
 func TestGradient(t *testing.T) {
 	p, tr := newRun(t, 4)
 	samples, err := p.Roll(trainer.Current, tr.Prompts(0))
