@@ -10,10 +10,10 @@
 // Start with params.go: a model asks Params for its layers in its constructor, each with
 // the shape that it expects; mistakes are collected, and Check reports them all at once.
 // Frozen weights are packed once from storage (bf16, fp32 or fp16) and exist in no other
-// form (lent.go: in none, and are read anew for every product); parameters that Options.Train matches are fp32.
+// form (load.go: in none, and are read anew for every product); parameters that Options.Train matches are fp32.
 //
 // lora.go puts adapters on layers by PEFT's rules; Adapters.On switches them, so that the
-// base model is the reference policy without a second copy. merge.go folds them into the
+// base model is the reference policy without a second copy. lora.go folds them into the
 // base and back.
 //
 // A linear weight is [out, in]. A convolution's is [out, KH, KW, in] here and

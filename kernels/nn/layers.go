@@ -1,8 +1,11 @@
 package nn
 
 import (
+	"fmt"
+
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
 // Linear is y = x Wᵀ + b, and an adapter where one was added.
@@ -206,4 +209,123 @@ func (p *Params) Embedding(name string, rows, cols int) *autograd.Param {
 // Vector asks for a parameter by its full name: a scale, a position, a query token.
 func (p *Params) Vector(name string, shape ...int) *autograd.Param {
 	return p.get(name, vector, initial{sigma: 0.02}, kernels.ConvShape{}, shape...)
+}
+
+// Doubled is a 3x3 convolution of a picture that was doubled: what autoencoders grow
+// pictures with. Frozen, it is four convolutions of the small picture
+// (autograd.DoubledConv); trained, it is what it is called.
+type Doubled struct {
+	whole  *Conv
+	bias   *autograd.Param
+	phases [4]*autograd.Param
+}
+
+// Doubled asks for name.weight [out, in, 3, 3] and name.bias. No adapter can sit on a frozen
+// one.
+func (p *Params) Doubled(name string, in, out int) *Doubled {
+	s := Square(in, out, 3, 1, 1)
+	r, full := p.root, p.name(name)
+	if r.trains(full+".weight") || r.trains(full+".bias") {
+		return &Doubled{whole: p.Conv(name, s, true)}
+	}
+	d, init := &Doubled{}, fanIn(in*9)
+	e, src := p.stored(name+".weight", init, out, in, 3, 3)
+	if e == nil {
+		return d
+	}
+	w, err := make([]float32, out*in*9), error(nil)
+	if !r.Pool.Dry() {
+		w, err = src.Float32(w)
+	}
+	if err != nil {
+		p.fail(err)
+		return d
+	}
+	for i := range d.phases {
+		phase := autograd.PhaseShape(s, i/2, i%2)
+		of := &entry{name: fmt.Sprintf("%s.weight of pixels %d, %d", full, i/2, i%2), stored: []int{out, in, 2, 2}}
+		if of.param, err = r.make(of, safetensors.FromF32(of.name, of.stored, taps(w, i/2, i%2)), matrix, phase, false); err != nil {
+			p.fail(fmt.Errorf("%s: %w", e.name, err))
+			return d
+		}
+		d.phases[i] = of.param
+		r.fixed = append(r.fixed, of.param)
+	}
+	if s, ok := r.Source.(interface{ Drop(string) }); ok {
+		s.Drop(e.name)
+	}
+	d.bias = p.get(name+".bias", vector, init, kernels.ConvShape{}, out)
+	return d
+}
+
+// taps are the sums of a weight's nine that pixels of one parity read four of.
+func taps(w []float32, py, px int) []float32 {
+	sums := make([]float32, len(w)/9*4)
+	for k := range len(w) / 9 {
+		for dy := range 3 {
+			for dx := range 3 {
+				// Tap dy of an even row is of the pixel before, itself and itself; of an odd row
+				// itself, itself and the pixel after.
+				sums[k*4+(dy+1-py)/2*2+(dx+1-px)/2] += w[k*9+dy*3+dx]
+			}
+		}
+	}
+	return sums
+}
+
+// Apply doubles x and convolves it.
+func (d *Doubled) Apply(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+	if d.whole == nil {
+		return tp.DoubledConv(x, d.phases, d.bias)
+	}
+	big := tp.Upsample(x, 2)
+	defer tp.Release(big)
+	return d.whole.Apply(tp, big, nil)
+}
+
+// FrameConv is a convolution over time and space, of frames [F, H, W, In]. It pads nothing in time
+// (autograd.ConvFrames).
+type FrameConv struct {
+	Name   string
+	Frames int // of the kernel
+	Stride int // in time
+	W, B   *autograd.Param
+}
+
+// FrameConv asks for name.weight [out, in, frames, KH, KW] and name.bias; s is the geometry of each
+// frame. No adapter can sit on it.
+func (p *Params) FrameConv(name string, s kernels.ConvShape, frames, stride int) *FrameConv {
+	in := fanIn(s.In * s.KH * s.KW * frames)
+	return &FrameConv{Name: p.name(name), Frames: frames, Stride: stride,
+		W: p.getFrames(name+".weight", matrix, in, s, frames, s.Out, s.In, frames, s.KH, s.KW),
+		B: p.get(name+".bias", vector, in, kernels.ConvShape{}, s.Out)}
+}
+
+// Apply computes the layer, plus residual (nil for none).
+func (c *FrameConv) Apply(tp *autograd.Tape, x, residual *autograd.Value) *autograd.Value {
+	return tp.ConvFrames(x, c.W, c.Stride, autograd.ConvWith{Bias: c.B, Residual: residual})
+}
+
+// ApplyWide computes the layer as F32, whatever the type of activations: a network's last.
+func (c *FrameConv) ApplyWide(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+	return tp.ConvFrames(x, c.W, c.Stride, autograd.ConvWith{Bias: c.B, Wide: true})
+}
+
+// ConvOfFrames asks for name.weight [out, in/frames, frames, KH, KW] and name.bias: a convolution that reads some
+// frames at once and goes on by as many is one of pictures that have all their channels, channel by channel.
+func (p *Params) ConvOfFrames(name string, s kernels.ConvShape, frames int) *Conv {
+	in := fanIn(s.In * s.KH * s.KW)
+	return &Conv{Name: p.name(name), W: p.get(name+".weight", matrix, in, s, s.Out, s.In/frames, frames, s.KH, s.KW),
+		B: p.get(name+".bias", vector, in, kernels.ConvShape{}, s.Out)}
+}
+
+// ConvOfFrame asks for name.weight [out, in, 1, KH, KW] and name.bias: a convolution over time and
+// space whose kernel has one frame is one of pictures, the frames.
+func (p *Params) ConvOfFrame(name string, s kernels.ConvShape) *Conv {
+	return p.ConvOfFrames(name, s, 1)
+}
+
+// RMSNormAs asks for an RMS norm's weight by its full name and the shape on the disk.
+func (p *Params) RMSNormAs(name string, eps float32, shape ...int) *Norm {
+	return &Norm{Kind: kernels.RMSNorm, Weight: p.get(name, vector, initial{value: 1}, kernels.ConvShape{}, shape...), Eps: eps}
 }

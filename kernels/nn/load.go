@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"unsafe"
@@ -280,3 +281,78 @@ func (e *entry) export(name string, of *tensor.Tensor) safetensors.Tensor {
 	defer t.Free()
 	return safetensors.FromF32(name, e.stored, t.F32())
 }
+
+// initial draws a parameter that is not read.
+type initial struct {
+	bound float32 // uniform between -bound and bound
+	value float32 // or this constant
+	sigma float32 // or normal
+	fill  func() []float32
+}
+
+func (i initial) draw(k rng.Key, n int) []float32 {
+	if i.fill != nil {
+		return i.fill()
+	}
+	x := make([]float32, n)
+	switch {
+	case i.bound > 0:
+		k.Uniform(x, 0)
+		for j, u := range x {
+			x[j] = float32(i.bound * (2*u - 1))
+		}
+	case i.sigma > 0:
+		k.Normal(x, 0)
+		for j, u := range x {
+			x[j] = i.sigma * u
+		}
+	default:
+		for j := range x {
+			x[j] = i.value
+		}
+	}
+	return x
+}
+
+// fanIn is PyTorch's default for layers: uniform within 1/sqrt(inputs).
+func fanIn(n int) initial { return initial{bound: float32(1 / math.Sqrt(float64(n)))} }
+
+// Frozen weights that are lent (Options.Lend): read, packed, used and freed, product by product. It is how a network
+// fits beside another one, for the few passes that compare the two.
+//
+// Invariant (test): outputs have the bits of a network that keeps its weights.
+
+// lend is a frozen weight that lies nowhere until a product reads it.
+func (r *root) lend(e *entry, k kind, conv kernels.ConvShape, shape []int) *autograd.Param {
+	stored := shape
+	if k == turned {
+		e.turned = true
+		shape = []int{stored[1], stored[0]}
+	}
+	return autograd.NewLent(e.name, shape, conv, r.Pool, &r.desk, func() *kernels.Packed {
+		r := *r // with a pool that keeps nothing
+		r.Pool = tensor.NewPool(r.Pool.Backend())
+		defer r.Pool.Trim()
+		src, err := r.read(e)
+		if err != nil {
+			panic(unread{fmt.Errorf("reading weights once more: %w", err)})
+		}
+		t, err := r.upload(src, stored, conv, false)
+		if err != nil {
+			panic(unread{fmt.Errorf("reading %s once more: %w", e.name, err)})
+		}
+		if k == turned {
+			u := r.transposed(t)
+			t.Free()
+			t = u
+		}
+		defer t.Free()
+		return r.pack(t, conv)
+	})
+}
+
+// unread is a kernels.DeviceError: a product could not be computed, since its weight cannot be read any more.
+type unread struct{ error }
+
+// OnDevice says where the weight was to come from.
+func (unread) OnDevice() string { return "disk" }

@@ -284,3 +284,250 @@ func (s *Adapters) Join(o *Adapters) {
 	s.list = append(s.list, o.list...)
 	o.list = nil
 }
+
+// What an adapter does to its layer's output (lora.go).
+
+// put makes the layer use the adapter.
+func (ad *adapter) put() {
+	switch m := ad.module; {
+	case m.conv != nil:
+		m.conv.lora = ad
+	case m.experts != nil:
+		m.experts.lora = ad
+	default:
+		m.linear.lora = ad
+	}
+	r := ad.set.root
+	for _, e := range []*entry{ad.a, ad.b} {
+		r.entries[e.name] = e
+		r.order = append(r.order, e)
+	}
+}
+
+func (ad *adapter) active() bool { return ad != nil && ad.set.On && !ad.set.merged }
+
+// linear is the layer with its adapter.
+func (ad *adapter) linear(tp *autograd.Tape, l *Linear, x *autograd.Value, o autograd.With) *autograd.Value {
+	alpha := ad.scale
+	if o.Alpha != 0 {
+		alpha *= o.Alpha
+	}
+	last := o
+	if o.Act != kernels.Identity {
+		o.Gate, o.Residual, o.Act, o.Wide = nil, nil, kernels.Identity, true
+		o.Leave() // what follows the activation is made elsewhere
+		o.Place = autograd.Place{}
+	}
+	y := tp.Adapted(x, l.W, autograd.LowRank{A: ad.a.param, B: ad.b.param, Scale: alpha, X: ad.drop(tp, x)}, o)
+	if last.Act == kernels.Identity {
+		return y
+	}
+	return finish(tp, y, last)
+}
+
+// finish is what follows the sum where there is an activation.
+func finish(tp *autograd.Tape, y *autograd.Value, o autograd.With) *autograd.Value {
+	z := tp.Unary(o.Act, y)
+	tp.Release(y)
+	switch {
+	case o.Gate != nil && o.Residual != nil:
+		return tp.Gated(z, o.Gate, o.Residual)
+	case o.Residual != nil:
+		return tp.Add(z, o.Residual)
+	case o.Gate != nil || o.Wide:
+		panic("nn: a layer with an adapter and an activation has no gate of its own, nor an f32 result")
+	}
+	return z
+}
+
+// conv is the layer with its adapter: A has the layer's kernel, B is 1x1.
+func (ad *adapter) conv(tp *autograd.Tape, c *Conv, x *autograd.Value, o autograd.ConvWith) *autograd.Value {
+	h := tp.Conv(ad.drop(tp, x), ad.a.param, autograd.ConvWith{})
+	o.Residual = tp.Linear(h, ad.b.param, autograd.With{Alpha: ad.scale, Residual: o.Residual, Wide: true})
+	y := tp.Conv(x, c.W, o)
+	tp.Release(h, o.Residual)
+	return y
+}
+
+func (ad *adapter) drop(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+	return tp.Dropout(x, ad.dropout, rng.Purpose(ad.module.name))
+}
+
+// Card: LoRA on n experts whose weights lie in one tensor, as PEFT has it (target_parameters): A is
+// [n r, in] and B [out, r n]; expert e has rows e r to e r + r - 1 of A, and columns e, n + e,
+// 2 n + e, ... of B. Plain Go computes it in fp32: the ranks are small.
+//
+// The invariant: a row's numbers depend on the row and its expert alone. Golden: vlm.lora.
+
+// stack draws the pair of all experts.
+func (ad *adapter) stack(c LoRA) (err error) {
+	if c.Dropout > 0 {
+		return fmt.Errorf("LoRA: %s: PEFT has no dropout on experts; write dropout = 0", ad.module.name)
+	}
+	layers := ad.module.experts.Layers
+	n, out, in := len(layers), layers[0].W.Shape[0], layers[0].W.Shape[1]
+	r := ad.set.root
+	if ad.a, err = r.drawn(ad.module.name+".lora_A.weight", []int{n * c.Rank, in}, c.begin(in), kernels.ConvShape{}, c.Key); err == nil {
+		ad.b, err = r.drawn(ad.module.name+".lora_B.weight", []int{out, c.Rank * n}, initial{}, kernels.ConvShape{}, c.Key)
+	}
+	return err
+}
+
+// stacked is what the pair adds to rows that are sorted by their expert.
+func (ad *adapter) stacked(tp *autograd.Tape, v *autograd.Value, counts []int) *autograd.Value {
+	n, in, out := len(counts), ad.a.stored[1], ad.b.stored[0]
+	p := lowRank{n: n, r: ad.a.stored[0] / n, in: in, out: out, scale: ad.scale}
+	var expert []int
+	for e, rows := range counts {
+		for range rows {
+			expert = append(expert, e)
+		}
+	}
+	return tp.Host(autograd.Host{Name: ad.module.name + " adapter", In: []*autograd.Value{v}, Params: []*autograd.Param{ad.a.param, ad.b.param},
+		Shape: []int{1, len(expert), out},
+		Forward: func(x, w [][]float32) []float32 {
+			y := make([]float32, len(expert)*out)
+			for row, e := range expert {
+				p.forward(y[row*out:][:out], x[0][row*in:][:in], w[0], w[1], e)
+			}
+			return y
+		},
+		Backward: func(x, w [][]float32, dy []float32, sums [][]float32) [][]float32 {
+			dx := make([]float32, len(x[0]))
+			da, db := make([]float32, len(sums[0])), make([]float32, len(sums[1]))
+			for row, e := range expert {
+				p.backward(dx[row*in:][:in], x[0][row*in:][:in], dy[row*out:][:out], w[0], w[1], da, db, e)
+			}
+			for i := range da {
+				sums[0][i] += da[i]
+			}
+			for i := range db {
+				sums[1][i] += db[i]
+			}
+			return [][]float32{dx}
+		}})
+}
+
+// lowRank is the sizes of a pair.
+type lowRank struct {
+	n, r, in, out int
+	scale         float32
+}
+
+// down is A x of an expert.
+func (p lowRank) down(x, a []float32, e int) []float32 {
+	h := make([]float32, p.r)
+	for j := range h {
+		for i, w := range a[(e*p.r+j)*p.in:][:p.in] {
+			h[j] += float32(w * x[i])
+		}
+	}
+	return h
+}
+
+func (p lowRank) forward(y, x, a, b []float32, e int) {
+	h := p.down(x, a, e)
+	for o := range y {
+		var sum float32
+		for j, v := range h {
+			sum += float32(b[o*p.r*p.n+j*p.n+e] * v)
+		}
+		y[o] = float32(sum * p.scale)
+	}
+}
+
+func (p lowRank) backward(dx, x, dy, a, b, da, db []float32, e int) {
+	h, dh := p.down(x, a, e), make([]float32, p.r)
+	for o, d := range dy {
+		d = float32(d * p.scale)
+		for j := range dh {
+			at := o*p.r*p.n + j*p.n + e
+			dh[j] += float32(b[at] * d)
+			db[at] += float32(h[j] * d)
+		}
+	}
+	for j, d := range dh {
+		row := (e*p.r + j) * p.in
+		for i := range dx {
+			dx[i] += float32(a[row+i] * d)
+			da[row+i] += float32(x[i] * d)
+		}
+	}
+}
+
+// Merging: W + s·B A takes the place of the packed base weight. Nothing of the base is
+// kept aside: Unmerge reads the stored weight again and packs it, which gives the bytes
+// that it had (packing is a function of the stored weight). So the source must be open.
+//
+// Invariant (tests): after Unmerge every packed byte is what it was.
+
+// Merge folds the adapters into the base. Layers then cost what the base costs.
+func (s *Adapters) Merge() error {
+	if s.merged {
+		return nil
+	}
+	if err := s.rebuild(true); err != nil {
+		return err
+	}
+	s.merged = true
+	return nil
+}
+
+// Unmerge restores the base exactly, with its adapters beside it.
+func (s *Adapters) Unmerge() error {
+	if !s.merged {
+		return nil
+	}
+	if err := s.rebuild(false); err != nil {
+		return err
+	}
+	s.merged = false
+	return nil
+}
+
+// rebuild packs each base weight anew from storage, with the adapter's product or
+// without. All are read before the first is replaced: an error leaves nothing half done
+// (at the price of a second packed copy of these layers for that moment).
+func (s *Adapters) rebuild(with bool) error {
+	for _, ad := range s.list {
+		if ad.module.experts != nil {
+			return fmt.Errorf("LoRA: %s: an adapter on experts cannot be merged", ad.module.name)
+		}
+	}
+	fresh := make([]*kernels.Packed, len(s.list))
+	for i, ad := range s.list {
+		w, err := ad.packed(with)
+		if err != nil {
+			for _, f := range fresh[:i] {
+				s.root.Pool.Backend().Free(f.Buf)
+			}
+			return err
+		}
+		fresh[i] = w
+	}
+	for i, ad := range s.list {
+		ad.module.weight().Repack(fresh[i])
+	}
+	return nil
+}
+
+func (ad *adapter) packed(with bool) (*kernels.Packed, error) {
+	r, base := ad.set.root, ad.module.weight()
+	src, err := r.read(r.entries[base.Name])
+	if err != nil {
+		return nil, err
+	}
+	t, err := r.upload(src, base.Shape, base.Conv, with)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Free()
+	if with {
+		n := base.Shape[0]
+		a, b := ad.a.param, ad.b.param
+		k := a.Value.Len() / a.Shape[0]
+		r.Pool.Backend().Gemm(&kernels.Gemm{Layout: kernels.NN, Math: kernels.MathF32, A: kernels.NewMat(b.Value.Span(), n, a.Shape[0]),
+			B: kernels.NewMat(a.Value.Span(), a.Shape[0], k), C: kernels.NewMat(t.Span(), n, k), Alpha: ad.scale, Accumulate: true})
+	}
+	return r.pack(t, base.Conv), nil
+}

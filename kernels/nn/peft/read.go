@@ -1,12 +1,14 @@
 package peft
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -272,7 +274,7 @@ func (a *Adapter) kindOf(module string) (kind, error) {
 	}
 	switch rank, key := a.rankOf(said); {
 	case rank == 0:
-	case onExperts(module): // whose pairs lie in one (nn/loraexperts.go)
+	case onExperts(module): // whose pairs lie in one (nn/lora.go)
 		k.rank = rank
 	case rank != k.rank:
 		settings := "the adapter's settings"
@@ -319,3 +321,124 @@ const (
 	expertsEnd = ".experts"
 	innerEnd   = ".base_layer"
 )
+
+// Patterns are numbers of modules that differ from the rest: expressions for the ends of
+// their names, of which the first that matches counts. The order is the file's.
+type Patterns []Pattern
+
+// Pattern is a module's, or several modules', number.
+type Pattern struct {
+	Name  string
+	Value float64
+}
+
+func (x Pattern) compile() (*regexp.Regexp, error) {
+	return regexp.Compile(`^(?:.*\.)?(?:` + x.Name + `)$`)
+}
+
+// check says which name is no expression.
+func (p Patterns) check(key string) error {
+	for _, x := range p {
+		if _, err := x.compile(); err != nil {
+			return fmt.Errorf("%s: %q is no expression that is known here: %w", key, x.Name, err)
+		}
+	}
+	return nil
+}
+
+// find is a module's number.
+func (p Patterns) find(module string) (float64, bool) {
+	for _, x := range p {
+		if re, err := x.compile(); err == nil && re.MatchString(module) {
+			return x.Value, true
+		}
+	}
+	return 0, false
+}
+
+// UnmarshalJSON reads an object in its order.
+func (p *Patterns) UnmarshalJSON(b []byte) error {
+	*p = nil
+	if string(b) == "null" {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return fmt.Errorf("an object of names and numbers was expected, not %.40s", b)
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		x := Pattern{Name: fmt.Sprint(name)}
+		if err := d.Decode(&x.Value); err != nil {
+			return fmt.Errorf("%q: %w", x.Name, err)
+		}
+		*p = append(*p, x)
+	}
+	return nil
+}
+
+// MarshalJSON writes an object in this order.
+func (p Patterns) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, x := range p {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(x.Name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(x.Value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(append(append(name, ':'), value...))
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// Rename gives layers other names: those that another library, or another folder of the same model, has for them.
+// Patterns of the settings still speak of the file's names.
+func (a *Adapter) Rename(of func(layer string) string) {
+	names, given := map[string]string{}, map[string]string{}
+	for name, stored := range a.names {
+		layer, end := halves(name)
+		was := layer
+		if old, ok := a.given[layer]; ok {
+			was = old
+		}
+		layer = of(layer)
+		names[layer+end], given[layer] = stored, was
+	}
+	a.names, a.given = names, given
+}
+
+// halves are a tensor's layer and its end.
+func halves(name string) (layer, end string) {
+	for _, end := range []string{".lora_A.weight", ".lora_B.weight", ".alpha"} {
+		if layer, ok := strings.CutSuffix(name, end); ok {
+			return layer, end
+		}
+	}
+	return name, ""
+}
+
+// Where two networks take turns (Wan 2.2's A14B), diffusers reads a file for each: NAME.safetensors, and for the second
+// one NAME.transformer_2.safetensors, as darkroom's export calls it.
+
+// ending is of diffusers' files.
+const ending = ".safetensors"
+
+// Second is the file with the adapter of the second network, called part, that goes with the first one's. Of a file
+// that is called so already it is that file.
+func Second(path, part string) string {
+	if strings.HasSuffix(path, "."+part+ending) {
+		return path
+	}
+	return strings.TrimSuffix(path, ending) + "." + part + ending
+}

@@ -12,7 +12,7 @@
 //	n bytes   JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...}
 //	the rest  the data; offsets count from here and leave no holes
 //
-// Files come from strangers. header.go, parse.go, layout.go and index.go believe
+// Files come from strangers. header.go and set.go believe
 // nothing: a mistake is an *Error that names the file, the tensor and a remedy,
 // and nothing is allocated from a size that was not checked against the file's.
 //

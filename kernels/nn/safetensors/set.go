@@ -1,11 +1,19 @@
 package safetensors
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
 // Set is the tensors of a model: one file, or shards with their index. Like a
@@ -158,4 +166,187 @@ func (s *Set) Close() error {
 		all = append(all, f.Close())
 	}
 	return errors.Join(all...)
+}
+
+// usualNames are what the hub's libraries call a model's weights, or an adapter's.
+func usualNames() []string {
+	return []string{"diffusion_pytorch_model", "model", "adapter_model", "pytorch_lora_weights"}
+}
+
+// findWeights returns the index or the single file of a folder.
+func findWeights(path string) (string, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", missing(path, err)
+	}
+	if !st.IsDir() {
+		return path, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return "", err
+	}
+	var singles, indexes, pickled []string
+	for _, e := range entries {
+		switch n := e.Name(); {
+		case strings.HasPrefix(n, "."): // what a stopped writer or downloader left
+		case isIndex(n):
+			indexes = append(indexes, n)
+		case strings.HasSuffix(n, ".safetensors"):
+			singles = append(singles, n)
+		case slices.Contains([]string{".bin", ".pt", ".pth", ".ckpt", ".msgpack", ".gguf"}, filepath.Ext(n)):
+			pickled = append(pickled, n)
+		}
+	}
+	found := append(choose(indexes, indexSuffix), choose(singles, ".safetensors")...)
+	if len(found) == 0 {
+		found = indexes
+	}
+	if len(found) == 0 {
+		found = singles
+	}
+	switch {
+	case len(found) == 1 && shardName.MatchString(found[0]), len(found) > 1 && shardName.MatchString(found[0]) && shardName.MatchString(found[1]):
+		return "", &Error{Path: path, Problem: found[0] + " is one of several shards, but their index is missing",
+			Hint: "fetch the file that ends in " + indexSuffix + " as well; a save that was stopped leaves none", Cause: os.ErrNotExist}
+	case len(found) == 1:
+		if _, err := Locate(path, found[0]); err != nil {
+			return "", err
+		}
+		return filepath.Join(path, found[0]), nil
+	case len(found) > 1:
+		return "", &Error{Path: path, Problem: "several weights could be meant: " + strings.Join(found[:min(len(found), 6)], ", "),
+			Hint: "name one of these files, or remove what is stale"}
+	case len(pickled) > 0:
+		return "", &Error{Path: path, Problem: "no .safetensors file, only " + pickled[0],
+			Hint: "convert it to safetensors (save_pretrained does); Darkroom does not read pickled files"}
+	}
+	return "", &Error{Path: path, Problem: "no .safetensors file in this folder",
+		Hint: "name a folder that holds the weights; the download may be incomplete", Cause: os.ErrNotExist}
+}
+
+// choose returns the first usual name that is among files.
+func choose(files []string, suffix string) []string {
+	for _, base := range usualNames() {
+		if slices.Contains(files, base+suffix) {
+			return []string{base + suffix}
+		}
+	}
+	return nil
+}
+
+// shardName matches what the hub's libraries call the i-th of n files.
+var shardName = regexp.MustCompile(`-\d{5}-of-\d{5}\.safetensors$`)
+
+const indexSuffix = ".safetensors.index.json"
+
+func isIndex(path string) bool {
+	// Variants are named model.safetensors.index.fp16.json.
+	return strings.Contains(filepath.Base(path), ".safetensors.index.") && strings.HasSuffix(path, ".json")
+}
+
+// An index says which shard holds each tensor.
+type index struct {
+	home  map[string]string // tensor to file name
+	total int64             // metadata.total_size, 0 if absent or not a whole number
+}
+
+func readIndex(path string) (*index, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, missing(path, err)
+	}
+	if !st.Mode().IsRegular() {
+		return nil, &Error{Path: path, Problem: "not a regular file", Hint: "name an index, a folder or a .safetensors file"}
+	}
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxHeader+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxHeader {
+		return nil, &Error{Path: path, Problem: fmt.Sprintf("an index of more than %d bytes", maxHeader), Hint: hintAgain}
+	}
+	ix, err := parseIndex(text)
+	return ix, in(path, err)
+}
+
+// parseIndex reads {"metadata": {"total_size": 123}, "weight_map": {"name": "file", ...}}.
+func parseIndex(text []byte) (*index, error) {
+	p, err := newWalker(text, 0)
+	if err != nil {
+		return nil, err
+	}
+	ix := &index{}
+	seen := map[string]bool{}
+	err = p.object(func(key string) error {
+		if seen[key] {
+			return problem(hintWriter, "%q is listed twice", shorten(key))
+		}
+		seen[key] = true
+		switch key {
+		case "weight_map":
+			ix.home = map[string]string{}
+			return p.weightMap(ix.home)
+		case "metadata":
+			var m struct {
+				Total float64 `json:"total_size"` // some writers put 1234.0
+			}
+			err := p.value(&m)
+			if m.Total > 0 && m.Total < 1<<53 {
+				ix.total = int64(m.Total)
+			}
+			return err
+		}
+		var skipped json.RawMessage
+		return p.value(&skipped)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(ix.home) == 0 {
+		return nil, problem(hintAgain, "the index has no weight_map, or an empty one")
+	}
+	return ix, p.end()
+}
+
+func (p *walker) weightMap(home map[string]string) error {
+	return p.object(func(name string) error {
+		if _, twice := home[name]; twice {
+			return tensorProblem(name, hintWriter, "listed twice in the index")
+		}
+		file, err := p.text("the file of " + shorten(name))
+		if err != nil {
+			return err
+		}
+		if !strings.HasSuffix(file, ".safetensors") {
+			return tensorProblem(name, "only safetensors are read", "listed for %q, which is no .safetensors file", shorten(file))
+		}
+		if strings.ContainsFunc(file, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return tensorProblem(name, hintAgain, "listed for %q, which is no name of a file", shorten(file))
+		}
+		home[name] = file
+		return nil
+	})
+}
+
+// shards lists the files, sorted.
+func (ix *index) shards() []string {
+	files := map[string]bool{}
+	for _, f := range ix.home {
+		files[f] = true
+	}
+	return slices.Sorted(maps.Keys(files))
+}
+
+func missingShards(lost []string, of int) string {
+	s := strings.Join(lost[:min(len(lost), 3)], ", ")
+	if len(lost) > 3 {
+		s += fmt.Sprintf(" and %d more", len(lost)-3)
+	}
+	return fmt.Sprintf("%d of %d shards are missing: %s", len(lost), of, s)
 }
