@@ -330,9 +330,6 @@ func trainedRows(advantages [][]float64, batches int) (nonzero []bool, count int
 
 // consecutive is ids of groups of n that stand beside each other.
 func consecutive(samples, n int) []int {
-	ids := make([]int, samples)
-	for i := range ids {
-		ids[i] = i / n
-	}
+	ids := times(samples, func(i int) int { return i / n })
 	return ids
 }

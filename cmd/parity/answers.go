@@ -114,15 +114,15 @@ func credited(c *Case, e advantage.Estimator, credit advantage.Credit, rewards [
 	}
 	a, _ := must2(e.Advantages(b))
 	tokens, _ := must2(credit.Of(advantage.Tokens{Mask: mask, Outcome: a}))
-	putMat(c, "advantages", tokens, "response_mask")
+	c.Put("advantages", c.like("response_mask", tokens))
 }
 
 // putCredit spreads rewards of tokens.
 func putCredit(c *Case, credit advantage.Credit, t advantage.Tokens) {
 	t.Mask = mat(c, "response_mask")
 	a, returns := must2(credit.Of(t))
-	putMat(c, "advantages", a, "response_mask")
-	putMat(c, "returns", returns, "response_mask")
+	c.Put("advantages", c.like("response_mask", a))
+	c.Put("returns", c.like("response_mask", returns))
 }
 
 func answerReinforce(c *Case) {
@@ -197,15 +197,12 @@ func answerOverturn(c *Case) {
 	scale := map[string]string{"std": "group", "inverse_std": "inverse", "none": "none"}[c.String("norm")]
 	e := advantage.Estimator{Options: verlGroup(scale, c.Float("eps"))}
 	e.InverseOf = c.Float("scale")
-	putMat(c, "loss_mask", silenced(mat(c, "response_mask"), truths(c, "exceeded")), "response_mask")
+	c.Put("loss_mask", c.like("response_mask", silenced(mat(c, "response_mask"), truths(c, "exceeded"))))
 	credited(c, e, advantage.Credit{}, [][]float64{c.Floats("rewards")})
 }
 
 // truths are numbers that say yes or no.
 func truths(c *Case, name string) []bool {
-	var all []bool
-	for _, x := range c.Floats(name) {
-		all = append(all, x != 0)
-	}
+	all := each(c.Floats(name), func(x float64) bool { return x != 0 })
 	return all
 }

@@ -9,10 +9,7 @@ import (
 
 func overlong(c *Case) {
 	o := advantage.Overlong{Limit: c.Int("max_len"), Buffer: c.Int("buffer"), Factor: c.Float("factor"), Floor: c.Bool("floor")}
-	var all []float64
-	for _, n := range c.Ints("lengths") {
-		all = append(all, o.Penalty(n))
-	}
+	all := each(c.Ints("lengths"), o.Penalty)
 	c.Put("penalty", all)
 }
 
@@ -31,13 +28,10 @@ func responseMask(c *Case) {
 	}
 	var all [][]float64
 	for _, row := range mat(c, "ids") {
-		ids := make([]int, len(row))
-		for i, x := range row {
-			ids[i] = int(x)
-		}
+		ids := each(row, func(x float64) int { return int(x) })
 		all = append(all, answerMask(ids, ends))
 	}
-	putMat(c, "mask", all, "ids")
+	c.Put("mask", c.like("ids", all))
 }
 
 func filterGroups(c *Case) {

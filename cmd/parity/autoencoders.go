@@ -51,8 +51,8 @@ func autoencoderWan(c *Case) {
 	runNetwork(c, c.Dir(), func(n *network) {
 		m := clips.New(n.params, config)
 		check(n.params.Check())
-		// each runs f on every clip of an input, and joins what it makes.
-		each := func(name string, f func(clip *autograd.Value) []*autograd.Value) (joined []*autograd.Value) {
+		// clipwise runs f on every clip of an input, and joins what it makes.
+		clipwise := func(name string, f func(clip *autograd.Value) []*autograd.Value) (joined []*autograd.Value) {
 			v := n.clip(name)
 			var made [][]*autograd.Value // by output, then by clip
 			for i := range v.Dim(0) {
@@ -68,21 +68,18 @@ func autoencoderWan(c *Case) {
 			}
 			return joined
 		}
-		encoded := each("in.video", func(clip *autograd.Value) []*autograd.Value {
+		encoded := clipwise("in.video", func(clip *autograd.Value) []*autograd.Value {
 			mean, logVariance := m.Encode(n.tape, clip)
 			return []*autograd.Value{mean, m.Scaled(n.tape, mean), logVariance}
 		})
 		n.outPicture("out.mean", encoded[0])
 		n.outPicture("out.latent", encoded[1])
 		n.cut("logvar", encoded[2], clampLogVariance)
-		decoded := each("in.latent", func(clip *autograd.Value) []*autograd.Value {
+		decoded := clipwise("in.latent", func(clip *autograd.Value) []*autograd.Value {
 			return []*autograd.Value{m.Decode(n.tape, clip)}
 		})
 		n.cut("decoded", decoded[0], func(x []float32) []float32 {
-			y := make([]float32, len(x))
-			for i, v := range x {
-				y[i] = min(max(v, -1), 1)
-			}
+			y := each(x, func(v float32) float32 { return min(max(v, -1), 1) })
 			return y
 		})
 	})
@@ -100,9 +97,6 @@ func autoencoderTiny(c *Case) {
 
 // clampLogVariance bounds the logarithm of the variance, as upstream does before it draws.
 func clampLogVariance(x []float32) []float32 {
-	y := make([]float32, len(x))
-	for i, v := range x {
-		y[i] = min(max(v, -30), 20)
-	}
+	y := each(x, func(v float32) float32 { return min(max(v, -30), 20) })
 	return y
 }

@@ -32,10 +32,7 @@ func boxList(c *Case, name string) []boxes.Box {
 		c.wrong(name, "an array of boxes")
 		return nil
 	}
-	list := make([]boxes.Box, len(a.Data)/4)
-	for i := range list {
-		list[i] = boxes.Box(a.Data[4*i : 4*i+4])
-	}
+	list := times(len(a.Data)/4, func(i int) boxes.Box { return boxes.Box(a.Data[4*i : 4*i+4]) })
 	return list
 }
 
@@ -101,10 +98,7 @@ func matchedLayout(c *Case) {
 			c.complain("%d boxes have %d labels", len(list), len(labels))
 			return nil
 		}
-		out := make([]boxes.Labelled, len(list))
-		for i := range out {
-			out[i] = boxes.Labelled{Box: list[i], Label: labels[i]}
-		}
+		out := times(len(list), func(i int) boxes.Labelled { return boxes.Labelled{Box: list[i], Label: labels[i]} })
 		return out
 	}
 	reward, pairs := must2(m.Match(labelled("pred"), labelled("want")))

@@ -42,6 +42,29 @@ func must3[A, B, C any](a A, b B, c C, err error) (A, B, C) {
 	return a, b, c
 }
 
+// each is f of every element.
+func each[T, U any](list []T, f func(T) U) []U {
+	return eachAt(list, func(_ int, v T) U { return f(v) })
+}
+
+// eachAt is f of every element and its place.
+func eachAt[T, U any](list []T, f func(i int, v T) U) []U {
+	out := make([]U, len(list))
+	for i, v := range list {
+		out[i] = f(i, v)
+	}
+	return out
+}
+
+// times is f of 0 to n-1.
+func times[U any](n int, f func(i int) U) []U {
+	out := make([]U, n)
+	for i := range out {
+		out[i] = f(i)
+	}
+	return out
+}
+
 // failf stops an op with an error of its own.
 func failf(format string, args ...any) { check(fmt.Errorf(format, args...)) }
 
@@ -77,8 +100,18 @@ func newCase(name, op, dir string, in map[string]any) *Case {
 }
 
 // Put records an output: a number, bool, string, Array, a slice or a
-// map[string]any of these, nested as needed. nil and NaN are null.
-func (c *Case) Put(name string, v any) { c.ran.out[name] = v }
+// map[string]any of these, nested as needed. nil and NaN are null. More outputs follow as names and values.
+func (c *Case) Put(name string, v any, more ...any) {
+	c.ran.out[name] = v
+	for i := 0; i < len(more); i += 2 {
+		c.ran.out[more[i].(string)] = more[i+1]
+	}
+}
+
+// like is rows in the shape of an input.
+func (c *Case) like(input string, rows [][]float64) Array {
+	return Array{c.Array(input).Shape, flat(rows)}
+}
 
 // Recorded is a list of whole numbers that stands among the case's outputs though it was
 // drawn, not computed: what else is recorded follows from it.
@@ -111,6 +144,35 @@ func (c *Case) File(name string) string {
 func (c *Case) Has(name string) bool {
 	v, ok := c.find(name)
 	return ok && v != nil
+}
+
+// Given reads an input into a setting if the case has it; more follow as names and pointers.
+func (c *Case) Given(name string, to any, more ...any) {
+	if c.Has(name) {
+		switch to := to.(type) {
+		case *float64:
+			*to = c.Float(name)
+		case *int:
+			*to = c.Int(name)
+		case *bool:
+			*to = c.Bool(name)
+		case *string:
+			*to = c.String(name)
+		case *[]float64:
+			*to = c.Floats(name)
+		case *[]int:
+			*to = c.Ints(name)
+		case *[]string:
+			*to = c.Strings(name)
+		case *[][]float64:
+			*to = mat(c, name)
+		default:
+			panic(fmt.Sprintf("no input is read into a %T", to))
+		}
+	}
+	if len(more) > 0 {
+		c.Given(more[0].(string), more[1], more[2:]...)
+	}
 }
 
 // Raw is an input as it was decoded: numbers are float64, lists []any, objects

@@ -46,10 +46,7 @@ func flowFactoryUniPC(c *Case) {
 		flowFactory(c)
 		return
 	}
-	var sigmas []float64
-	for _, t := range c.Floats("timesteps") {
-		sigmas = append(sigmas, t/1000)
-	}
+	sigmas := each(c.Floats("timesteps"), func(t float64) float64 { return t / 1000 })
 	eta, kind := c.Float("eta"), c.String("kind")
 	newBatch(c, func(_ sde.Schedule, step int) sde.Row {
 		s := sde.Schedule{Sigmas: append(slices.Clone(sigmas), 0)}
@@ -75,10 +72,7 @@ func schedWan(c *Case) {
 
 func flashWindow(c *Case) {
 	u, seen, index := c.Floats("u"), map[float64]int{}, []int{}
-	var all []int
-	for i := range c.Int("steps") {
-		all = append(all, i)
-	}
+	all := times(c.Int("steps"), func(i int) int { return i })
 	for _, prompt := range c.Floats("prompts") {
 		if _, ok := seen[prompt]; !ok {
 			seen[prompt] = sde.OneOf(all, u[len(seen)])

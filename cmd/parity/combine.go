@@ -203,10 +203,7 @@ func dimensions(name string, scores map[string][]float64, gdpo bool) (parts []st
 		if !gdpo || !ok || scores[name+"_overall"] == nil || scores[name+"_dim_mean"] == nil {
 			return nil, nil
 		}
-		where := make([]bool, len(mask))
-		for i, m := range mask {
-			where[i] = m != 0
-		}
+		where := each(mask, func(m float64) bool { return m != 0 })
 		return []string{name + "_overall", name + "_dim_mean"}, [][]bool{nil, where}
 	}
 	return nil, nil

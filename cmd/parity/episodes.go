@@ -68,10 +68,7 @@ func (s *script) Sample(context.Context, []int32, []tools.Picture) (tools.Sample
 	i := min(s.at, len(s.turns)-1)
 	s.at++
 	t := s.turns[i]
-	lp := make([]float64, len(t.ids))
-	for k := range lp {
-		lp[k] = -float64(k+1) / 8
-	}
+	lp := times(len(t.ids), func(k int) float64 { return -float64(k+1) / 8 })
 	return tools.Sampled{IDs: t.ids, LogProb: lp, Text: strconv.Itoa(i), Cut: t.cut}, nil
 }
 
@@ -174,15 +171,9 @@ func rolloutVerl(c *Case) {
 	if c.Has("max_user_turns") {
 		limits.Observations = c.Int("max_user_turns")
 	}
-	var prompt []int32
-	for _, id := range c.Ints("prompt_ids") {
-		prompt = append(prompt, int32(id))
-	}
+	prompt := each(c.Ints("prompt_ids"), func(id int) int32 { return int32(id) })
 	t := play(s, c.Int("max_parallel_calls"), limits, prompt)
-	var mask []int
-	for _, on := range t.Sampled[t.Prompt:] {
-		mask = append(mask, map[bool]int{true: 1}[on])
-	}
+	mask := each(t.Sampled[t.Prompt:], func(on bool) int { return map[bool]int{true: 1}[on] })
 	rewards := []float64{}
 	for _, turn := range t.Turns {
 		rewards = append(rewards, turn.Rewards...)
@@ -201,10 +192,7 @@ func maskRows(c *Case, of func(ids []int32) []bool) {
 	a := c.Array("ids")
 	var all []float64
 	for _, row := range mat(c, "ids") {
-		ids := make([]int32, len(row))
-		for i, x := range row {
-			ids[i] = int32(x)
-		}
+		ids := each(row, func(x float64) int32 { return int32(x) })
 		for _, on := range of(ids) {
 			x, _ := float(on)
 			all = append(all, x)

@@ -29,10 +29,7 @@ var imageOps = map[string]Op{
 func toBytes(c *Case) {
 	x := c.Floats("x")
 	for name, r := range map[string]vision.Range{"from_unit": vision.Unit, "from_signed": vision.Signed} {
-		out := make([]int, len(x))
-		for i, v := range x {
-			out[i] = int(r.ToByte(float32(v)))
-		}
+		out := each(x, func(v float64) int { return int(r.ToByte(float32(v))) })
 		c.Put(name, out)
 	}
 }
@@ -86,10 +83,7 @@ func imageResizeCrop(c *Case) {
 
 func resizeTensor(c *Case) {
 	r := pictureFile(c)
-	x := make([]float64, len(r.Pix))
-	for i, b := range r.Pix {
-		x[i] = float64(float32(b) / 255)
-	}
+	x := each(r.Pix, func(b uint8) float64 { return float64(float32(b) / 255) })
 	f := must(vision.FilterNamed(c.String("filter")))
 	w, h := c.Int("width"), c.Int("height")
 	z := must(vision.NewRealResize(r.Width, r.Height, w, h, f, c.Bool("antialias")))
@@ -191,10 +185,7 @@ func resizeReal(c *Case) {
 	}
 	f := must(vision.FilterNamed(name))
 	z := must(vision.NewRealResize(m.Width, m.Height, w, h, f, antialias))
-	x := make([]float64, len(m.Pix))
-	for i, b := range m.Pix {
-		x[i] = float64(b)
-	}
+	x := each(m.Pix, func(b uint8) float64 { return float64(b) })
 	c.Put("image_hwc", Array{[]int{h, w, 3}, z.Forward(x, 3)})
 }
 

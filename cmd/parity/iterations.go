@@ -54,10 +54,7 @@ func newIteration(c *Case, iterations int, rows []sde.Row, times []float64) *ite
 
 // keys are those of the batch's rows: a sample's number is its row.
 func (it *iteration) keys(n int) []trainer.Key {
-	keys := make([]trainer.Key, len(it.groups))
-	for i, g := range it.groups {
-		keys[i] = trainer.Key{Iteration: n, Prompt: g, Sample: i}
-	}
+	keys := eachAt(it.groups, func(i int, g int) trainer.Key { return trainer.Key{Iteration: n, Prompt: g, Sample: i} })
 	return keys
 }
 
@@ -121,10 +118,7 @@ func (it *iteration) putUpdates(r *trainer.Report, steps []int) {
 	var updates []any
 	for u, update := range r.Updates {
 		inOrder := func(name string) []float64 {
-			out := make([]float64, len(steps))
-			for k, step := range steps {
-				out[k] = update.Metrics[name][slices.Index(sorted, step)]
-			}
+			out := each(steps, func(step int) float64 { return update.Metrics[name][slices.Index(sorted, step)] })
 			return out
 		}
 		n := len(r.Samples)
@@ -175,10 +169,7 @@ func ddpoIteration(c *Case) {
 	it := newIteration(c, 1, rows, times)
 	history := advantage.History{Size: 16, Min: c.Int("min_count")}
 	it.trainer.Compare = func(samples []trainer.Sample, scores []float64) ([]float64, error) {
-		prompts := make([]string, len(samples))
-		for i, s := range samples {
-			prompts[i] = fmt.Sprint(s.Key.Prompt)
-		}
+		prompts := each(samples, func(s trainer.Sample) string { return fmt.Sprint(s.Key.Prompt) })
 		return history.Update(trackedGroup(), prompts, scores)
 	}
 	trained := c.Ints("train_steps")

@@ -26,10 +26,7 @@ func samples(a Array) [][]float64 {
 		return nil
 	}
 	width := len(a.Data) / n
-	rows := make([][]float64, n)
-	for i := range rows {
-		rows[i] = a.Data[i*width : (i+1)*width]
-	}
+	rows := times(n, func(i int) []float64 { return a.Data[i*width : (i+1)*width] })
 	return rows
 }
 
@@ -100,10 +97,7 @@ func lossClip(c *Case) {
 
 // squaresTimes is k·x².
 func squaresTimes(k float64, x []float64) []float64 {
-	out := make([]float64, len(x))
-	for i, v := range x {
-		out[i] = k * v * v
-	}
+	out := each(x, func(v float64) float64 { return k * v * v })
 	return out
 }
 

@@ -126,10 +126,7 @@ func methodLoss(c *Case) {
 	}
 	t := loss.Tokens{LogProb: mat(c, "logp"), Old: mat(c, "old_logp"), Mask: mat(c, "mask")}
 	for i, a := range c.Floats("advantages") {
-		row := make([]float64, len(t.Old[i]))
-		for k := range row {
-			row[k] = a
-		}
+		row := times(len(t.Old[i]), func(k int) float64 { return a })
 		t.Advantage = append(t.Advantage, row)
 	}
 	if o.Perception.On() {
@@ -137,23 +134,20 @@ func methodLoss(c *Case) {
 	}
 	r := must(o.Of(t))
 	c.Put("loss", r.Loss)
-	putMat(c, "grad_logp", r.Grad, "logp")
+	c.Put("grad_logp", c.like("logp", r.Grad))
 }
 
 // methodWritten is CHORD's loss of written answers.
 func methodWritten(c *Case) {
 	value, grad := must2(loss.Likelihood(mat(c, "logp"), mat(c, "mask"), loss.Aggregate{Mode: c.String("mode")}, true))
 	c.Put("loss", value)
-	putMat(c, "grad_logp", grad, "logp")
+	c.Put("grad_logp", c.like("logp", grad))
 }
 
 // methodShare is how much of CHORD's loss written answers are, iteration by iteration.
 func methodShare(c *Case) {
 	o := loss.Imitation{Weight: c.Float("peak"), Least: c.Float("valley"), Warmup: c.Int("warmup"), Decay: c.Int("decay")}
-	var mu []float64
-	for _, i := range c.Ints("steps") {
-		mu = append(mu, o.Share(i))
-	}
+	mu := each(c.Ints("steps"), o.Share)
 	c.Put("mu", mu)
 }
 
@@ -162,10 +156,7 @@ func methodPairs(c *Case) {
 	o := loss.Preference{PairForm: loss.PairForm{Form: c.String("form")}, Beta: c.Float("beta"),
 		PairWeights: loss.PairWeights{Smoothing: c.Float("smoothing"), Weight: c.Float("weight"), Quality: c.Float("quality"), Imitate: c.Float("imitate")}}
 	a := loss.Answered{Own: c.Floats("own"), Reference: c.Floats("reference"), Tokens: c.Ints("tokens")}
-	var pairs [][2]int
-	for i := range len(a.Own) / 2 {
-		pairs = append(pairs, [2]int{i, i + len(a.Own)/2})
-	}
+	pairs := times(len(a.Own)/2, func(i int) [2]int { return [2]int{i, i + len(a.Own)/2} })
 	r := must(o.Pairs(a, pairs, &loss.Shift{Mean: 0.3, Batches: 1}))
 	c.Put("loss", r.Loss)
 	c.Put("grad_own", Array{c.Array("own").Shape, r.Grad})
@@ -174,10 +165,7 @@ func methodPairs(c *Case) {
 // methodGood is KTO's loss.
 func methodGood(c *Case) {
 	o := loss.Preference{Beta: c.Float("beta"), UnpairedOptions: loss.UnpairedOptions{Desirable: 1, Undesirable: c.Float("undesirable")}}
-	var good []bool
-	for _, g := range c.Ints("good") {
-		good = append(good, g == 1)
-	}
+	good := each(c.Ints("good"), func(g int) bool { return g == 1 })
 	r := o.Good(loss.Answered{Own: c.Floats("own"), Reference: c.Floats("reference")}, good,
 		loss.Answered{Own: c.Floats("other"), Reference: c.Floats("other_reference")})
 	c.Put("loss", r.Loss)

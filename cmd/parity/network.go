@@ -163,10 +163,7 @@ func (n *network) backward() {
 }
 
 func toF32(x []float64) []float32 {
-	y := make([]float32, len(x))
-	for i, v := range x {
-		y[i] = float32(v)
-	}
+	y := each(x, func(v float64) float32 { return float32(v) })
 	return y
 }
 

@@ -75,10 +75,7 @@ func scoreScales(c *Case) {
 	scale := c.Float("logit_scale")
 	for output, name := range map[string]string{"pickscore": "logit", "pickscore_flow_grpo": "pickscore_flow_grpo", "pickscore_mixgrpo": "pickscore_mixgrpo",
 		"clipscore_hessel": "clipscore_hessel", "clipscore_torchmetrics": "clipscore_torchmetrics"} {
-		var scores []neural.Matched
-		for _, x := range c.Floats("cosine") {
-			scores = append(scores, neural.Matched{Cosine: x})
-		}
+		scores := each(c.Floats("cosine"), func(x float64) neural.Matched { return neural.Matched{Cosine: x} })
 		out := rescaled(scores, scale, name)
 		c.Put(output, out)
 	}

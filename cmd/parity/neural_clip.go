@@ -102,15 +102,9 @@ func choices(ctx context.Context, t *clip.Towers, prompts []string, pictures []*
 	logits.Shape = []int{len(prompts), len(pictures)}
 	chosen.Shape = logits.Shape
 	for _, p := range prompts {
-		same := make([]string, len(pictures))
-		for i := range same {
-			same[i] = p
-		}
+		same := times(len(pictures), func(i int) string { return p })
 		scores := must(m.Images(ctx, same, pictures))
-		var row []float64
-		for _, s := range scores {
-			row = append(row, s.Value)
-		}
+		row := each(scores, func(s neural.Matched) float64 { return s.Value })
 		shares, _ := softmax(row) // how probable it is that people choose each (PickScore)
 		logits.Data, chosen.Data = append(logits.Data, row...), append(chosen.Data, shares...)
 	}

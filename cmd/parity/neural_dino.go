@@ -36,10 +36,7 @@ func pairGradient(ctx context.Context, c *Case, t *dino.Tower, s shown) {
 	if len(s.prepared) < 2 {
 		return
 	}
-	grads := make([][]float32, len(s.prepared))
-	for i := range grads {
-		grads[i] = make([]float32, len(s.prepared[i].RGB))
-	}
+	grads := times(len(s.prepared), func(i int) []float32 { return make([]float32, len(s.prepared[i].RGB)) })
 	two := []vision.Pixels{s.prepared[0], s.prepared[1]}
 	_, g := must2(neural.Likeness{Pictures: straight{&t.Tower}}.Gradient(ctx, two, []*vision.Image{s.pictures[1], s.pictures[0]}))
 	copy(grads, g)

@@ -74,10 +74,7 @@ func lossNFT(c *Case) {
 func lossAWMLogProb(c *Case) {
 	t := noisedTerms(c)
 	lp, grad := must2(loss.AWMLogProb(t, c.String("weighting"), numberOr(c, "power", 1), c.Floats("w")))
-	var std []float64
-	for _, time := range t.Time {
-		std = append(std, loss.AWMDeviation(time))
-	}
+	std := each(t.Time, loss.AWMDeviation)
 	c.Put("log_prob", lp)
 	c.Put("std", std)
 	putGradV(c, grad)

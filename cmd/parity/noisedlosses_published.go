@@ -11,10 +11,7 @@ import "math"
 
 // directNoisy is the noised picture.
 func directNoisy(clean, noise []float64, a float64) []float64 {
-	out := make([]float64, len(clean))
-	for i, c := range clean {
-		out[i] = float64(a*noise[i]) + float64((1-a)*c)
-	}
+	out := eachAt(clean, func(i int, c float64) float64 { return float64(a*noise[i]) + float64((1-a)*c) })
 	return out
 }
 

@@ -258,7 +258,7 @@ func toolRewards(c *Case) {
 		row[last] += score[i]
 		out = append(out, row)
 	}
-	putMat(c, "token_rewards", out, "env_reward")
+	c.Put("token_rewards", c.like("env_reward", out))
 }
 
 func rewardANLS(c *Case) {

@@ -29,10 +29,7 @@ func perSample(c *Case, names []string, f func(i int, parts [][]float64)) []int 
 	first := c.Array(names[0])
 	n := len(first.Data) / first.Shape[0]
 	for i := range first.Shape[0] {
-		var parts [][]float64
-		for _, name := range names {
-			parts = append(parts, c.Floats(name)[i*n:(i+1)*n])
-		}
+		parts := each(names, func(name string) []float64 { return c.Floats(name)[i*n : (i+1)*n] })
 		f(i, parts)
 	}
 	return first.Shape
@@ -83,9 +80,6 @@ func repeat(c *Case) {
 }
 
 func promptHash(c *Case) {
-	var seeds []int
-	for _, p := range c.Strings("prompts") {
-		seeds = append(seeds, promptSeed(p, c.Int("base_seed")))
-	}
+	seeds := each(c.Strings("prompts"), func(p string) int { return promptSeed(p, c.Int("base_seed")) })
 	c.Put("seeds", seeds)
 }

@@ -82,10 +82,7 @@ func schedGrid(c *Case) {
 }
 
 func schedWeighting(c *Case) {
-	var w []float64
-	for _, s := range c.Floats("sigmas") {
-		w = append(w, lossWeight(c.String("scheme"), s))
-	}
+	w := each(c.Floats("sigmas"), func(s float64) float64 { return lossWeight(c.String("scheme"), s) })
 	c.Put("weighting", w)
 }
 

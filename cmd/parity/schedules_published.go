@@ -14,10 +14,7 @@ import (
 //	logit_normal_stratified  the normal's quantiles of the same, permuted
 //	logit_normal             u is normal
 func timesOf(kind string, n int, low, high, shift float64, u []float64, perm []int) []float64 {
-	strata := make([]float64, n)
-	for j := range strata {
-		strata[j] = (float64(j) + u[j]) / float64(n)
-	}
+	strata := times(n, func(j int) float64 { return (float64(j) + u[j]) / float64(n) })
 	t := make([]float64, n)
 	for j := range t {
 		var f float64

@@ -66,10 +66,7 @@ func statesOf(shape []int, all [][]float64) Array {
 // everyStep is a solver's rows over the case's sigmas.
 func everyStep(c *Case, row func(s sde.Schedule, step int) sde.Row) []sde.Row {
 	s := sde.Schedule{Sigmas: c.Floats("sigmas")}
-	var rows []sde.Row
-	for step := range s.Steps() {
-		rows = append(rows, row(s, step))
-	}
+	rows := times(s.Steps(), func(step int) sde.Row { return row(s, step) })
 	return rows
 }
 
@@ -183,10 +180,7 @@ func rolloutMixGRPO(c *Case) {
 	if c.Bool("drop_last_sample") {
 		final = t.Clean[len(t.Clean)-1]
 	}
-	var lps []float64
-	for _, step := range window {
-		lps = append(lps, t.LogProb[step])
-	}
+	lps := each(window, func(step int) float64 { return t.LogProb[step] })
 	c.Put("sigmas_used", s.Sigmas)
 	c.Put("all_latents", statesOf(z.Shape[1:], t.States))
 	c.Put("final_latents", Array{z.Shape, final})

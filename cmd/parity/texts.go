@@ -20,10 +20,7 @@ var textOps = map[string]Op{
 func (n *network) ids(name string) [][]int32 {
 	var all [][]int32
 	for _, row := range n.rows(name) {
-		ids := make([]int32, len(row))
-		for i, x := range row {
-			ids[i] = int32(x)
-		}
+		ids := each(row, func(x float32) int32 { return int32(x) })
 		all = append(all, ids)
 	}
 	return all

@@ -39,9 +39,6 @@ func tokenize(c *Case) {
 }
 
 func whole32(ids []int32) []int {
-	all := make([]int, len(ids))
-	for i, id := range ids {
-		all[i] = int(id)
-	}
+	all := each(ids, func(id int32) int { return int(id) })
 	return all
 }

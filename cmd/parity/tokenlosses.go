@@ -34,7 +34,7 @@ func lossEasyR1(c *Case) {
 	t := loss.Tokens{LogProb: mat(c, "logp"), Old: mat(c, "old_logp"), Advantage: mat(c, "advantages"), Mask: mat(c, "response_mask")}
 	r := must(o.Of(t))
 	c.Put("loss", r.Loss)
-	putMat(c, "grad_logp", r.Grad, "logp")
+	c.Put("grad_logp", c.like("logp", r.Grad))
 	// Its stand-in for entropy is the mean of -lp, as REINFORCE has it for advantages of 1.
 	surprise := loss.TokenLoss{Objective: "gpg", TokenOptions: loss.TokenOptions{Aggregate: o.Aggregate}}
 	for i := range t.Advantage {
@@ -72,7 +72,7 @@ func lossOpenRLHF(c *Case) {
 	}
 	r := must(o.Of(t))
 	c.Put("loss", r.Loss)
-	putMat(c, "grad_logp", r.Grad, "logp")
+	c.Put("grad_logp", c.like("logp", r.Grad))
 	c.Put("clip_ratio", r.Metrics["clipped"])
 	c.Put("ppo_kl", loss.OffPolicy(t.LogProb, old, t.Mask)["kl"])
 }
@@ -125,7 +125,7 @@ func lossTRL(c *Case) {
 	}
 	r := must(o.Of(t))
 	c.Put("loss", r.Loss)
-	putMat(c, "grad_logp", r.Grad, "logp")
+	c.Put("grad_logp", c.like("logp", r.Grad))
 }
 
 func samplingProbabilities(c *Case) {
@@ -135,10 +135,7 @@ func samplingProbabilities(c *Case) {
 	var all []float64
 	var kept []int
 	for i, logits := range mat(c, "logits") {
-		var ids []int
-		for _, id := range seen[i] {
-			ids = append(ids, int(id))
-		}
+		ids := each(seen[i], func(id float64) int { return int(id) })
 		p := must(o.Probabilities(logits, ids, banned))
 		n := 0
 		for _, v := range p {

@@ -37,10 +37,6 @@ var tokenOps = map[string]Op{
 
 func mat(c *Case, name string) [][]float64 { return samples(c.Array(name)) }
 
-func putMat(c *Case, name string, rows [][]float64, like string) {
-	c.Put(name, Array{c.Array(like).Shape, flat(rows)})
-}
-
 func tokenLoss(c *Case) {
 	t := loss.Tokens{LogProb: mat(c, "logp"), Old: mat(c, "old_logp"), Advantage: mat(c, "advantages"), Mask: mat(c, "response_mask")}
 	if c.Has("is_weights") {
@@ -57,7 +53,7 @@ func tokenLoss(c *Case) {
 	o.Aggregate.Mode = text(c, "agg", "seq-mean-token-mean")
 	r := must(o.Of(t))
 	c.Put("loss", r.Loss)
-	putMat(c, "grad_logp", r.Grad, "logp")
+	c.Put("grad_logp", c.like("logp", r.Grad))
 	c.Put("clipfrac", r.Metrics["clipped"])
 	c.Put("ppo_kl", r.Metrics["ppo_kl"])
 	if o.Objective == "gmpo" {
@@ -77,7 +73,7 @@ func tokenAggregate(c *Case) {
 		}
 	}
 	c.Put("loss", total)
-	putMat(c, "grad", w, "mask")
+	c.Put("grad", c.like("mask", w))
 }
 
 func tokenKL(c *Case) {
@@ -119,7 +115,7 @@ func klController(c *Case) {
 func tokenValue(c *Case) {
 	l, grad, clipped := must3(loss.Value(mat(c, "values"), mat(c, "old_values"), mat(c, "returns"), mat(c, "response_mask"), c.Float("clip"), loss.Aggregate{Mode: c.String("agg")}))
 	c.Put("loss", l)
-	putMat(c, "grad", grad, "values")
+	c.Put("grad", c.like("values", grad))
 	c.Put("clipfrac", clipped)
 }
 
@@ -161,7 +157,7 @@ func tokenEntropy(c *Case) {
 
 func tokenWeights(c *Case) {
 	w, by := loss.Weights(mat(c, "log_ratio"), mat(c, "response_mask"), c.String("level") == "sequence", c.Float("threshold"), c.Bool("batch_normalize"))
-	putMat(c, "weights", w, "log_ratio")
+	c.Put("weights", c.like("log_ratio", w))
 	if by != 0 {
 		c.Put("norm_factor", by)
 	} else {
@@ -184,7 +180,7 @@ func rejectionMask(c *Case) {
 			whole++
 		}
 	}
-	putMat(c, "mask", kept, "response_mask")
+	c.Put("mask", c.like("response_mask", kept))
 	c.Put("masked_fraction", gone/tokens)
 	c.Put("seq_masked_fraction", whole/answers)
 }

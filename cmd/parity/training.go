@@ -81,10 +81,7 @@ func adamWKernel(c *Case, o optim.Options, params []float64, grads [][]float64) 
 }
 
 func narrowed(values []float64) []float32 {
-	x := make([]float32, len(values))
-	for i, v := range values {
-		x[i] = float32(v)
-	}
+	x := each(values, func(v float64) float32 { return float32(v) })
 	return x
 }
 
@@ -151,10 +148,7 @@ func nftDecay(c *Case) {
 }
 
 func putDecays(c *Case, limit float64, d optim.Decay) {
-	var decays []float64
-	for _, step := range c.Ints("steps") {
-		decays = append(decays, d.At(limit, step))
-	}
+	decays := each(c.Ints("steps"), func(step int) float64 { return d.At(limit, step) })
 	c.Put("decay", decays)
 }
 
@@ -202,9 +196,6 @@ func lrSchedule(c *Case) {
 	if updates > mostUpdates {
 		failf("%d updates are more than any case needs", updates)
 	}
-	var rates []float64
-	for i := range updates {
-		rates = append(rates, o.Rate(i))
-	}
+	rates := times(updates, func(i int) float64 { return o.Rate(i) })
 	c.Put("lr", rates)
 }

@@ -95,10 +95,7 @@ func (b *batch) repeated(branches int, scale float64, clean bool) {
 	for i, r := range b.rows {
 		mean := b.mean(i)
 		for k := range branches {
-			z := make([]float64, b.width)
-			for e := range z {
-				z[e] = scale * noise.Data[(i*branches+k)*b.width+e]
-			}
+			z := times(b.width, func(e int) float64 { return scale * noise.Data[(i*branches+k)*b.width+e] })
 			next := r.Draw(mean, z)
 			prev, means, lps = append(prev, next...), append(means, mean...), append(lps, r.LogProb(mean, next))
 			if clean {

@@ -52,10 +52,7 @@ func (b *batch) each(name string, f func(i int) []float64) {
 
 // perRow puts a number a row.
 func (b *batch) perRow(name string, f func(i int) float64) {
-	out := make([]float64, len(b.rows))
-	for i := range out {
-		out[i] = f(i)
-	}
+	out := times(len(b.rows), func(i int) float64 { return f(i) })
 	b.Put(name, out)
 }
 

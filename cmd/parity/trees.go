@@ -70,10 +70,7 @@ func treeRollout(c *Case) {
 	}
 	noise, drawn := noiseOf(c), 0
 	t, states, clean := g.Run(s.Steps(), z.Data, field(c, time), func() []float64 { drawn++; return noise(drawn - 1) })
-	var paths []float64
-	for _, n := range t.Leaves {
-		paths = append(paths, pathLogProb(t, n))
-	}
+	paths := each(t.Leaves, func(n int) float64 { return pathLogProb(t, n) })
 	drew := make([]int, len(t.SDE))
 	for i, d := range t.SDE {
 		if d {

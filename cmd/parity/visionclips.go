@@ -99,10 +99,7 @@ func (s *clipTalk) read() {
 	totals, rates, patch := s.Ints("total_frames"), s.Floats("video_fps"), s.Int("patch_size")
 	var read [][]int
 	for i, size := range groups(s.Case, "video_hw", 2) {
-		places := make([]int, totals[i])
-		for k := range places {
-			places[k] = k
-		}
+		places := times(totals[i], func(k int) int { return k })
 		rate := rates[i]
 		if s.Bool("do_sample_frames") {
 			f := vlm.Frames{Rule: rule, FPS: s.Float("fps"), Min: s.Int("min_frames"), Max: 768}

@@ -19,10 +19,7 @@ func vlmGreedy(c *Case) {
 		logits, rows := make([][]float32, batch), make([]int, batch)
 		wholes := make([]vlm.Stretch, batch)
 		for b := range batch {
-			real := make([]int, length)
-			for i := range real {
-				real[i] = i
-			}
+			real := times(length, func(i int) int { return i })
 			rows[b] = b
 			wholes[b], _ = r.row(c.Ints("input_ids")[b*length:(b+1)*length], real)
 			logits[b] = must(d.Extend(b, wholes[b]))

@@ -37,26 +37,17 @@ func groups(c *Case, name string, n int) [][]int {
 		c.wrong(name, fmt.Sprintf("a list of lists of %d numbers", n))
 		return nil
 	}
-	out := make([][]int, len(all)/n)
-	for i := range out {
-		out[i] = all[n*i : n*i+n]
-	}
+	out := times(len(all)/n, func(i int) []int { return all[n*i : n*i+n] })
 	return out
 }
 
 func gridsOf(c *Case, name string) []vlm.Grid {
-	var all []vlm.Grid
-	for _, g := range groups(c, name, 3) {
-		all = append(all, vlm.Grid{Frames: g[0], Rows: g[1], Columns: g[2]})
-	}
+	all := each(groups(c, name, 3), func(g []int) vlm.Grid { return vlm.Grid{Frames: g[0], Rows: g[1], Columns: g[2]} })
 	return all
 }
 
 func gridRows(grids []vlm.Grid) [][]int {
-	rows := make([][]int, len(grids))
-	for i, g := range grids {
-		rows[i] = []int{g.Frames, g.Rows, g.Columns}
-	}
+	rows := each(grids, func(g vlm.Grid) []int { return []int{g.Frames, g.Rows, g.Columns} })
 	return rows
 }
 
@@ -173,10 +164,7 @@ func vlmWindows(c *Case) {
 func vlmPlaces(c *Case) {
 	grids := gridsOf(c, "grid_thw")
 	places := must(vlm.Places(grids, c.Int("merge_size")))
-	var rows [][]int
-	for _, p := range places {
-		rows = append(rows, []int{p.Row, p.Column})
-	}
+	rows := each(places, func(p vlm.Place) []int { return []int{p.Row, p.Column} })
 	c.Put("positions", rows)
 	c.Put("cu_seqlens", vlm.FrameEnds(grids))
 }
@@ -201,10 +189,7 @@ func vlmTokenize(c *Case) {
 
 // ids32 reads ids of tokens.
 func ids32(ids []int) []int32 {
-	all := make([]int32, len(ids))
-	for i, id := range ids {
-		all[i] = int32(id)
-	}
+	all := each(ids, func(id int) int32 { return int32(id) })
 	return all
 }
 
@@ -219,10 +204,7 @@ func vlmDrift(c *Case) {
 	var texts, again []any
 	for _, list := range lists {
 		a, _ := flatten(list)
-		var ids []int32
-		for _, id := range a {
-			ids = append(ids, int32(id))
-		}
+		ids := each(a, func(id float64) int32 { return int32(id) })
 		text := t.Decode(ids)
 		e := must(t.Encode(text))
 		texts, again = append(texts, text), append(again, whole32(e.IDs))

@@ -32,10 +32,7 @@ func levenshtein(c *Case) {
 
 // asBytes makes a character of every byte.
 func asBytes(s string) string {
-	r := make([]rune, len(s))
-	for i := range r {
-		r[i] = rune(s[i])
-	}
+	r := times(len(s), func(i int) rune { return rune(s[i]) })
 	return string(r)
 }
 

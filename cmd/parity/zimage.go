@@ -25,9 +25,6 @@ func zImageTransformer(c *Case) {
 // oneSample is an input of rows as those of one sample.
 func (n *network) oneSample(name string) *autograd.Value {
 	x := n.value(name)
-	rows := make([]int32, x.Dim(0))
-	for i := range rows {
-		rows[i] = int32(i)
-	}
+	rows := times(x.Dim(0), func(i int) int32 { return int32(i) })
 	return n.tape.Gather(x, rows, 1, len(rows))
 }
