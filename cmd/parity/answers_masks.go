@@ -28,7 +28,7 @@ func responseMask(c *Case) {
 	}
 	var all [][]float64
 	for _, row := range mat(c, "ids") {
-		ids := each(row, func(x float64) int { return int(x) })
+		ids := to[int](row)
 		all = append(all, answerMask(ids, ends))
 	}
 	c.Put("mask", c.like("ids", all))

@@ -36,7 +36,7 @@ func (n *network) cut(name string, v *autograd.Value, bound func(x []float32) []
 	if !n.Has("cot." + name) {
 		return
 	}
-	g := toF32(channelsLast(n.Array("cot." + name)).Data)
+	g := to[float32](channelsLast(n.Array("cot." + name)).Data)
 	for i := range g {
 		if x[i] != y[i] {
 			g[i] = 0

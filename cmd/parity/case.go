@@ -65,6 +65,11 @@ func times[U any](n int, f func(i int) U) []U {
 	return out
 }
 
+// to is numbers of another type.
+func to[U, T int | int32 | int64 | uint8 | float32 | float64](list []T) []U {
+	return each(list, func(x T) U { return U(x) })
+}
+
 // failf stops an op with an error of its own.
 func failf(format string, args ...any) { check(fmt.Errorf(format, args...)) }
 

@@ -79,7 +79,7 @@ func (s clipCase) image(name string) *vision.Image {
 		return m
 	}
 	side := s.Array("out.clip_pixels").Shape[3]
-	seen := channelsFirst(Array{Shape: []int{1, side, side, 3}, Data: widened(pixels)})
+	seen := channelsFirst(Array{Shape: []int{1, side, side, 3}, Data: to[float64](pixels)})
 	if before, ok := s.ran.out["out.clip_pixels"].(Array); ok {
 		seen = Array{Shape: []int{2, 3, side, side}, Data: append(before.Data, seen.Data...)}
 	}
@@ -95,7 +95,7 @@ func (s clipCase) given() *pipeline.Given {
 	last := s.image("in.last_image")
 	g := must(s.Give(context.Background(), s.at, first, last))
 	if g.Tokens() != nil {
-		s.Put("out.image_embeds", Array{Shape: s.Array("out.image_embeds").Shape, Data: widened(g.Tokens())})
+		s.Put("out.image_embeds", Array{Shape: s.Array("out.image_embeds").Shape, Data: to[float64](g.Tokens())})
 	}
 	return g
 }
@@ -115,7 +115,7 @@ func (s clipCase) sample(tag string, schedule sde.Schedule, rows []sde.Row, give
 			expert := 1 + s.Expert(q.Time)
 			if !slices.Contains(experts, expert) {
 				numbers, times := s.Reads(q, s.at)
-				s.Put(name("model_input.%d", expert), s.clip(widened(numbers)))
+				s.Put(name("model_input.%d", expert), s.clip(to[float64](numbers)))
 				s.Put(name("model_timestep.%d", expert), s.times(times))
 			}
 			experts = append(experts, expert)
@@ -127,7 +127,7 @@ func (s clipCase) sample(tag string, schedule sde.Schedule, rows []sde.Row, give
 	final := tracks[0].Final
 	s.putScaled(name("vae_in"), final)
 	raw := must(s.Decode(final, s.at))
-	frames := moveAxes(Array{Shape: []int{1, s.at.Frames, s.at.Height * s.at.Width, 3}, Data: widened(pipeline.Pixels(raw))}, 0, 1, 3, 2)
+	frames := moveAxes(Array{Shape: []int{1, s.at.Frames, s.at.Height * s.at.Width, 3}, Data: to[float64](pipeline.Pixels(raw))}, 0, 1, 3, 2)
 	frames.Shape = []int{1, s.at.Frames, 3, s.at.Height, s.at.Width}
 	s.Put(name("image"), frames)
 }
@@ -152,7 +152,7 @@ func (s clipCase) clip(x []float64) Array {
 // times are one, or of each frame of latents, which the case has as one for each token.
 func (s clipCase) times(x []float32) Array {
 	if len(x) == 1 {
-		return Array{Shape: []int{1}, Data: widened(x)}
+		return Array{Shape: []int{1}, Data: to[float64](x)}
 	}
 	all := Array{Shape: []int{1, s.at.Tokens}}
 	for _, t := range x {
@@ -171,7 +171,7 @@ func (s clipCase) putTexts() {
 		s.Put(name, Array{Shape: shape, Data: x[:shape[1]*each]})
 	}
 	for i, name := range []string{"out.prompt_embeds", "out.negative_prompt_embeds"} {
-		beginning(name, widened(s.texts[i].States), s.texts[i].Width)
+		beginning(name, to[float64](s.texts[i].States), s.texts[i].Width)
 	}
 	ids, mask := make([]float64, s.texts[0].Tokens), make([]float64, s.texts[0].Tokens)
 	for i, id := range s.texts[0].IDs[0] {

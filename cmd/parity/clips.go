@@ -56,7 +56,7 @@ func (n *network) wan(m *dit.Model) {
 // they are.
 func framesTimes(a Array, frames int) []float32 {
 	if len(a.Shape) < 2 {
-		return toF32(a.Data)
+		return to[float32](a.Data)
 	}
 	each := a.Shape[1] / frames
 	var times []float32

@@ -52,7 +52,7 @@ func wanStep(c *Case) {
 func (s *stepCase) ask(tp *autograd.Tape, rows [][]float64, time float64) (v [][]float64, back func(grads [][]float64)) {
 	b, scale := len(rows), s.Float("guidance_scale")
 	up := func(x []float64, shape ...int) *autograd.Value {
-		t := tp.Pool().FromF32(kernels.F32, toF32(x), shape...)
+		t := tp.Pool().FromF32(kernels.F32, to[float32](x), shape...)
 		defer t.Free()
 		return tp.Input(t)
 	}
@@ -62,7 +62,7 @@ func (s *stepCase) ask(tp *autograd.Tape, rows [][]float64, time float64) (v [][
 	}
 	u, c := said(slices.Repeat(s.none.Data, b)), said(s.text.Data)
 	each := len(rows[0])
-	cut := func(x *autograd.Value) [][]float64 { return samples(Array{[]int{b, each}, widened(x.F32())}) }
+	cut := func(x *autograd.Value) [][]float64 { return samples(Array{[]int{b, each}, to[float64](x.F32())}) }
 	us, cs := cut(u), cut(c)
 	for i := range rows {
 		v = append(v, diffusion.Guide(us[i], cs[i], scale))
@@ -73,7 +73,7 @@ func (s *stepCase) ask(tp *autograd.Tape, rows [][]float64, time float64) (v [][
 			gu, gc := diffusion.GuideGrad(us[i], cs[i], scale, 0, g)
 			du, dc = append(du, gu...), append(dc, gc...)
 		}
-		tp.Backward(autograd.Seed{Of: u, Grad: toF32(du)}, autograd.Seed{Of: c, Grad: toF32(dc)})
+		tp.Backward(autograd.Seed{Of: u, Grad: to[float32](du)}, autograd.Seed{Of: c, Grad: to[float32](dc)})
 	}
 }
 
@@ -99,7 +99,7 @@ func (s *stepCase) roll() {
 		var lps []float64
 		for i, x := range now {
 			mean := row.Mean(seen(x, v[i]))
-			to := widened(toF32(row.Draw(mean, drawn[i])))
+			to := to[float64](to[float32](row.Draw(mean, drawn[i])))
 			next, lps = append(next, to), append(lps, row.LogProb(mean, to))
 		}
 		s.states, s.old = append(s.states, next), append(s.old, lps)
@@ -143,7 +143,7 @@ func (s *stepCase) update() {
 	for _, name := range s.Strings("grad") {
 		g := must(s.params.Grad(name[len("grad.w."):]))
 		x := must(g.Float32(nil))
-		s.Put(name, Array{Shape: g.Shape, Data: widened(x)})
+		s.Put(name, Array{Shape: g.Shape, Data: to[float64](x)})
 	}
 	o := optim.Defaults()
 	o.Betas, o.Eps, o.WeightDecay = [2]float64{0.9, 0.999}, 1e-8, s.Float("weight_decay")
@@ -153,7 +153,7 @@ func (s *stepCase) update() {
 	s.Put("out.grad_norm", norm)
 	for _, t := range s.adapters.Tensors("out.after.") {
 		x := must(t.Float32(nil))
-		s.Put(t.Name, Array{Shape: t.Shape, Data: widened(x)})
+		s.Put(t.Name, Array{Shape: t.Shape, Data: to[float64](x)})
 	}
 	s.judge("out.second.", false)
 }

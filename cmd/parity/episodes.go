@@ -171,15 +171,15 @@ func rolloutVerl(c *Case) {
 	if c.Has("max_user_turns") {
 		limits.Observations = c.Int("max_user_turns")
 	}
-	prompt := each(c.Ints("prompt_ids"), func(id int) int32 { return int32(id) })
+	prompt := to[int32](c.Ints("prompt_ids"))
 	t := play(s, c.Int("max_parallel_calls"), limits, prompt)
 	mask := each(t.Sampled[t.Prompt:], func(on bool) int { return map[bool]int{true: 1}[on] })
 	rewards := []float64{}
 	for _, turn := range t.Turns {
 		rewards = append(rewards, turn.Rewards...)
 	}
-	c.Put("prompt", whole32(t.Tokens[:t.Prompt]))
-	c.Put("response", whole32(t.Response()))
+	c.Put("prompt", to[int](t.Tokens[:t.Prompt]))
+	c.Put("response", to[int](t.Response()))
 	c.Put("response_mask", mask)
 	c.Put("log_probs", t.LogProb[t.Prompt:])
 	c.Put("num_turns", len(t.Turns)+t.Answers+1)
@@ -192,7 +192,7 @@ func maskRows(c *Case, of func(ids []int32) []bool) {
 	a := c.Array("ids")
 	var all []float64
 	for _, row := range mat(c, "ids") {
-		ids := each(row, func(x float64) int32 { return int32(x) })
+		ids := to[int32](row)
 		for _, on := range of(ids) {
 			x, _ := float(on)
 			all = append(all, x)

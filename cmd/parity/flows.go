@@ -74,9 +74,9 @@ func farnebackSteps(c *Case) {
 	f := farnebackOf(params)
 	filters, inverse := flow.PolynomialFilters(params.Int("poly_n"), params.Float("poly_sigma"))
 	for i, name := range []string{"kernel_g", "kernel_xg", "kernel_xxg"} {
-		c.Put(name, widened(filters[i]))
+		c.Put(name, to[float64](filters[i]))
 	}
-	c.Put("inverse_11_03_33_55", widened(inverse[:]))
+	c.Put("inverse_11_03_33_55", to[float64](inverse[:]))
 	f.Watch = func(s flow.Step) {
 		c.Put(fmt.Sprintf("level%d_%s", s.Level, s.Name), together(s.Width, s.Height, s.Planes...))
 	}

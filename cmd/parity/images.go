@@ -115,7 +115,7 @@ func imagePreprocess(c *Case) {
 		p.Arithmetic = vision.Pillow12
 	}
 	x := must(p.Apply(nil, r.RGB(), vision.ChannelsFirst))
-	c.Put("tensor", Array{[]int{3, size, size}, widened(x)})
+	c.Put("tensor", Array{[]int{3, size, size}, to[float64](x)})
 }
 
 func jpegSize(c *Case) {
@@ -185,7 +185,7 @@ func resizeReal(c *Case) {
 	}
 	f := must(vision.FilterNamed(name))
 	z := must(vision.NewRealResize(m.Width, m.Height, w, h, f, antialias))
-	x := each(m.Pix, func(b uint8) float64 { return float64(b) })
+	x := to[float64](m.Pix)
 	c.Put("image_hwc", Array{[]int{h, w, 3}, z.Forward(x, 3)})
 }
 

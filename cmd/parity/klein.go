@@ -23,7 +23,7 @@ func runKlein(c *Case) {
 	texts := must(s.Encode(s.String("prompt"), ""))
 	s.Put("out.prompt_embeds", s.states(texts[0]))
 	s.Put("out.empty_prompt_embeds", s.states(texts[1]))
-	s.Put("out.ids", [][]int{whole32(texts[0].IDs[0])})
+	s.Put("out.ids", [][]int{to[int](texts[0].IDs[0])})
 	tokens := must(tokenizer.Open(filepath.Join(c.Dir(), "tokenizer")))
 	padding, _ := tokens.ID("<|endoftext|>")
 	mask, words := make([]int, texts[0].Tokens), [][]int{}
@@ -43,7 +43,7 @@ func runKlein(c *Case) {
 	s.given = must(s.Source(context.Background(), pictures...))
 	latents, _ := s.given.Sources()
 	width := s.at.Latents[1]
-	s.Put("out.image_latents", Array{Shape: []int{1, len(latents) / width, width}, Data: widened(latents)})
+	s.Put("out.image_latents", Array{Shape: []int{1, len(latents) / width, width}, Data: to[float64](latents)})
 	s.way("edit.", texts)
 }
 

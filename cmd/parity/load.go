@@ -209,18 +209,10 @@ func (t tensors) array(name string) (Array, bool, error) {
 	}
 	a := Array{Shape: slices.Clone(stored.Shape)}
 	if whole, err := stored.Int64(nil); err == nil {
-		a.Data = widened(whole)
+		a.Data = to[float64](whole)
 		return a, true, nil
 	}
 	values, err := stored.Float32(nil)
-	a.Data = widened(values)
+	a.Data = to[float64](values)
 	return a, err == nil, err
-}
-
-func widened[T int64 | float32](values []T) []float64 {
-	data := make([]float64, len(values))
-	for i, v := range values {
-		data[i] = float64(v)
-	}
-	return data
 }

@@ -83,7 +83,7 @@ func (n *network) picture(name string) *autograd.Value {
 }
 
 func (n *network) input(name string, a Array, picture bool) *autograd.Value {
-	t := n.tape.Pool().FromF32(kernels.F32, toF32(a.Data), a.Shape...)
+	t := n.tape.Pool().FromF32(kernels.F32, to[float32](a.Data), a.Shape...)
 	defer t.Free()
 	v := n.tape.Variable(t)
 	n.inputs[name] = operand{v, picture}
@@ -91,14 +91,14 @@ func (n *network) input(name string, a Array, picture bool) *autograd.Value {
 }
 
 // floats are an input's numbers in fp32.
-func (n *network) floats(name string) []float32 { return toF32(n.Floats(name)) }
+func (n *network) floats(name string) []float32 { return to[float32](n.Floats(name)) }
 
 // rows are an input's rows in fp32.
 func (n *network) rows(name string) [][]float32 {
 	a := n.Array(name)
 	cols := a.Shape[len(a.Shape)-1]
 	var rows [][]float32
-	for x := toF32(a.Data); len(x) >= cols && cols > 0; x = x[cols:] {
+	for x := to[float32](a.Data); len(x) >= cols && cols > 0; x = x[cols:] {
 		rows = append(rows, x[:cols])
 	}
 	return rows
@@ -117,7 +117,7 @@ func (n *network) output(name string, v *autograd.Value, picture bool) {
 
 // array is numbers of the engine as the case has them.
 func (n *network) array(shape []int, x []float32, picture bool) Array {
-	a := Array{Shape: append([]int(nil), shape...), Data: widened(x)}
+	a := Array{Shape: append([]int(nil), shape...), Data: to[float64](x)}
 	if picture {
 		return channelsFirst(a)
 	}
@@ -139,14 +139,14 @@ func (n *network) backward() {
 		if o.picture {
 			a = channelsLast(a)
 		}
-		seeds = append(seeds, autograd.Seed{Of: o.v, Grad: toF32(a.Data)})
+		seeds = append(seeds, autograd.Seed{Of: o.v, Grad: to[float32](a.Data)})
 	}
 	n.tape.Backward(seeds...)
 	for _, name := range n.Strings("grad") {
 		if weight, ok := strings.CutPrefix(name, "grad.w."); ok {
 			g := must(n.params.Grad(weight))
 			x := must(g.Float32(nil))
-			n.Put(name, Array{Shape: g.Shape, Data: widened(x)})
+			n.Put(name, Array{Shape: g.Shape, Data: to[float64](x)})
 			continue
 		}
 		in := strings.TrimPrefix(name, "grad.")
@@ -160,11 +160,6 @@ func (n *network) backward() {
 		}
 		n.Put(name, n.array(g.Shape(), g.F32(), o.picture))
 	}
-}
-
-func toF32(x []float64) []float32 {
-	y := each(x, func(v float64) float32 { return float32(v) })
-	return y
 }
 
 // channelsLast takes NCHW to NHWC, and clips' NCTHW to NTHWC.

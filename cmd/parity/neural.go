@@ -58,7 +58,7 @@ func pixelArray(pictures []vision.Pixels) Array {
 	}
 	a := Array{Shape: []int{len(pictures), pictures[0].Height, pictures[0].Width, 3}}
 	for _, p := range pictures {
-		a.Data = append(a.Data, widened(p.RGB)...)
+		a.Data = append(a.Data, to[float64](p.RGB)...)
 	}
 	return channelsFirst(a)
 }

@@ -95,7 +95,7 @@ func (s sampled) putTexts(prompt, negative *pipeline.Text) {
 		if len(prompt.IDs) == 1 {
 			name = "out.ids"
 		}
-		s.Put(name, [][]int{whole32(ids)})
+		s.Put(name, [][]int{to[int](ids)})
 	}
 	s.Put("out.prompt_embeds", s.states(prompt))
 	s.Put("out.negative_prompt_embeds", s.states(negative))
@@ -107,13 +107,13 @@ func (s sampled) putTexts(prompt, negative *pipeline.Text) {
 
 func (s sampled) states(t *pipeline.Text) Array {
 	if s.Op == "pipelines.z_image" {
-		return Array{Shape: []int{t.Tokens, t.Width}, Data: widened(t.States)}
+		return Array{Shape: []int{t.Tokens, t.Width}, Data: to[float64](t.States)}
 	}
-	return Array{Shape: []int{1, t.Tokens, t.Width}, Data: widened(t.States)}
+	return Array{Shape: []int{1, t.Tokens, t.Width}, Data: to[float64](t.States)}
 }
 
 func pooled(t *pipeline.Text) Array {
-	return Array{Shape: []int{1, len(t.Pooled)}, Data: widened(t.Pooled)}
+	return Array{Shape: []int{1, len(t.Pooled)}, Data: to[float64](t.Pooled)}
 }
 
 // latents are one sample's as the case has them.
@@ -124,5 +124,5 @@ func (s sampled) latents(x []float64) Array {
 
 // picture is one picture as the case has it.
 func (s sampled) picture(x []float32) Array {
-	return channelsFirst(Array{Shape: []int{1, s.at.Height, s.at.Width, 3}, Data: widened(x)})
+	return channelsFirst(Array{Shape: []int{1, s.at.Height, s.at.Width, 3}, Data: to[float64](x)})
 }

@@ -100,7 +100,7 @@ func (s *preferenceCase) patches(i int) vlm.Patches {
 		soft := must(preference.SoftOf(s.cut, r.Width, r.Height))
 		if s.Has(fmt.Sprintf("grad.image.%d", i)) { // the differentiable way
 			s.soft = append(s.soft, soft)
-			return soft.Patches(toF32(rasterArray(r).Data))
+			return soft.Patches(to[float32](rasterArray(r).Data))
 		}
 		w, h := soft.Width, soft.Height
 		m := must(r.RGB().Resize(w, h, vision.Bicubic))
@@ -144,8 +144,8 @@ func (s *preferenceCase) put() {
 			}
 			ids, mask = append(ids, id), append(mask, real)
 		}
-		scores = append(scores, widened(s.rows[i].F32())...)
-		seeds = append(seeds, autograd.Seed{Of: s.rows[i], Grad: toF32(cotangent[i])})
+		scores = append(scores, to[float64](s.rows[i].F32())...)
+		seeds = append(seeds, autograd.Seed{Of: s.rows[i], Grad: to[float32](cotangent[i])})
 	}
 	s.Put("input_ids", Array{[]int{len(s.ids), longest}, ids})
 	s.Put("attention_mask", Array{[]int{len(s.ids), longest}, mask})
@@ -156,7 +156,7 @@ func (s *preferenceCase) put() {
 	var values, grads []float64
 	width := s.values[0].Dim(1)
 	for _, v := range s.values {
-		values, grads = append(values, widened(v.F32())...), append(grads, widened(v.Grad().F32())...)
+		values, grads = append(values, to[float64](v.F32())...), append(grads, to[float64](v.Grad().F32())...)
 	}
 	for name, x := range map[string][]float64{"pixel_values": values, "grad.pixel_values": grads} {
 		some := Array{Shape: []int{0, width}}
@@ -168,7 +168,7 @@ func (s *preferenceCase) put() {
 	}
 	for i, soft := range s.soft {
 		g := soft.Back(s.values[i].Grad().F32())
-		a := moveAxes(Array{Shape: []int{1, soft.FromHeight, soft.FromWidth, 3}, Data: widened(g)}, 0, 3, 1, 2)
+		a := moveAxes(Array{Shape: []int{1, soft.FromHeight, soft.FromWidth, 3}, Data: to[float64](g)}, 0, 3, 1, 2)
 		s.Put(fmt.Sprintf("grad.image.%d", i), Array{Shape: a.Shape[1:], Data: a.Data})
 	}
 	for name := range s.want {
@@ -178,6 +178,6 @@ func (s *preferenceCase) put() {
 		}
 		g := must(s.params.Grad(strings.Replace(weight, ".default", "", 1)))
 		x := must(g.Float32(nil))
-		s.Put(name, Array{Shape: g.Shape, Data: widened(x)})
+		s.Put(name, Array{Shape: g.Shape, Data: to[float64](x)})
 	}
 }

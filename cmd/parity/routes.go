@@ -29,12 +29,12 @@ func (r routes) put(c *Case) {
 		at := 0
 		for _, row := range rows {
 			for t := range row.Chosen {
-				to := real[at]
+				place := real[at]
 				at++
-				copy(logits[to*n:], widened(row.Logits[t*n:(t+1)*n]))
-				copy(weights[to*k:], widened(row.Weights[t]))
+				copy(logits[place*n:], to[float64](row.Logits[t*n:(t+1)*n]))
+				copy(weights[place*k:], to[float64](row.Weights[t]))
 				for j, i := range row.Chosen[t] {
-					chosen[to*k+j] = float64(i)
+					chosen[place*k+j] = float64(i)
 				}
 			}
 		}
@@ -61,7 +61,7 @@ func imbalance(all []vlm.Routing) float64 {
 			counts, sums = make([]float64, n), make([]float64, n)
 		}
 		for t, chosen := range r.Chosen {
-			p, _ := softmax(widened(r.Logits[t*n : (t+1)*n]))
+			p, _ := softmax(to[float64](r.Logits[t*n : (t+1)*n]))
 			for i := range p {
 				sums[i] += p[i]
 			}

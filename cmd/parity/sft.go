@@ -48,7 +48,7 @@ func sftWhole(c *Case) {
 		}
 	}
 	c.Put("text", text)
-	c.Put("input_ids", whole32(l.IDs))
+	c.Put("input_ids", to[int](l.IDs))
 	c.Put("assistant_mask", mask)
 	c.Put("grid_thw", gridRows(grids))
 }
@@ -67,8 +67,8 @@ func sftTurns(c *Case) {
 	if err == nil {
 		var l sft.Lesson
 		if l, err = r.Turns(row, style, how, grids); err == nil {
-			c.Put("input_ids", whole32(l.IDs))
-			c.Put("labels", whole32(l.Labels()))
+			c.Put("input_ids", to[int](l.IDs))
+			c.Put("labels", to[int](l.Labels()))
 			return
 		}
 	}
@@ -110,7 +110,7 @@ func sftLoss(c *Case) {
 		c.Put("row_loss", rows)
 		var seeds []autograd.Seed
 		for b, lp := range parts {
-			seeds = append(seeds, autograd.Seed{Of: lp, Grad: toF32(slopes[b][:lp.Dim(0)])})
+			seeds = append(seeds, autograd.Seed{Of: lp, Grad: to[float32](slopes[b][:lp.Dim(0)])})
 		}
 		n.tape.Backward(seeds...)
 		n.namedGradients()

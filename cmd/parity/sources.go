@@ -31,7 +31,7 @@ func (s *sampled) readSources() {
 	s.given = must(s.Source(context.Background(), pictures...))
 	tokens, grids := s.given.Sources()
 	width := s.at.Latents[1]
-	s.Put("out.image_latents", Array{Shape: []int{1, len(tokens) / width, width}, Data: widened(tokens)})
+	s.Put("out.image_latents", Array{Shape: []int{1, len(tokens) / width, width}, Data: to[float64](tokens)})
 	shapes := [][]int{{1, s.at.Rows / 2, s.at.Cols / 2}}
 	for _, g := range grids {
 		shapes = append(shapes, []int{1, g[0], g[1]})
@@ -52,7 +52,7 @@ func (s *sampled) readSources() {
 			n, rows = n+g[0]*g[1]*g[2], append(rows, g[:])
 		}
 		s.Put("out.image_grid_thw", rows)
-		s.Put("out.pixel_values", Array{Shape: []int{n, len(patches) / n}, Data: widened(patches)})
+		s.Put("out.pixel_values", Array{Shape: []int{n, len(patches) / n}, Data: to[float64](patches)})
 	}
 	s.sizes()
 }

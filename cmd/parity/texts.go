@@ -20,7 +20,7 @@ var textOps = map[string]Op{
 func (n *network) ids(name string) [][]int32 {
 	var all [][]int32
 	for _, row := range n.rows(name) {
-		ids := each(row, func(x float32) int32 { return int32(x) })
+		ids := to[int32](row)
 		all = append(all, ids)
 	}
 	return all
@@ -74,7 +74,7 @@ func clipModel(c *Case) {
 // featureRows are the rows of a value.
 func featureRows(v *autograd.Value) [][]float64 {
 	var rows [][]float64
-	for x, cols := widened(v.F32()), v.Dim(-1); len(x) > 0; x = x[cols:] {
+	for x, cols := to[float64](v.F32()), v.Dim(-1); len(x) > 0; x = x[cols:] {
 		rows = append(rows, x[:cols])
 	}
 	return rows
@@ -89,7 +89,7 @@ func table(rows [][]float64) Array {
 }
 
 func seed(v *autograd.Value, rows [][]float64) autograd.Seed {
-	return autograd.Seed{Of: v, Grad: toF32(table(rows).Data)}
+	return autograd.Seed{Of: v, Grad: to[float32](table(rows).Data)}
 }
 
 func t5Encoder(c *Case) {

@@ -24,8 +24,8 @@ func tokenize(c *Case) {
 		for i := range seen {
 			mask[i] = 1
 		}
-		tokens, ids, framed = append(tokens, e.Tokens), append(ids, whole32(e.IDs)), append(framed, whole32(around))
-		padded, masks, decoded = append(padded, whole32(whole)), append(masks, mask), append(decoded, t.Decode(e.IDs))
+		tokens, ids, framed = append(tokens, e.Tokens), append(ids, to[int](e.IDs)), append(framed, to[int](around))
+		padded, masks, decoded = append(padded, to[int](whole)), append(masks, mask), append(decoded, t.Decode(e.IDs))
 		if len(e.Tokens) != len(e.IDs) {
 			failf("%q: %d tokens and %d ids", text, len(e.Tokens), len(e.IDs))
 		}
@@ -36,9 +36,4 @@ func tokenize(c *Case) {
 	c.Put("ids_padded", padded)
 	c.Put("mask", masks)
 	c.Put("decoded", decoded)
-}
-
-func whole32(ids []int32) []int {
-	all := each(ids, func(id int32) int { return int(id) })
-	return all
 }

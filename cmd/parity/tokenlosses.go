@@ -135,7 +135,7 @@ func samplingProbabilities(c *Case) {
 	var all []float64
 	var kept []int
 	for i, logits := range mat(c, "logits") {
-		ids := each(seen[i], func(id float64) int { return int(id) })
+		ids := to[int](seen[i])
 		p := must(o.Probabilities(logits, ids, banned))
 		n := 0
 		for _, v := range p {

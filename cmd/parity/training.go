@@ -68,21 +68,16 @@ func adamWKernel(c *Case, o optim.Options, params []float64, grads [][]float64) 
 		t.UploadF32(x)
 		return t
 	}
-	p, g, s1, s2 := state(narrowed(params)), state(zeros), state(zeros), state(zeros)
+	p, g, s1, s2 := state(to[float32](params)), state(zeros), state(zeros), state(zeros)
 	a := optim.NewAdamW(o, 0)
 	for _, grad := range grads {
-		g.UploadF32(narrowed(grad))
+		g.UploadF32(to[float32](grad))
 		step := a.Kernel(o.LR)
 		step.P, step.Grad, step.M, step.V = p.Span(), g.Span(), s1.Span(), s2.Span()
 		be.AdamW(&step)
-		after = append(after, widened(p.F32())...)
+		after = append(after, to[float64](p.F32())...)
 	}
-	return after, widened(s1.F32()), widened(s2.F32())
-}
-
-func narrowed(values []float64) []float32 {
-	x := each(values, func(v float64) float32 { return float32(v) })
-	return x
+	return after, to[float64](s1.F32()), to[float64](s2.F32())
 }
 
 func clipGradNorm(c *Case) {

@@ -142,7 +142,7 @@ func (s *clipTalk) expand(text string) {
 	}
 	e := must(t.Encode(text))
 	ids, kinds := must2(marks.Expand(e.IDs, s.pictures, cells, 2))
-	s.Put("input_ids", whole32(ids))
+	s.Put("input_ids", to[int](ids))
 	s.Put("mm_token_type_ids", kinds)
 	sequence.Kinds = kinds
 	at, delta := must2(rule.Positions(sequence))
@@ -189,6 +189,6 @@ func clipPatches(c *Case) {
 		values, grids = append(values, out.Values...), append(grids, out.Grids...)
 	}
 	width := 3 * p.Frames * p.Patch * p.Patch
-	c.Put("pixel_values_videos", Array{[]int{len(values) / width, width}, widened(values)})
+	c.Put("pixel_values_videos", Array{[]int{len(values) / width, width}, to[float64](values)})
 	c.Put("video_grid_thw", gridRows(grids))
 }

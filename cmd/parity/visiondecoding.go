@@ -28,8 +28,8 @@ func vlmGreedy(c *Case) {
 		for step := range steps {
 			next := make([]int32, batch)
 			for b, z := range logits {
-				raw[b] = append(raw[b], widened(z))
-				p := must(sampling.Default().Probabilities(widened(z), nil, c.Ints("suppress_tokens")))
+				raw[b] = append(raw[b], to[float64](z))
+				p := must(sampling.Default().Probabilities(to[float64](z), nil, c.Ints("suppress_tokens")))
 				next[b] = int32(likeliest(p))
 				said[b] = append(said[b], int(next[b]))
 			}

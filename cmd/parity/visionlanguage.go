@@ -127,7 +127,7 @@ func vlmPreprocess(c *Case) {
 	}
 	patches := must(p.Apply(pictures...))
 	width := 3 * p.Frames * p.Patch * p.Patch
-	c.Put("pixel_values", Array{[]int{len(patches.Values) / width, width}, widened(patches.Values)})
+	c.Put("pixel_values", Array{[]int{len(patches.Values) / width, width}, to[float64](patches.Values)})
 	c.Put("image_grid_thw", gridRows(patches.Grids))
 }
 
@@ -183,19 +183,13 @@ func vlmTokenize(c *Case) {
 	t := vlmTokens(c)
 	e := must(t.Encode(c.String("text")))
 	ids := e.IDs
-	c.Put("ids", whole32(ids))
+	c.Put("ids", to[int](ids))
 	putDecoded(c, t, ids)
-}
-
-// ids32 reads ids of tokens.
-func ids32(ids []int) []int32 {
-	all := each(ids, func(id int) int32 { return int32(id) })
-	return all
 }
 
 func vlmDetokenize(c *Case) {
 	t := vlmTokens(c)
-	putDecoded(c, t, ids32(c.Ints("ids")))
+	putDecoded(c, t, to[int32](c.Ints("ids")))
 }
 
 func vlmDrift(c *Case) {
@@ -204,10 +198,10 @@ func vlmDrift(c *Case) {
 	var texts, again []any
 	for _, list := range lists {
 		a, _ := flatten(list)
-		ids := each(a, func(id float64) int32 { return int32(id) })
+		ids := to[int32](a)
 		text := t.Decode(ids)
 		e := must(t.Encode(text))
-		texts, again = append(texts, text), append(again, whole32(e.IDs))
+		texts, again = append(texts, text), append(again, to[int](e.IDs))
 	}
 	c.Put("text", texts)
 	c.Put("reencoded", again)
@@ -246,7 +240,7 @@ func vlmExpand(c *Case) {
 	e := must(t.Encode(c.String("text")))
 	ids, kinds := must2(marks.Expand(e.IDs, grids, nil, p.Merge))
 	c.Put("grid_thw", gridRows(grids))
-	c.Put("input_ids", whole32(ids))
+	c.Put("input_ids", to[int](ids))
 	c.Put("mm_token_type_ids", kinds)
 }
 

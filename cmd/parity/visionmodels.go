@@ -173,10 +173,10 @@ func (r *reader) forward(t *told, b int) {
 	var places []int
 	for k, i := range real {
 		z := x[k*v : (k+1)*v]
-		copy(t.logits[(base+i)*v:], widened(z))
+		copy(t.logits[(base+i)*v:], to[float64](z))
 		t.entropy[base+i] = entropyOf(z)
 		if r.Has("cotangent") {
-			copy(seed[k*v:], toF32(r.Floats("cotangent")[(base+i)*v:][:v]))
+			copy(seed[k*v:], to[float32](r.Floats("cotangent")[(base+i)*v:][:v]))
 		}
 		if k+1 == len(real) || real[k+1] != i+1 {
 			continue
@@ -211,7 +211,7 @@ func (n *network) namedGradients() {
 		}
 		g := must(n.params.Grad(strings.TrimPrefix(weight, "base_model.model.")))
 		x := must(g.Float32(nil))
-		n.Put(name, Array{Shape: g.Shape, Data: widened(x)})
+		n.Put(name, Array{Shape: g.Shape, Data: to[float64](x)})
 	}
 }
 
