@@ -94,9 +94,7 @@ func updates(c *Case, e advantage.Estimator) {
 	for _, u := range c.Subs("updates") {
 		names := u.Strings("groups")
 		b := advantage.Batch{Groups: idsOf(names), Prompts: names}
-		if u.Has("features") {
-			b.Features = mat(u, "features")
-		}
+		u.Given("features", &b.Features)
 		a := byColumn(u.Array("rewards"), func(r []float64) []float64 {
 			b.Rewards = [][]float64{r}
 			a, s := must2(e.Advantages(b))

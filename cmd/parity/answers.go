@@ -145,9 +145,7 @@ func answerGAE(c *Case) {
 func answerBaseline(c *Case) {
 	credit := advantage.Credit{How: "baseline", Compact: c.Op == "vlm.adv_otb_multiturn", ZeroTail: c.Bool("handle_zero_tail")}
 	t := advantage.Tokens{Groups: c.Ints("group"), Rewards: mat(c, "token_level_rewards"), LogProb: mat(c, "old_log_probs"), SumSquares: mat(c, "sum_pi_squared")}
-	if c.Has("rollout_is_weights") {
-		t.Weights = mat(c, "rollout_is_weights")
-	}
+	c.Given("rollout_is_weights", &t.Weights)
 	putCredit(c, credit, t)
 }
 

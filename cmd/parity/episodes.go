@@ -165,12 +165,7 @@ func rolloutVerl(c *Case) {
 		s.turns[i].calls = n
 	}
 	limits := tools.Limits{Response: c.Int("response_length")}
-	if c.Has("max_assistant_turns") {
-		limits.Turns = c.Int("max_assistant_turns")
-	}
-	if c.Has("max_user_turns") {
-		limits.Observations = c.Int("max_user_turns")
-	}
+	c.Given("max_assistant_turns", &limits.Turns, "max_user_turns", &limits.Observations)
 	prompt := to[int32](c.Ints("prompt_ids"))
 	t := play(s, c.Int("max_parallel_calls"), limits, prompt)
 	mask := each(t.Sampled[t.Prompt:], func(on bool) int { return map[bool]int{true: 1}[on] })

@@ -33,9 +33,7 @@ type iteration struct {
 func newIteration(c *Case, iterations int, rows []sde.Row, times []float64) *iteration {
 	o := optimOptions(c)
 	o.GradClip = c.Float("max_grad_norm")
-	if c.Has("updates") {
-		o.Updates = c.Int("updates")
-	}
+	c.Given("updates", &o.Updates)
 	if o.Updates > mostUpdates {
 		failf("%d updates are more than any case needs", o.Updates)
 	}

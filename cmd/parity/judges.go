@@ -166,9 +166,7 @@ func winRates(c *Case) {
 
 func flexRates(c *Case) {
 	f := judge.Flex{Overall: c.Float("overall_weight"), Dimensions: c.Float("dim_weight"), UpstreamSlip: true}
-	if c.Has("category_weights") {
-		f.Categories = c.Floats("category_weights")
-	}
+	c.Given("category_weights", &f.Categories)
 	r := must(f.Rates(c.Int("count"), comparisons(c)))
 	c.Put("rewards", r.Rewards)
 	c.Put("overall", r.Overall)

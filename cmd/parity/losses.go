@@ -57,18 +57,12 @@ func clipOptions(c *Case) loss.Clip {
 
 func terms(c *Case) loss.Terms {
 	t := loss.Terms{LogProb: c.Floats("log_prob"), Old: c.Floats("old_log_prob")}
-	if c.Has("advantages") {
-		t.Advantage = c.Floats("advantages")
-	}
+	c.Given("advantages", &t.Advantage)
 	for name, to := range map[string]*[][]float64{"mean": &t.Mean, "mean_old": &t.MeanOld, "mean_ref": &t.MeanRef} {
-		if c.Has(name) {
-			*to = samples(c.Array(name))
-		}
+		c.Given(name, to)
 	}
 	for name, to := range map[string]*[]float64{"std": &t.Std, "sqrt_dt": &t.SqrtDt, "is_weights": &t.Weight} {
-		if c.Has(name) {
-			*to = c.Floats(name)
-		}
+		c.Given(name, to)
 	}
 	return t
 }

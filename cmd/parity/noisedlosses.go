@@ -26,13 +26,9 @@ var noisedLossOps = map[string]Op{
 func noisedTerms(c *Case) loss.Noised {
 	var t loss.Noised
 	for name, to := range map[string]*[][]float64{"x0": &t.Clean, "noise": &t.Noise, "v": &t.V, "v_old": &t.VOld, "v_ref": &t.VRef, "v_ema": &t.EMA} {
-		if c.Has(name) {
-			*to = samples(c.Array(name))
-		}
+		c.Given(name, to)
 	}
-	if c.Has("t") {
-		t.Time = c.Floats("t")
-	}
+	c.Given("t", &t.Time)
 	return t
 }
 

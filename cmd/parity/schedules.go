@@ -58,9 +58,7 @@ func schedFlow(c *Case) {
 	o.Karras, o.Exponential, o.Beta = flag(config, "use_karras_sigmas"), flag(config, "use_exponential_sigmas"), flag(config, "use_beta_sigmas")
 	o.SigmaMax, o.SigmaMin = numberOr(c, "sigma_max", 1), numberOr(c, "sigma_min", 0.001)
 	var base []float64
-	if c.Has("sigmas_in") {
-		base = c.Floats("sigmas_in")
-	}
+	c.Given("sigmas_in", &base)
 	s := must(sde.Flow(o, c.Int("steps"), base, numberOr(c, "mu", 0)))
 	putSchedule(c, s)
 }
@@ -100,9 +98,7 @@ func vpOptions(config *Case) sde.VPOptions {
 	o.BetaStart, o.BetaEnd = numberOr(config, "beta_start", o.BetaStart), numberOr(config, "beta_end", o.BetaEnd)
 	o.Betas, o.Spacing = text(config, "beta_schedule", o.Betas), text(config, "timestep_spacing", o.Spacing)
 	o.Offset, o.ZeroSNR = int(numberOr(config, "steps_offset", 0)), flag(config, "rescale_betas_zero_snr")
-	if config.Has("set_alpha_to_one") {
-		o.AlphaOne = config.Bool("set_alpha_to_one")
-	}
+	config.Given("set_alpha_to_one", &o.AlphaOne)
 	return o
 }
 
@@ -127,9 +123,7 @@ func schedDDIM(c *Case) {
 func schedTimes(c *Case) {
 	span := c.Floats("range")
 	var perm []int
-	if c.Has("perm") {
-		perm = c.Ints("perm")
-	}
+	c.Given("perm", &perm)
 	t := timesOf(c.String("kind"), c.Int("n"), span[0], span[1], c.Float("shift"), c.Floats("u"), perm)
 	c.Put("t", t)
 }

@@ -81,15 +81,7 @@ func solverHeun(c *Case) {
 func solverMultistep(c *Case) {
 	config := c.Sub("config")
 	m := sde.Multistep{Order: 2, LowerOrderFinal: true, AsPublished: true}
-	if config.Has("solver_order") {
-		m.Order = config.Int("solver_order")
-	}
-	if config.Has("lower_order_final") {
-		m.LowerOrderFinal = config.Bool("lower_order_final")
-	}
-	if config.Has("euler_at_final") {
-		m.EulerAtFinal = config.Bool("euler_at_final")
-	}
+	config.Given("solver_order", &m.Order, "lower_order_final", &m.LowerOrderFinal, "euler_at_final", &m.EulerAtFinal)
 	m.Heun = config.Has("solver_type") && config.String("solver_type") == "heun"
 	m.SDE = config.Has("algorithm_type") && config.String("algorithm_type") == "sde-dpmsolver++"
 	solve(c, everyStep(c, m.Row), c.Floats("sigmas"))
@@ -104,13 +96,9 @@ func solverSinglestep(c *Case) {
 func solverUniPC(c *Case) {
 	config := c.Sub("config")
 	u := sde.UniPC{Order: 2}
-	if config.Has("solver_order") {
-		u.Order = config.Int("solver_order")
-	}
+	config.Given("solver_order", &u.Order)
 	u.BH1 = config.Has("solver_type") && config.String("solver_type") == "bh1"
-	if config.Has("disable_corrector") {
-		u.Off = config.Ints("disable_corrector")
-	}
+	config.Given("disable_corrector", &u.Off)
 	solve(c, everyStep(c, u.Row), c.Floats("sigmas"))
 }
 

@@ -99,12 +99,7 @@ func lossTRL(c *Case) {
 		}
 	}
 	t.Old = t.LogProb // in the first update nothing has moved
-	if c.Has("old_logp") {
-		t.Old = mat(c, "old_logp")
-	}
-	if c.Has("is_ratio") {
-		t.Weight = mat(c, "is_ratio")
-	}
+	c.Given("old_logp", &t.Old, "is_ratio", &t.Weight)
 	items := max(c.Float("num_items"), 1)
 	perRow := loss.Aggregate{Mode: "seq-mean-token-mean", AllRows: true, AtLeast: true}
 	perItem := loss.Aggregate{Mode: "token-mean", Tokens: items}

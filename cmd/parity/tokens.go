@@ -39,9 +39,7 @@ func mat(c *Case, name string) [][]float64 { return samples(c.Array(name)) }
 
 func tokenLoss(c *Case) {
 	t := loss.Tokens{LogProb: mat(c, "logp"), Old: mat(c, "old_logp"), Advantage: mat(c, "advantages"), Mask: mat(c, "response_mask")}
-	if c.Has("is_weights") {
-		t.Weight = mat(c, "is_weights")
-	}
+	c.Given("is_weights", &t.Weight)
 	o := loss.TokenLoss{
 		Clipping:     loss.Clipped(numberOr(c, "clip_low", 0), numberOr(c, "clip_high", 0), numberOr(c, "dual_clip", 0)),
 		TokenOptions: loss.TokenOptions{SAPOOptions: loss.SAPOOptions{TauPos: numberOr(c, "tau_pos", 1), TauNeg: numberOr(c, "tau_neg", 1)}},

@@ -25,9 +25,7 @@ func optimOptions(c *Case) optim.Options {
 	if c.Has("betas") {
 		copy(o.Betas[:], c.Floats("betas"))
 	}
-	if c.Has("eps") {
-		o.Eps = c.Float("eps")
-	}
+	c.Given("eps", &o.Eps)
 	return o
 }
 
@@ -178,15 +176,7 @@ func lrSchedule(c *Case) {
 	if o.Schedule == "constant_with_warmup" {
 		o.Schedule = "constant"
 	}
-	if c.Has("num_training_steps") {
-		o.Steps = c.Int("num_training_steps")
-	}
-	if c.Has("num_cycles") {
-		o.Cycles = c.Int("num_cycles")
-	}
-	if c.Has("power") {
-		o.Power = c.Float("power")
-	}
+	c.Given("num_training_steps", &o.Steps, "num_cycles", &o.Cycles, "power", &o.Power)
 	updates := c.Int("updates")
 	if updates > mostUpdates {
 		failf("%d updates are more than any case needs", updates)

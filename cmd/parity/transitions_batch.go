@@ -20,9 +20,7 @@ func newBatch(c *Case, step func(s sde.Schedule, step int) sde.Row) *batch {
 	b := &batch{Case: c, x: c.Array("x")}
 	n := b.x.Shape[0]
 	b.width = len(b.x.Data) / max(n, 1)
-	if c.Has("sigmas") {
-		b.s.Sigmas = c.Floats("sigmas")
-	}
+	c.Given("sigmas", &b.s.Sigmas)
 	index := c.Ints("index")
 	for i := range n {
 		b.rows = append(b.rows, step(b.s, index[min(i, len(index)-1)]))

@@ -25,12 +25,7 @@ func treeSplits(c *Case) {
 // readTree is the tree that a case lists.
 func readTree(c *Case) *sde.Tree {
 	t := &sde.Tree{Parent: c.Ints("parent"), Step: c.Ints("step"), Depth: c.Ints("depth")}
-	if c.Has("log_prob") {
-		t.LogProb = c.Floats("log_prob")
-	}
-	if c.Has("leaves") {
-		t.Leaves = c.Ints("leaves")
-	}
+	c.Given("log_prob", &t.LogProb, "leaves", &t.Leaves)
 	return t
 }
 

@@ -147,9 +147,7 @@ func vlmPositions(c *Case) {
 	for _, m := range c.Ints("attention_mask") {
 		s.Real = append(s.Real, m != 0)
 	}
-	if c.Has("second_per_grid") {
-		s.Seconds = c.Floats("second_per_grid")
-	}
+	c.Given("second_per_grid", &s.Seconds)
 	at, delta := must2(rule.Positions(s))
 	c.Put("position_ids", at[:])
 	c.Put("rope_delta", delta)
