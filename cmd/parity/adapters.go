@@ -33,8 +33,7 @@ func lora(c *Case, open openedModel) {
 type openedModel func(n *network, dir string) (run func())
 
 func sd3WithAdapter(n *network, dir string) func() {
-	config := must(mmdit.ReadConfig(dir))
-	m := mmdit.New(n.params, config)
+	m := mmdit.New(n.params, must(mmdit.ReadConfig(dir)))
 	check(n.params.Check())
 	return func() {
 		x := n.picture("in.hidden_states")
@@ -44,8 +43,7 @@ func sd3WithAdapter(n *network, dir string) func() {
 }
 
 func wanWithAdapter(n *network, dir string) func() {
-	config := must(dit.ReadConfig(dir))
-	m := dit.New(n.params, config)
+	m := dit.New(n.params, must(dit.ReadConfig(dir)))
 	check(n.params.Check())
 	return func() { n.wan(m) }
 }

@@ -77,8 +77,7 @@ func byColumn(r Array, f func(column []float64) []float64) Array {
 		for i := c; i < len(r.Data); i += cols {
 			column = append(column, r.Data[i])
 		}
-		a := f(column)
-		for i, v := range a {
+		for i, v := range f(column) {
 			out.Data[i*cols+c] = v
 		}
 	}
@@ -157,14 +156,12 @@ func advConsecutive(c *Case) {
 func advGlobal(c *Case) {
 	r, o := c.Floats("rewards"), torchGroup(0)
 	o.Over = "batch"
-	a := must(o.Of(make([]int, len(r)), r))
-	c.Put("advantages", a)
+	c.Put("advantages", must(o.Of(make([]int, len(r)), r)))
 }
 
 func advRLOO(c *Case) {
 	o := advantage.Options{Over: "group", Baseline: "others", Scale: "none", Singleton: "raw"}
-	a := must(o.Of(idsOf(c.Strings("groups")), c.Floats("rewards")))
-	c.Put("advantages", a)
+	c.Put("advantages", must(o.Of(idsOf(c.Strings("groups")), c.Floats("rewards"))))
 }
 
 func advProbability(c *Case) {
@@ -328,6 +325,5 @@ func trainedRows(advantages [][]float64, batches int) (nonzero []bool, count int
 
 // consecutive is ids of groups of n that stand beside each other.
 func consecutive(samples, n int) []int {
-	ids := times(samples, func(i int) int { return i / n })
-	return ids
+	return times(samples, func(i int) int { return i / n })
 }

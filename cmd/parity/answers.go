@@ -201,6 +201,5 @@ func answerOverturn(c *Case) {
 
 // truths are numbers that say yes or no.
 func truths(c *Case, name string) []bool {
-	all := each(c.Floats(name), func(x float64) bool { return x != 0 })
-	return all
+	return each(c.Floats(name), func(x float64) bool { return x != 0 })
 }

@@ -9,8 +9,7 @@ import (
 
 func overlong(c *Case) {
 	o := advantage.Overlong{Limit: c.Int("max_len"), Buffer: c.Int("buffer"), Factor: c.Float("factor"), Floor: c.Bool("floor")}
-	all := each(c.Ints("lengths"), o.Penalty)
-	c.Put("penalty", all)
+	c.Put("penalty", each(c.Ints("lengths"), o.Penalty))
 }
 
 func stopProperly(c *Case) {
@@ -28,8 +27,7 @@ func responseMask(c *Case) {
 	}
 	var all [][]float64
 	for _, row := range mat(c, "ids") {
-		ids := to[int](row)
-		all = append(all, answerMask(ids, ends))
+		all = append(all, answerMask(to[int](row), ends))
 	}
 	c.Put("mask", c.like("ids", all))
 }

@@ -79,8 +79,7 @@ func autoencoderWan(c *Case) {
 			return []*autograd.Value{m.Decode(n.tape, clip)}
 		})
 		n.cut("decoded", decoded[0], func(x []float32) []float32 {
-			y := each(x, func(v float32) float32 { return min(max(v, -1), 1) })
-			return y
+			return each(x, func(v float32) float32 { return min(max(v, -1), 1) })
 		})
 	})
 }
@@ -97,6 +96,5 @@ func autoencoderTiny(c *Case) {
 
 // clampLogVariance bounds the logarithm of the variance, as upstream does before it draws.
 func clampLogVariance(x []float32) []float32 {
-	y := each(x, func(v float32) float32 { return min(max(v, -30), 20) })
-	return y
+	return each(x, func(v float32) float32 { return min(max(v, -30), 20) })
 }

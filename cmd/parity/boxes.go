@@ -32,8 +32,7 @@ func boxList(c *Case, name string) []boxes.Box {
 		c.wrong(name, "an array of boxes")
 		return nil
 	}
-	list := times(len(a.Data)/4, func(i int) boxes.Box { return boxes.Box(a.Data[4*i : 4*i+4]) })
-	return list
+	return times(len(a.Data)/4, func(i int) boxes.Box { return boxes.Box(a.Data[4*i : 4*i+4]) })
 }
 
 // oneBox reads an input of four numbers.
@@ -146,14 +145,12 @@ func pixelOverlap(c *Case) {
 }
 
 func weightedDetection(c *Case) {
-	s := must(answers.Weighted(c.String("content"), c.String("solution")))
-	c.Put("score", s.Value)
+	c.Put("score", must(answers.Weighted(c.String("content"), c.String("solution"))).Value)
 }
 
 func mapReward(c *Case) {
 	m := answers.MAP{Fifty: c.Int("score_type") == 1, Length: c.Bool("length_reward")}
-	s := must(m.Rule(c.String("content"), c.String("solution")))
-	c.Put("reward", s.Value)
+	c.Put("reward", must(m.Rule(c.String("content"), c.String("solution"))).Value)
 }
 
 func positionLists(c *Case) {

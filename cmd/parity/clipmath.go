@@ -174,8 +174,7 @@ func rolloutWan(c *Case) {
 		}
 	}
 	c.Put("final", Array{z.Shape, flat(now)})
-	shape := append([]int{z.Shape[0], len(kept[0]) / len(now[0])}, z.Shape[1:]...)
-	c.Put("latents", Array{shape, flat(kept)})
+	c.Put("latents", Array{append([]int{z.Shape[0], len(kept[0]) / len(now[0])}, z.Shape[1:]...), flat(kept)})
 	c.Put("log_probs", Array{[]int{len(now), len(lps[0])}, flat(lps)})
 	c.Put("expert", experts)
 }

@@ -43,8 +43,7 @@ func runClips(c *Case) {
 	s.schedule = must(s.Schedule(s.Int("steps"), s.at))
 	s.texts = must(s.Encode(s.String("prompt"), s.String("negative_prompt")))
 	s.putTexts()
-	rows := must(s.Rows(s.schedule, 0))
-	s.ways(rows)
+	s.ways(must(s.Rows(s.schedule, 0)))
 }
 
 // ways runs each of the ways that a case goes: one, or with and without a picture, or with UniPC besides.
@@ -92,8 +91,7 @@ func (s clipCase) given() *pipeline.Given {
 	if first == nil {
 		return nil
 	}
-	last := s.image("in.last_image")
-	g := must(s.Give(context.Background(), s.at, first, last))
+	g := must(s.Give(context.Background(), s.at, first, s.image("in.last_image")))
 	if g.Tokens() != nil {
 		s.Put("out.image_embeds", Array{Shape: s.Array("out.image_embeds").Shape, Data: to[float64](g.Tokens())})
 	}

@@ -142,18 +142,15 @@ func (s *stepCase) update() {
 	s.judge("out.", true)
 	for _, name := range s.Strings("grad") {
 		g := must(s.params.Grad(name[len("grad.w."):]))
-		x := must(g.Float32(nil))
-		s.Put(name, Array{Shape: g.Shape, Data: to[float64](x)})
+		s.Put(name, Array{Shape: g.Shape, Data: to[float64](must(g.Float32(nil)))})
 	}
 	o := optim.Defaults()
 	o.Betas, o.Eps, o.WeightDecay = [2]float64{0.9, 0.999}, 1e-8, s.Float("weight_decay")
 	mover := optim.NewOptimizer(s.Float("max_grad_norm"), optim.Group{Params: s.adapters.Params(), Rate: 1, Options: o})
 	defer mover.Free()
-	norm := must(mover.Step(s.Float("lr")))
-	s.Put("out.grad_norm", norm)
+	s.Put("out.grad_norm", must(mover.Step(s.Float("lr"))))
 	for _, t := range s.adapters.Tensors("out.after.") {
-		x := must(t.Float32(nil))
-		s.Put(t.Name, Array{Shape: t.Shape, Data: to[float64](x)})
+		s.Put(t.Name, Array{Shape: t.Shape, Data: to[float64](must(t.Float32(nil)))})
 	}
 	s.judge("out.second.", false)
 }

@@ -166,8 +166,7 @@ func rolloutVerl(c *Case) {
 	}
 	limits := tools.Limits{Response: c.Int("response_length")}
 	c.Given("max_assistant_turns", &limits.Turns, "max_user_turns", &limits.Observations)
-	prompt := to[int32](c.Ints("prompt_ids"))
-	t := play(s, c.Int("max_parallel_calls"), limits, prompt)
+	t := play(s, c.Int("max_parallel_calls"), limits, to[int32](c.Ints("prompt_ids")))
 	mask := each(t.Sampled[t.Prompt:], func(on bool) int { return map[bool]int{true: 1}[on] })
 	rewards := []float64{}
 	for _, turn := range t.Turns {
@@ -187,8 +186,7 @@ func maskRows(c *Case, of func(ids []int32) []bool) {
 	a := c.Array("ids")
 	var all []float64
 	for _, row := range mat(c, "ids") {
-		ids := to[int32](row)
-		for _, on := range of(ids) {
+		for _, on := range of(to[int32](row)) {
 			x, _ := float(on)
 			all = append(all, x)
 		}

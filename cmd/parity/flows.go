@@ -92,8 +92,7 @@ func flowPair(c *Case) {
 	for i := range 2 {
 		m := must(vision.Open(c.Dir()+fmt.Sprintf("/frame_%d.png", i), vision.Limits{}))
 		clip.Width, clip.Height, clip.Frames = m.Width, m.Height, append(clip.Frames, m.Pix)
-		gray := grayOf(c, fmt.Sprintf("gray_%d", i))
-		if !slices.Equal(gray.Pix, clip.Luma(i)) {
+		if !slices.Equal(grayOf(c, fmt.Sprintf("gray_%d", i)).Pix, clip.Luma(i)) {
 			failf("frame %d is another gray than recorded", i)
 		}
 	}
@@ -102,8 +101,7 @@ func flowPair(c *Case) {
 		c.Put(name, c.Array(name))
 	}
 	for _, name := range []string{"farneback_a", "farneback_b"} {
-		f := farnebackOf(c.Sub("params").Sub(name))
-		got := must(f.Between(clip, 0, 1))
+		got := must(farnebackOf(c.Sub("params").Sub(name)).Between(clip, 0, 1))
 		p.near(name, got)
 		p.errors(name, got)
 		c.Put(name, c.Array(name))

@@ -89,8 +89,7 @@ func genEvalFound(c *Case) []rewards.Detection {
 func genEvalVerdict(c *Case) (rewards.Verdict, map[string][]rewards.Detection) {
 	g, w := genEvalRules(c), genEvalWish(c)
 	kept := g.Keep(genEvalFound(c), w.Tag)
-	v := must(g.Evaluate(kept, w))
-	return v, kept
+	return must(g.Evaluate(kept, w)), kept
 }
 
 func genEvalEvaluate(c *Case) {

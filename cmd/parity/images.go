@@ -29,8 +29,7 @@ var imageOps = map[string]Op{
 func toBytes(c *Case) {
 	x := c.Floats("x")
 	for name, r := range map[string]vision.Range{"from_unit": vision.Unit, "from_signed": vision.Signed} {
-		out := each(x, func(v float64) int { return int(r.ToByte(float32(v))) })
-		c.Put(name, out)
+		c.Put(name, each(x, func(v float64) int { return int(r.ToByte(float32(v))) }))
 	}
 }
 
@@ -68,8 +67,7 @@ func imageResize(c *Case) {
 		}
 		z.From = &vision.Span{X0: float32(b[0]), Y0: float32(b[1]), X1: float32(b[2]), Y1: float32(b[3])}
 	}
-	out := must(z.Apply(r, c.Int("width"), c.Int("height")))
-	c.Put("tensor", rasterArray(out))
+	c.Put("tensor", rasterArray(must(z.Apply(r, c.Int("width"), c.Int("height")))))
 }
 
 func imageResizeCrop(c *Case) {
@@ -163,8 +161,7 @@ func pictureArray(c *Case, name string) *vision.Image {
 // resized answers the cases of package vlm that hold pictures as arrays.
 func resized(c *Case, resize func(m *vision.Image, w, h int, f vision.Filter) (*vision.Image, error)) {
 	m := pictureArray(c, "image_hwc")
-	f := must(vision.FilterNamed(c.String("filter")))
-	out := must(resize(m, c.Int("width"), c.Int("height"), f))
+	out := must(resize(m, c.Int("width"), c.Int("height"), must(vision.FilterNamed(c.String("filter")))))
 	c.Put("image_hwc", rasterArray(out.Raster()))
 }
 
@@ -183,13 +180,10 @@ func resizeReal(c *Case) {
 	if name == "bicubic_noaa" || name == "bilinear_noaa" {
 		name, antialias = name[:len(name)-len("_noaa")], false
 	}
-	f := must(vision.FilterNamed(name))
-	z := must(vision.NewRealResize(m.Width, m.Height, w, h, f, antialias))
-	x := to[float64](m.Pix)
-	c.Put("image_hwc", Array{[]int{h, w, 3}, z.Forward(x, 3)})
+	z := must(vision.NewRealResize(m.Width, m.Height, w, h, must(vision.FilterNamed(name)), antialias))
+	c.Put("image_hwc", Array{[]int{h, w, 3}, z.Forward(to[float64](m.Pix), 3)})
 }
 
 func rotatePillow(c *Case) {
-	m := pictureArray(c, "image_hwc")
-	c.Put("image_hwc", rasterArray(m.Rotate(c.Float("angle")).Raster()))
+	c.Put("image_hwc", rasterArray(pictureArray(c, "image_hwc").Rotate(c.Float("angle")).Raster()))
 }

@@ -192,8 +192,7 @@ func nftIteration(c *Case) {
 	it.trainer.Objective = it.nft(loss.NFT{ImplicitOptions: loss.ImplicitOptions{Beta: c.Float("beta")}, AdvantageCut: loss.AdvantageCut{AdvClip: c.Float("adv_clip")}, KLWeight: c.Float("kl_coef")})
 	var epochs []any
 	for e := range iterations {
-		r := must(it.trainer.Step())
-		epochs = append(epochs, it.epoch(e, r))
+		epochs = append(epochs, it.epoch(e, must(it.trainer.Step())))
 	}
 	c.Put("epochs", epochs)
 }

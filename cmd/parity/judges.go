@@ -27,15 +27,14 @@ var judgeOps = map[string]Op{
 }
 
 func judgeText(c *Case) {
-	text := must(judge.Ask(c.String("template"), judge.Blanks{Prompt: c.String("prompt")}))
-	c.Put("text", text)
+	c.Put("text", must(judge.Ask(c.String("template"), judge.Blanks{Prompt: c.String("prompt")})))
 }
 
 // sent is a request's body, its pictures replaced by what they are.
-func sent(body []byte) (any, error) {
+func sent(body []byte) any {
 	var v any
-	err := json.Unmarshal(body, &v)
-	return described(v), err
+	check(json.Unmarshal(body, &v))
+	return described(v)
 }
 
 func described(v any) any {
@@ -80,9 +79,8 @@ func blank(width, height int) *vision.Image {
 
 func judgeRequest(c *Case) {
 	text := must(judge.Ask("flow_grpo_score", judge.Blanks{Prompt: c.String("prompt")}))
-	m := blank(c.Int("width"), c.Int("height"))
-	body := must(judge.FlowGRPO("", nil).Body([]*vision.Image{m}, text))
-	request := must(sent(body))
+	body := must(judge.FlowGRPO("", nil).Body([]*vision.Image{blank(c.Int("width"), c.Int("height"))}, text))
+	request := sent(body)
 	score, _ := judge.FinalFrom1(c.String("answer"))
 	c.Put("body", request)
 	c.Put("reward", []float64{score / 5})
@@ -99,12 +97,10 @@ func judgeRequests(c *Case) {
 		}
 		w, _ := pair[0].(float64)
 		h, _ := pair[1].(float64)
-		m := blank(int(w), int(h))
-		pictures = append(pictures, m)
+		pictures = append(pictures, blank(int(w), int(h)))
 	}
 	chat := judge.PrefGRPO("http://judge", call.NewCaller(judge.PrefPolicy(), nil))
-	body := must(chat.Body(pictures, c.String("text")))
-	request := must(sent(body))
+	request := sent(must(chat.Body(pictures, c.String("text"))))
 	c.Put("path", strings.TrimPrefix(chat.Endpoint(), "http://judge"))
 	c.Put("json", request)
 	c.Put("timeout_s", int(chat.Caller.Policy().Timeout.Seconds()))

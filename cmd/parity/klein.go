@@ -24,8 +24,7 @@ func runKlein(c *Case) {
 	s.Put("out.prompt_embeds", s.states(texts[0]))
 	s.Put("out.empty_prompt_embeds", s.states(texts[1]))
 	s.Put("out.ids", [][]int{to[int](texts[0].IDs[0])})
-	tokens := must(tokenizer.Open(filepath.Join(c.Dir(), "tokenizer")))
-	padding, _ := tokens.ID("<|endoftext|>")
+	padding, _ := must(tokenizer.Open(filepath.Join(c.Dir(), "tokenizer"))).ID("<|endoftext|>")
 	mask, words := make([]int, texts[0].Tokens), [][]int{}
 	for i, id := range texts[0].IDs[0] {
 		words = append(words, []int{0, 0, 0, i})
@@ -68,8 +67,7 @@ func (s sampled) way(tag string, texts []*pipeline.Text) {
 	s.Put("out.sigmas", schedule.Sigmas)
 	s.Put("out.timesteps", schedule.Timesteps)
 	// The case's latents are packed numbers in rows and columns: channels of a patch first.
-	a := s.Array("in.latents")
-	start := channelsLast(a).Data
+	start := channelsLast(s.Array("in.latents")).Data
 	back := func(x []float64) Array { return Array{Shape: append([]int{1}, s.at.Latents...), Data: x} }
 	tracks := must(s.Sample(context.Background(), []pipeline.Picture{{Text: texts[0], Negative: texts[1], Given: s.given, Start: start}}, pipeline.Sampler{
 		At: s.at, Rows: rows, Times: schedule.Timesteps, Guidance: pipeline.Guidance{Scale: s.Float("guidance_scale")},
@@ -77,6 +75,5 @@ func (s sampled) way(tag string, texts []*pipeline.Text) {
 			s.Put(fmt.Sprintf("out.%smodel_output.%d", tag, step), back(output))
 			s.Put(fmt.Sprintf("out.%slatents.%d", tag, step+1), back(next))
 		}}))
-	raw := must(s.Decode(tracks[0].Final, s.at))
-	s.Put("out."+tag+"image", s.picture(pipeline.Pixels(raw)))
+	s.Put("out."+tag+"image", s.picture(pipeline.Pixels(must(s.Decode(tracks[0].Final, s.at)))))
 }

@@ -26,8 +26,7 @@ func samples(a Array) [][]float64 {
 		return nil
 	}
 	width := len(a.Data) / n
-	rows := times(n, func(i int) []float64 { return a.Data[i*width : (i+1)*width] })
-	return rows
+	return times(n, func(i int) []float64 { return a.Data[i*width : (i+1)*width] })
 }
 
 func flat(rows [][]float64) (all []float64) {
@@ -85,14 +84,12 @@ func putClip(c *Case, r loss.Result) {
 }
 
 func lossClip(c *Case) {
-	r := must(clipOptions(c).Of(terms(c)))
-	putClip(c, r)
+	putClip(c, must(clipOptions(c).Of(terms(c))))
 }
 
 // squaresTimes is k·x².
 func squaresTimes(k float64, x []float64) []float64 {
-	out := each(x, func(v float64) float64 { return k * v * v })
-	return out
+	return each(x, func(v float64) float64 { return k * v * v })
 }
 
 func lossFlowGRPO(c *Case) {
@@ -118,8 +115,7 @@ func lossTempFlow(c *Case) {
 	t, o := terms(c), clipOptions(c)
 	tau := c.Floats("tau")
 	t.Deviation, t.KLDenominator, o.KLWeight, o.NoiseWeight = tau, squaresTimes(2, tau), c.Float("beta"), 2.25
-	r := must(o.Of(t))
-	putClip(c, r)
+	putClip(c, must(o.Of(t)))
 }
 
 func lossLongCat(c *Case) {
@@ -159,8 +155,7 @@ func lossGuard(c *Case) {
 }
 
 func lossDPPO(c *Case) {
-	t := terms(c)
-	r := must(loss.DPPO{Threshold: c.Float("threshold"), UseStd: c.Bool("use_std")}.Of(t))
+	r := must(loss.DPPO{Threshold: c.Float("threshold"), UseStd: c.Bool("use_std")}.Of(terms(c)))
 	c.Put("loss", r.Loss)
 	c.Put("grad_log_prob", r.GradLogProb)
 	for name, v := range r.Metrics {

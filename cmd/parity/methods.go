@@ -126,8 +126,7 @@ func methodLoss(c *Case) {
 	}
 	t := loss.Tokens{LogProb: mat(c, "logp"), Old: mat(c, "old_logp"), Mask: mat(c, "mask")}
 	for i, a := range c.Floats("advantages") {
-		row := times(len(t.Old[i]), func(k int) float64 { return a })
-		t.Advantage = append(t.Advantage, row)
+		t.Advantage = append(t.Advantage, times(len(t.Old[i]), func(k int) float64 { return a }))
 	}
 	if o.Perception.On() {
 		t.Masked = mat(c, "masked_logp")
@@ -147,8 +146,7 @@ func methodWritten(c *Case) {
 // methodShare is how much of CHORD's loss written answers are, iteration by iteration.
 func methodShare(c *Case) {
 	o := loss.Imitation{Weight: c.Float("peak"), Least: c.Float("valley"), Warmup: c.Int("warmup"), Decay: c.Int("decay")}
-	mu := each(c.Ints("steps"), o.Share)
-	c.Put("mu", mu)
+	c.Put("mu", each(c.Ints("steps"), o.Share))
 }
 
 // methodPairs is a loss of pairs, the better answers before the worse ones.

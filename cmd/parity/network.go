@@ -73,8 +73,7 @@ func runFolder(c *Case, folder string, how how, forward func(n *network)) {
 
 // value is an input that the engine has in the case's shape.
 func (n *network) value(name string) *autograd.Value {
-	a := n.Array(name)
-	return n.input(name, a, false)
+	return n.input(name, n.Array(name), false)
 }
 
 // picture is an input that the case has as NCHW.
@@ -145,8 +144,7 @@ func (n *network) backward() {
 	for _, name := range n.Strings("grad") {
 		if weight, ok := strings.CutPrefix(name, "grad.w."); ok {
 			g := must(n.params.Grad(weight))
-			x := must(g.Float32(nil))
-			n.Put(name, Array{Shape: g.Shape, Data: to[float64](x)})
+			n.Put(name, Array{Shape: g.Shape, Data: to[float64](must(g.Float32(nil)))})
 			continue
 		}
 		in := strings.TrimPrefix(name, "grad.")

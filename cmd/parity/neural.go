@@ -40,8 +40,7 @@ type shown struct {
 
 func show3(c *Case, t *features.Tower) (s shown) {
 	for _, name := range c.Strings("images") {
-		path := must(safetensors.Locate(c.Dir(), name))
-		m := must(vision.Open(path, vision.Limits{}))
+		m := must(vision.Open(must(safetensors.Locate(c.Dir(), name)), vision.Limits{}))
 		x := must(t.Prepare.Apply(nil, m, vision.ChannelsLast))
 		s.pictures = append(s.pictures, m)
 		s.raw = append(s.raw, vision.Pixels{Width: m.Width, Height: m.Height, RGB: vision.Floats(nil, m, vision.Unit, vision.ChannelsLast)})

@@ -76,8 +76,7 @@ func scoreScales(c *Case) {
 	for output, name := range map[string]string{"pickscore": "logit", "pickscore_flow_grpo": "pickscore_flow_grpo", "pickscore_mixgrpo": "pickscore_mixgrpo",
 		"clipscore_hessel": "clipscore_hessel", "clipscore_torchmetrics": "clipscore_torchmetrics"} {
 		scores := each(c.Floats("cosine"), func(x float64) neural.Matched { return neural.Matched{Cosine: x} })
-		out := rescaled(scores, scale, name)
-		c.Put(output, out)
+		c.Put(output, rescaled(scores, scale, name))
 	}
 	var raw []float64 // as vision/blip scales them
 	for _, x := range c.Floats("imagereward_raw") {

@@ -14,9 +14,7 @@ import (
 // matched computes what CLIP's rewards share: vectors, gradients, and the scores of both paths.
 func matched(ctx context.Context, c *Case, t *clip.Towers, s shown, put func(images, texts [][]float64)) (scores []neural.Matched, soft []float64) {
 	prompts := c.Strings("prompts")
-	images := must(t.Images(ctx, s.pictures))
-	texts := must(t.Texts(ctx, prompts))
-	put(images, texts)
+	put(must(t.Images(ctx, s.pictures)), must(t.Texts(ctx, prompts)))
 	cosine := must(neural.ScalingNamed("cosine"))
 	m := neural.Match{Towers: t, Scaling: cosine}
 	scores = must(m.Images(ctx, prompts, s.pictures))
@@ -59,8 +57,7 @@ func neuralCLIP(ctx context.Context, c *Case, d *features.Device) {
 	if c.Has("long_prompt") && len(prompts) > 0 {
 		long := []string{c.String("long_prompt"), prompts[0]}
 		putTokens(c, t, "long_ids", "long_mask", long, 0, lastToken)
-		vectors := must(t.Texts(ctx, long))
-		c.Put("long_text_embeds", table(vectors))
+		c.Put("long_text_embeds", table(must(t.Texts(ctx, long))))
 	}
 	s := show3(c, &t.Tower)
 	scores, soft := matched(ctx, c, t, s, func(images, texts [][]float64) {
@@ -80,8 +77,7 @@ func softPixels(c *Case, t *features.Tower, raw []vision.Pixels) {
 	var out []vision.Pixels
 	for _, p := range raw {
 		soft := must(t.Soft.Soft(p.Width, p.Height))
-		x := must(soft.Forward(p))
-		out = append(out, vision.Pixels{Width: soft.Size, Height: soft.Size, RGB: x})
+		out = append(out, vision.Pixels{Width: soft.Size, Height: soft.Size, RGB: must(soft.Forward(p))})
 	}
 	c.Put("soft_pixel_values", pixelArray(out))
 }
@@ -97,13 +93,11 @@ func rescaled(scores []neural.Matched, scale float64, name string) (out []float6
 
 // choices compares every prompt with all pictures.
 func choices(ctx context.Context, t *clip.Towers, prompts []string, pictures []*vision.Image) (logits, chosen Array) {
-	scaling := must(neural.ScalingNamed("logit"))
-	m := neural.Match{Towers: t, Scaling: scaling}
+	m := neural.Match{Towers: t, Scaling: must(neural.ScalingNamed("logit"))}
 	logits.Shape = []int{len(prompts), len(pictures)}
 	chosen.Shape = logits.Shape
 	for _, p := range prompts {
-		same := times(len(pictures), func(i int) string { return p })
-		scores := must(m.Images(ctx, same, pictures))
+		scores := must(m.Images(ctx, times(len(pictures), func(i int) string { return p }), pictures))
 		row := each(scores, func(s neural.Matched) float64 { return s.Value })
 		shares, _ := softmax(row) // how probable it is that people choose each (PickScore)
 		logits.Data, chosen.Data = append(logits.Data, row...), append(chosen.Data, shares...)
@@ -115,13 +109,11 @@ func neuralHPSv2(ctx context.Context, c *Case, d *features.Device) {
 	t := must(clip.Open(c.Dir(), clip.Options{Device: d, Batch: 2, Prepare: vision.HPSv2}))
 	defer t.Close()
 	putTokens(c, t, "input_ids", "input_mask", c.Strings("prompts"), t.Length(), zeroToken)
-	s := show3(c, &t.Tower)
-	scores, soft := matched(ctx, c, t, s, func(images, texts [][]float64) {
+	scores, soft := matched(ctx, c, t, show3(c, &t.Tower), func(images, texts [][]float64) {
 		c.Put("image_features", table(units(images)))
 		c.Put("text_features", table(units(texts)))
 	})
-	hps := rescaled(scores, t.Scale(), "cosine")
-	c.Put("scores", map[string]any{"hps": hps, "hps_soft_path": soft})
+	c.Put("scores", map[string]any{"hps": rescaled(scores, t.Scale(), "cosine"), "hps_soft_path": soft})
 }
 
 // units are rows of length 1.

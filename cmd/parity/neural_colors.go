@@ -60,8 +60,7 @@ func objectsOf(c *Case, m *vision.Image) []neural.Object {
 	for i, mask := range masks {
 		o := neural.Object{Box: [4]float64(boxes.Data[i*boxes.Shape[1]:])}
 		if name, ok := mask.(string); ok {
-			path := must(safetensors.Locate(c.Dir(), name))
-			drawn := must(vision.Open(path, vision.Limits{}))
+			drawn := must(vision.Open(must(safetensors.Locate(c.Dir(), name)), vision.Limits{}))
 			if drawn.Width != m.Width || drawn.Height != m.Height {
 				failf("%s has another size than the picture", name)
 			}

@@ -20,12 +20,10 @@ func neuralDINO(ctx context.Context, c *Case, d *features.Device) {
 	pairs := Array{Shape: []int{len(vectors), len(vectors)}}
 	for _, x := range vectors {
 		for _, y := range vectors {
-			cosine := must(neural.Cosine(x, y))
-			pairs.Data = append(pairs.Data, cosine)
+			pairs.Data = append(pairs.Data, must(neural.Cosine(x, y)))
 		}
 	}
-	like := neural.Likeness{Pictures: t}
-	mean, _ := must2(like.Consistency(ctx, s.pictures))
+	mean, _ := must2(neural.Likeness{Pictures: t}.Consistency(ctx, s.pictures))
 	c.Put("scores", map[string]any{"pair_cosine": pairs, "subject_consistency": mean})
 	pairGradient(ctx, c, t, s)
 }

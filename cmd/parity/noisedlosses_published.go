@@ -11,8 +11,7 @@ import "math"
 
 // directNoisy is the noised picture.
 func directNoisy(clean, noise []float64, a float64) []float64 {
-	out := eachAt(clean, func(i int, c float64) float64 { return float64(a*noise[i]) + float64((1-a)*c) })
-	return out
+	return eachAt(clean, func(i int, c float64) float64 { return float64(a*noise[i]) + float64((1-a)*c) })
 }
 
 // directClean is the recovered picture, and its slope by the velocity.

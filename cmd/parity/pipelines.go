@@ -118,8 +118,7 @@ func pooled(t *pipeline.Text) Array {
 
 // latents are one sample's as the case has them.
 func (s sampled) latents(x []float64) Array {
-	a := Array{Shape: append([]int{1}, s.at.Latents...), Data: x}
-	return channelsFirst(a)
+	return channelsFirst(Array{Shape: append([]int{1}, s.at.Latents...), Data: x})
 }
 
 // picture is one picture as the case has it.

@@ -53,6 +53,5 @@ func preferenceVideoPrompt(c *Case) {
 	if _, ok := c.Raw("dimension").(string); !ok {
 		dimensions = c.Strings("dimension")
 	}
-	text := must(preference.VideoPrompt(c.String("template"), c.String("prompt"), dimensions...))
-	c.Put("text", text)
+	c.Put("text", must(preference.VideoPrompt(c.String("template"), c.String("prompt"), dimensions...)))
 }

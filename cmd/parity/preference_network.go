@@ -76,8 +76,7 @@ func (s *preferenceCase) row(net *preference.Network, i int, prompt string, spec
 	}
 	quoted := must(json.Marshal(text))
 	messages := must(vlm.ReadMessages(`[{"role": "user", "content": [{"type": "` + kind + `"}, {"type": "text", "text": ` + string(quoted) + `}]}]`))
-	t := must(vlm.TemplateNamed("qwen2_5_vl"))
-	text = must(t.Render(messages, vlm.Rendering{Generate: true}))
+	text = must(must(vlm.TemplateNamed("qwen2_5_vl")).Render(messages, vlm.Rendering{Generate: true}))
 	ids, added := must2(preference.IDs(s.tokens, text, special))
 	width := len(patches.Values) / patches.Grids[0].Patches()
 	memory := s.tape.Pool().FromF32(kernels.F32, patches.Values, patches.Grids[0].Patches(), width)
@@ -177,7 +176,6 @@ func (s *preferenceCase) put() {
 			continue
 		}
 		g := must(s.params.Grad(strings.Replace(weight, ".default", "", 1)))
-		x := must(g.Float32(nil))
-		s.Put(name, Array{Shape: g.Shape, Data: to[float64](x)})
+		s.Put(name, Array{Shape: g.Shape, Data: to[float64](must(g.Float32(nil)))})
 	}
 }

@@ -46,8 +46,7 @@ func grounding(c *Case) {
 		failf("a grid of %v and a size of %v", grid, size)
 	}
 	g := answers.Grounding{Seen: [2]int{grid[2] * c.Int("patch"), grid[1] * c.Int("patch")}, Original: [2]int{size[0], size[1]}}
-	s := must(g.Rule(c.String("text"), c.String("solution")))
-	c.Put("reward", s.Value)
+	c.Put("reward", must(g.Rule(c.String("text"), c.String("solution"))).Value)
 }
 
 func one(b bool) float64 {
@@ -79,8 +78,7 @@ func objectDetection(c *Case) {
 
 // ruled answers cases of one rule.
 func ruled(c *Case, rule answers.Rule) {
-	s := must(rule(c.String("text"), c.String("solution")))
-	c.Put("reward", s.Value)
+	c.Put("reward", must(rule(c.String("text"), c.String("solution"))).Value)
 }
 
 func multipleChoice(c *Case) {
@@ -234,8 +232,7 @@ func curiosityDefect(c *Case) {
 
 func relativeAccuracy(c *Case) {
 	for name, exact := range map[string]bool{"mra": false, "exact": true} {
-		s := must(answers.Relative{Exact: exact}.Rule(c.String("text"), c.String("truth")))
-		c.Put(name, s.Value)
+		c.Put(name, must(answers.Relative{Exact: exact}.Rule(c.String("text"), c.String("truth"))).Value)
 	}
 }
 
@@ -287,16 +284,14 @@ func judgedByTag(c *Case) {
 func answerDAPO(c *Case) {
 	out := []float64{}
 	for _, truth := range c.Strings("truths") {
-		s := must(answers.DAPO(c.String("text"), truth))
-		out = append(out, s.Value)
+		out = append(out, must(answers.DAPO(c.String("text"), truth)).Value)
 	}
 	c.Put("normalised", answers.NormaliseDAPO(answers.DAPOAnswer(c.String("text"))))
 	c.Put("rewards", out)
 }
 
 func answerBoxed(c *Case) {
-	s := must(answers.Boxed(c.String("text"), c.String("truth")))
-	c.Put("reward", s.Value)
+	c.Put("reward", must(answers.Boxed(c.String("text"), c.String("truth"))).Value)
 	c.Put("boxed", nil)
 	c.Put("stripped", nil)
 	if box, ok := answers.LastBoxed(c.String("text")); ok {

@@ -29,8 +29,7 @@ func perSample(c *Case, names []string, f func(i int, parts [][]float64)) []int 
 	first := c.Array(names[0])
 	n := len(first.Data) / first.Shape[0]
 	for i := range first.Shape[0] {
-		parts := each(names, func(name string) []float64 { return c.Floats(name)[i*n : (i+1)*n] })
-		f(i, parts)
+		f(i, each(names, func(name string) []float64 { return c.Floats(name)[i*n : (i+1)*n] }))
 	}
 	return first.Shape
 }

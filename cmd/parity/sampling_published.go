@@ -12,8 +12,7 @@ import (
 // r·v·std(c)/std(v) + (1-r)·v, deviations with n-1. Pipelines of diffusers have it as an option; Darkroom has not.
 func cfgRescaled(guided, cond []float64, r float64) []float64 {
 	scale := deviationOf(cond) / deviationOf(guided)
-	v := each(guided, func(g float64) float64 { return float64(r*g*scale) + float64((1-r)*g) })
-	return v
+	return each(guided, func(g float64) float64 { return float64(r*g*scale) + float64((1-r)*g) })
 }
 
 func deviationOf(x []float64) float64 {
@@ -51,8 +50,7 @@ func inGroups(perm, shuffle []int, k, batch, world int) (unique int, perRank [][
 		failf("%d prompts are needed, and %d are there", unique, len(perm))
 	}
 	for r := range world {
-		row := times(batch, func(j int) int { return perm[shuffle[r*batch+j]/k] })
-		perRank = append(perRank, row)
+		perRank = append(perRank, times(batch, func(j int) int { return perm[shuffle[r*batch+j]/k] }))
 	}
 	return unique, perRank
 }

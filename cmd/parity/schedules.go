@@ -59,8 +59,7 @@ func schedFlow(c *Case) {
 	o.SigmaMax, o.SigmaMin = numberOr(c, "sigma_max", 1), numberOr(c, "sigma_min", 0.001)
 	var base []float64
 	c.Given("sigmas_in", &base)
-	s := must(sde.Flow(o, c.Int("steps"), base, numberOr(c, "mu", 0)))
-	putSchedule(c, s)
+	putSchedule(c, must(sde.Flow(o, c.Int("steps"), base, numberOr(c, "mu", 0))))
 }
 
 func schedDynamicShift(c *Case) {
@@ -124,6 +123,5 @@ func schedTimes(c *Case) {
 	span := c.Floats("range")
 	var perm []int
 	c.Given("perm", &perm)
-	t := timesOf(c.String("kind"), c.Int("n"), span[0], span[1], c.Float("shift"), c.Floats("u"), perm)
-	c.Put("t", t)
+	c.Put("t", timesOf(c.String("kind"), c.Int("n"), span[0], span[1], c.Float("shift"), c.Floats("u"), perm))
 }

@@ -26,8 +26,7 @@ func lessons(c *Case) (r sft.Reader, grids []vlm.Grid) {
 	p.Patch, p.Merge, p.Pixels = c.Int("patch_size"), c.Int("merge_size"), vlm.Pixels{Min: c.Int("min_pixels"), Max: c.Int("max_pixels")}
 	r.Merge = p.Merge
 	for _, s := range groups(c, "image_hw", 2) {
-		g := must(p.Grid(s[1], s[0]))
-		grids = append(grids, g)
+		grids = append(grids, must(p.Grid(s[1], s[0])))
 	}
 	return r, grids
 }

@@ -51,8 +51,7 @@ func solve(c *Case, rows []sde.Row, time []float64) {
 	if c.Has("noise") {
 		noise = noiseOf(c)
 	}
-	t := sde.Run(rows, x.Data, field(c, time), noise)
-	c.Put("trajectory", statesOf(x.Shape, t.States))
+	c.Put("trajectory", statesOf(x.Shape, sde.Run(rows, x.Data, field(c, time), noise).States))
 }
 
 func statesOf(shape []int, all [][]float64) Array {
@@ -66,8 +65,7 @@ func statesOf(shape []int, all [][]float64) Array {
 // everyStep is a solver's rows over the case's sigmas.
 func everyStep(c *Case, row func(s sde.Schedule, step int) sde.Row) []sde.Row {
 	s := sde.Schedule{Sigmas: c.Floats("sigmas")}
-	rows := times(s.Steps(), func(step int) sde.Row { return row(s, step) })
-	return rows
+	return times(s.Steps(), func(step int) sde.Row { return row(s, step) })
 }
 
 func solverEuler(c *Case) {

@@ -20,8 +20,7 @@ var textOps = map[string]Op{
 func (n *network) ids(name string) [][]int32 {
 	var all [][]int32
 	for _, row := range n.rows(name) {
-		ids := to[int32](row)
-		all = append(all, ids)
+		all = append(all, to[int32](row))
 	}
 	return all
 }

@@ -42,8 +42,7 @@ func lossEasyR1(c *Case) {
 			t.Advantage[i][k] = 1
 		}
 	}
-	e := must(surprise.Of(t))
-	metrics := map[string]any{"ppo_kl": r.Metrics["ppo_kl"], "entropy_loss": e.Loss}
+	metrics := map[string]any{"ppo_kl": r.Metrics["ppo_kl"], "entropy_loss": must(surprise.Of(t)).Loss}
 	if o.Objective != "cispo" && o.Objective != "sapo" {
 		metrics["pg_clipfrac_higher"], metrics["pg_clipfrac_lower"] = r.Metrics["clipped"], r.Metrics["clipped_dual"]
 	}
@@ -130,8 +129,7 @@ func samplingProbabilities(c *Case) {
 	var all []float64
 	var kept []int
 	for i, logits := range mat(c, "logits") {
-		ids := to[int](seen[i])
-		p := must(o.Probabilities(logits, ids, banned))
+		p := must(o.Probabilities(logits, to[int](seen[i]), banned))
 		n := 0
 		for _, v := range p {
 			if v > 0 {

@@ -103,8 +103,7 @@ func klController(c *Case) {
 	weight := c.Float("init")
 	var values []float64
 	for _, kl := range c.Floats("kl") {
-		off := min(max(kl/c.Float("target")-1, -0.2), 0.2)
-		weight *= 1 + off*c.Float("n")/c.Float("horizon")
+		weight *= 1 + min(max(kl/c.Float("target")-1, -0.2), 0.2)*c.Float("n")/c.Float("horizon")
 		values = append(values, weight)
 	}
 	c.Put("values", values)

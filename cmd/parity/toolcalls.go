@@ -207,8 +207,7 @@ func parseHermes(c *Case) {
 func toolZoomVerl(c *Case) {
 	args := pytext.Ordered{Values: pytext.Object{}}
 	for _, name := range []string{"bbox_2d", "label"} {
-		v := written(c, name)
-		args.Values[name] = v
+		args.Values[name] = written(c, name)
 	}
 	p := tools.Verl(1)
 	p.Read = func(string) tools.Reading {

@@ -49,8 +49,7 @@ func toolPixelReasoner(c *Case) {
 }
 
 func toolSelectFrames(c *Case) {
-	target := written(c, "target_frames")
-	frames, err := tools.SelectedFrames(target, c.Int("frames"))
+	frames, err := tools.SelectedFrames(written(c, "target_frames"), c.Int("frames"))
 	c.Put("kind", "frames")
 	c.Put("frames", frames)
 	var r *tools.Refusal

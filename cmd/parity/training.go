@@ -141,8 +141,7 @@ func nftDecay(c *Case) {
 }
 
 func putDecays(c *Case, limit float64, d optim.Decay) {
-	decays := each(c.Ints("steps"), func(step int) float64 { return d.At(limit, step) })
-	c.Put("decay", decays)
+	c.Put("decay", each(c.Ints("steps"), func(step int) float64 { return d.At(limit, step) }))
 }
 
 func decaySchedule(c *Case) {
@@ -181,6 +180,5 @@ func lrSchedule(c *Case) {
 	if updates > mostUpdates {
 		failf("%d updates are more than any case needs", updates)
 	}
-	rates := times(updates, func(i int) float64 { return o.Rate(i) })
-	c.Put("lr", rates)
+	c.Put("lr", times(updates, func(i int) float64 { return o.Rate(i) }))
 }

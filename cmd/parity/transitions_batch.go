@@ -50,8 +50,7 @@ func (b *batch) each(name string, f func(i int) []float64) {
 
 // perRow puts a number a row.
 func (b *batch) perRow(name string, f func(i int) float64) {
-	out := times(len(b.rows), func(i int) float64 { return f(i) })
-	b.Put(name, out)
+	b.Put(name, times(len(b.rows), func(i int) float64 { return f(i) }))
 }
 
 func (b *batch) mean(i int) []float64 { return b.rows[i].Mean(b.history(i)) }

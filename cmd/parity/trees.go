@@ -18,8 +18,7 @@ var treeOps = map[string]Op{
 }
 
 func treeSplits(c *Case) {
-	points := splitPoints(text(c, "points", ""), int(numberOr(c, "rounds", 0)), c.Int("steps"))
-	c.Put("split_points", points)
+	c.Put("split_points", splitPoints(text(c, "points", ""), int(numberOr(c, "rounds", 0)), c.Int("steps")))
 }
 
 // readTree is the tree that a case lists.

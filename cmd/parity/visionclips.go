@@ -116,8 +116,7 @@ func (s *clipTalk) read() {
 	p := vlm.NewProcessor()
 	p.Patch, p.Pixels = patch, bounds(s.Case, "image_size")
 	for _, size := range groups(s.Case, "image_hw", 2) {
-		g := must(p.Grid(size[1], size[0]))
-		s.pictures = append(s.pictures, g)
+		s.pictures = append(s.pictures, must(p.Grid(size[1], size[0])))
 	}
 	s.Put("frames_indices", read)
 	s.Put("video_grid_thw", gridRows(s.clips))
@@ -140,8 +139,7 @@ func (s *clipTalk) expand(text string) {
 		rule = vlm.PositionRule{Merge: 2, ByFrame: true}
 		s.Put("expanded_text", repeated(repeated(text, "<|video_pad|>", cells), "<|image_pad|>", s.pictures))
 	}
-	e := must(t.Encode(text))
-	ids, kinds := must2(marks.Expand(e.IDs, s.pictures, cells, 2))
+	ids, kinds := must2(marks.Expand(must(t.Encode(text)).IDs, s.pictures, cells, 2))
 	s.Put("input_ids", to[int](ids))
 	s.Put("mm_token_type_ids", kinds)
 	sequence.Kinds = kinds

@@ -37,8 +37,7 @@ func groups(c *Case, name string, n int) [][]int {
 		c.wrong(name, fmt.Sprintf("a list of lists of %d numbers", n))
 		return nil
 	}
-	out := times(len(all)/n, func(i int) []int { return all[n*i : n*i+n] })
-	return out
+	return times(len(all)/n, func(i int) []int { return all[n*i : n*i+n] })
 }
 
 func gridsOf(c *Case, name string) []vlm.Grid {
@@ -47,8 +46,7 @@ func gridsOf(c *Case, name string) []vlm.Grid {
 }
 
 func gridRows(grids []vlm.Grid) [][]int {
-	rows := each(grids, func(g vlm.Grid) []int { return []int{g.Frames, g.Rows, g.Columns} })
-	return rows
+	return each(grids, func(g vlm.Grid) []int { return []int{g.Frames, g.Rows, g.Columns} })
 }
 
 func vlmSize(c *Case) {
@@ -121,8 +119,7 @@ func vlmPreprocess(c *Case) {
 		for name, arithmetic := range map[string]vision.Arithmetic{"resized": vision.Torch8, "resized_pil": vision.Pillow} {
 			as := *p
 			as.Arithmetic = arithmetic
-			m := must(as.Resize(r))
-			c.Put(fmt.Sprintf("%s.%d", name, i), rasterArray(m.Raster()))
+			c.Put(fmt.Sprintf("%s.%d", name, i), rasterArray(must(as.Resize(r)).Raster()))
 		}
 	}
 	patches := must(p.Apply(pictures...))
@@ -162,8 +159,7 @@ func vlmWindows(c *Case) {
 func vlmPlaces(c *Case) {
 	grids := gridsOf(c, "grid_thw")
 	places := must(vlm.Places(grids, c.Int("merge_size")))
-	rows := each(places, func(p vlm.Place) []int { return []int{p.Row, p.Column} })
-	c.Put("positions", rows)
+	c.Put("positions", each(places, func(p vlm.Place) []int { return []int{p.Row, p.Column} }))
 	c.Put("cu_seqlens", vlm.FrameEnds(grids))
 }
 
@@ -179,15 +175,13 @@ func putDecoded(c *Case, t *tokenizer.Tokenizer, ids []int32) {
 
 func vlmTokenize(c *Case) {
 	t := vlmTokens(c)
-	e := must(t.Encode(c.String("text")))
-	ids := e.IDs
+	ids := must(t.Encode(c.String("text"))).IDs
 	c.Put("ids", to[int](ids))
 	putDecoded(c, t, ids)
 }
 
 func vlmDetokenize(c *Case) {
-	t := vlmTokens(c)
-	putDecoded(c, t, to[int32](c.Ints("ids")))
+	putDecoded(c, vlmTokens(c), to[int32](c.Ints("ids")))
 }
 
 func vlmDrift(c *Case) {
@@ -196,8 +190,7 @@ func vlmDrift(c *Case) {
 	var texts, again []any
 	for _, list := range lists {
 		a, _ := flatten(list)
-		ids := to[int32](a)
-		text := t.Decode(ids)
+		text := t.Decode(to[int32](a))
 		e := must(t.Encode(text))
 		texts, again = append(texts, text), append(again, to[int](e.IDs))
 	}
@@ -231,12 +224,10 @@ func vlmExpand(c *Case) {
 	p.Patch, p.Merge, p.Pixels = c.Int("patch_size"), c.Int("merge_size"), vlm.Pixels{Min: c.Int("min_pixels"), Max: c.Int("max_pixels")}
 	var grids []vlm.Grid
 	for _, s := range groups(c, "image_hw", 2) {
-		g := must(p.Grid(s[1], s[0]))
-		grids = append(grids, g)
+		grids = append(grids, must(p.Grid(s[1], s[0])))
 	}
 	marks := must(vlm.MarksOf(t))
-	e := must(t.Encode(c.String("text")))
-	ids, kinds := must2(marks.Expand(e.IDs, grids, nil, p.Merge))
+	ids, kinds := must2(marks.Expand(must(t.Encode(c.String("text"))).IDs, grids, nil, p.Merge))
 	c.Put("grid_thw", gridRows(grids))
 	c.Put("input_ids", to[int](ids))
 	c.Put("mm_token_type_ids", kinds)
@@ -254,8 +245,7 @@ func vlmChat(c *Case) {
 		r.Think = &think
 	}
 	r.KeepThoughts = c.Has("preserve_thinking") && c.Bool("preserve_thinking")
-	text := must(t.Render(messages, r))
-	c.Put("text", text)
+	c.Put("text", must(t.Render(messages, r)))
 }
 
 // sizeRuleNamed finds a rule by its name.

@@ -84,8 +84,7 @@ func (r *reader) row(ids []int, real []int) (s vlm.Stretch, values [2]*autograd.
 		if rows != nil {
 			width := kind.value.Dim(-1)
 			values[k] = r.tape.Gather(kind.value, rows, len(rows))
-			all := kind.value.F32()
-			into.Values = slices.Clone(all[int(rows[0])*width : (int(rows[0])+len(rows))*width])
+			into.Values = slices.Clone(kind.value.F32()[int(rows[0])*width : (int(rows[0])+len(rows))*width])
 		}
 	}
 	if len(s.Clips.Grids) > 0 && r.Has("second_per_grid_ts") {
@@ -120,8 +119,7 @@ func vlmAdapter(c *Case) {
 }
 
 func (n *network) textTower() {
-	r := newReader(n)
-	r.tell()
+	newReader(n).tell()
 }
 
 // tell reads every row, and goes back from what the case says of its numbers.
@@ -210,8 +208,7 @@ func (n *network) namedGradients() {
 			continue
 		}
 		g := must(n.params.Grad(strings.TrimPrefix(weight, "base_model.model.")))
-		x := must(g.Float32(nil))
-		n.Put(name, Array{Shape: g.Shape, Data: to[float64](x)})
+		n.Put(name, Array{Shape: g.Shape, Data: to[float64](must(g.Float32(nil)))})
 	}
 }
 

@@ -66,8 +66,7 @@ func windowRange(c *Case) {
 func windowVerl(c *Case) {
 	r := c.Ints("range")
 	o := sde.WindowOptions{Kind: "sliding", Tail: "shift", From: r[0], Size: c.Int("window_size"), Every: c.Int("iters_per_group")}
-	starts := times(c.Int("iterations"), func(i int) int { return o.Position(r[1], i).Start })
-	c.Put("starts", starts)
+	c.Put("starts", times(c.Int("iterations"), func(i int) int { return o.Position(r[1], i).Start }))
 }
 
 func windowDance(c *Case) {

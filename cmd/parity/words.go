@@ -32,8 +32,7 @@ func levenshtein(c *Case) {
 
 // asBytes makes a character of every byte.
 func asBytes(s string) string {
-	r := times(len(s), func(i int) rune { return rune(s[i]) })
-	return string(r)
+	return string(times(len(s), func(i int) rune { return rune(s[i]) }))
 }
 
 func lowered(c *Case) {
