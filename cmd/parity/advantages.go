@@ -13,7 +13,7 @@ import (
 var advantageOps = map[string]Op{
 	"adv.consecutive":       advConsecutive,
 	"adv.flow_factory_sum":  advFlowFactory,
-	"adv.gardo":             advGardo,
+	"adv.gardo":             func(c *Case) { updates(c, advantage.Estimator{Rule: "diversity"}) },
 	"adv.gdpo":              advGDPO,
 	"adv.gdpo_flow_factory": advGDPOFlowFactory,
 	"adv.global":            advGlobal,
@@ -105,9 +105,7 @@ func updates(c *Case, e advantage.Estimator) {
 			distinct[n] = true
 		}
 	}
-	c.Put("updates", all)
-	c.Put("mean_group_size", size)
-	c.Put("distinct_prompts", len(distinct))
+	c.Put("updates", all, "mean_group_size", size, "distinct_prompts", len(distinct))
 }
 
 func advTracker(c *Case) {
@@ -124,8 +122,6 @@ func advTracker(c *Case) {
 	}
 	updates(c, e)
 }
-
-func advGardo(c *Case) { updates(c, advantage.Estimator{Rule: "diversity"}) }
 
 func advHistory(c *Case) {
 	h := &advantage.History{Size: c.Int("buffer_size"), Min: c.Int("min_count")}
@@ -171,9 +167,7 @@ func advProbability(c *Case) {
 
 func advZeroStd(c *Case) {
 	s := advantage.Measure(idsOf(c.Strings("groups")), c.Floats("rewards"))
-	c.Put("zero_std_ratio", s.Dead)
-	c.Put("mean_std", s.Deviation)
-	c.Put("all_correct_ratio", s.AllOne)
+	c.Put("zero_std_ratio", s.Dead, "mean_std", s.Deviation, "all_correct_ratio", s.AllOne)
 	c.Put("all_wrong_ratio", s.AllZero)
 }
 
@@ -191,8 +185,7 @@ func advZeroMask(c *Case) {
 			bits[i] = 1
 		}
 	}
-	c.Put("nonzero", bits)
-	c.Put("count", count)
+	c.Put("nonzero", bits, "count", count)
 }
 
 // named are a case's rewards and weights by name, in one order.

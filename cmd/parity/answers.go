@@ -121,8 +121,7 @@ func credited(c *Case, e advantage.Estimator, credit advantage.Credit, rewards [
 func putCredit(c *Case, credit advantage.Credit, t advantage.Tokens) {
 	t.Mask = mat(c, "response_mask")
 	a, returns := must2(credit.Of(t))
-	c.Put("advantages", c.like("response_mask", a))
-	c.Put("returns", c.like("response_mask", returns))
+	c.Put("advantages", c.like("response_mask", a), "returns", c.like("response_mask", returns))
 }
 
 func answerReinforce(c *Case) {

@@ -68,8 +68,7 @@ func filterGroups(c *Case) {
 		stats[name] = n
 	}
 	stats["solve_format_none"] = stats["totals"]
-	c.Put("stats", stats)
-	c.Put("image_counts", pictures)
+	c.Put("stats", stats, "image_counts", pictures)
 }
 
 // answerMask is 1 up to and including the first end token.

@@ -21,7 +21,7 @@ var boxOps = map[string]Op{
 	"boxes.nms":                   suppressBoxes,
 	"boxes.visual_rft":            positionLists,
 	"boxes.vlmr1_detection_score": weightedDetection,
-	"boxes.vlmr1_iou":             pixelOverlap,
+	"boxes.vlmr1_iou":             func(c *Case) { c.Put("iou", answers.PixelOverlap(oneBox(c, "a"), oneBox(c, "b"))) },
 	"boxes.vlmr1_map_reward":      mapReward,
 }
 
@@ -84,9 +84,7 @@ func assignRows(c *Case) {
 	for k, i := range rows {
 		total += score[i][columns[k]]
 	}
-	c.Put("row", rows)
-	c.Put("col", columns)
-	c.Put("total", total)
+	c.Put("row", rows, "col", columns, "total", total)
 }
 
 func matchedLayout(c *Case) {
@@ -105,8 +103,7 @@ func matchedLayout(c *Case) {
 	for _, p := range pairs {
 		list = append(list, []any{p.Found, p.Want, p.Score})
 	}
-	c.Put("reward", reward)
-	c.Put("pairs", list)
+	c.Put("reward", reward, "pairs", list)
 }
 
 func averagePrecision(c *Case) {
@@ -140,10 +137,6 @@ func sevens(c *Case, name string) [][]float64 {
 	return list
 }
 
-func pixelOverlap(c *Case) {
-	c.Put("iou", answers.PixelOverlap(oneBox(c, "a"), oneBox(c, "b")))
-}
-
 func weightedDetection(c *Case) {
 	c.Put("score", must(answers.Weighted(c.String("content"), c.String("solution"))).Value)
 }
@@ -159,9 +152,6 @@ func positionLists(c *Case) {
 	for _, m := range p.Matches {
 		matches = append(matches, []float64{m.IoU, m.Confidence})
 	}
-	c.Put("parsed", p.Found)
-	c.Put("matches", matches)
-	c.Put("iou_reward", p.IoU)
-	c.Put("iou_reward_v1", p.Mean)
+	c.Put("parsed", p.Found, "matches", matches, "iou_reward", p.IoU, "iou_reward_v1", p.Mean)
 	c.Put("confidence_reward", p.Sure)
 }

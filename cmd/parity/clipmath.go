@@ -64,10 +64,7 @@ func flowFactoryUniPC(c *Case) {
 
 func schedWan(c *Case) {
 	now, old := sde.FlowUniPC(c.Float("shift"), c.Int("steps"), false), sde.FlowDPM(c.Float("shift"), c.Int("steps"), false)
-	c.Put("sigmas", now.Sigmas)
-	c.Put("timesteps", now.Timesteps)
-	c.Put("sigmas_old", old.Sigmas)
-	c.Put("timesteps_old", old.Timesteps)
+	c.Put("sigmas", now.Sigmas, "timesteps", now.Timesteps, "sigmas_old", old.Sigmas, "timesteps_old", old.Timesteps)
 }
 
 func flashWindow(c *Case) {
@@ -91,9 +88,7 @@ func flashWeight(c *Case) {
 		weights, table = append(weights, w), append(table, math.RoundToEven(w*1e4)/1e4)
 		times = append(times, math.Trunc(1000*s.Sigmas[i]))
 	}
-	c.Put("coefficient", weights)
-	c.Put("table", table)
-	c.Put("timesteps", times)
+	c.Put("coefficient", weights, "table", table, "timesteps", times)
 }
 
 // linear is a case's policy for one expert: A·x + b·t/1000 + an embedding, along the last axis.
@@ -175,8 +170,7 @@ func rolloutWan(c *Case) {
 	}
 	c.Put("final", Array{z.Shape, flat(now)})
 	c.Put("latents", Array{append([]int{z.Shape[0], len(kept[0]) / len(now[0])}, z.Shape[1:]...), flat(kept)})
-	c.Put("log_probs", Array{[]int{len(now), len(lps[0])}, flat(lps)})
-	c.Put("expert", experts)
+	c.Put("log_probs", Array{[]int{len(now), len(lps[0])}, flat(lps)}, "expert", experts)
 }
 
 // lossWan is the clipped objective over 2τ², with Flash-GRPO's weights where the case has them.
@@ -210,8 +204,7 @@ func adaptiveKL(c *Case) {
 		a.step(kl, n[i])
 		beta, average = append(beta, a.Weight), append(average, a.Average)
 	}
-	c.Put("beta", beta)
-	c.Put("ema", average)
+	c.Put("beta", beta, "ema", average)
 }
 
 func lossCRD(c *Case) {

@@ -102,8 +102,7 @@ func (s clipCase) given() *pipeline.Given {
 func (s clipCase) sample(tag string, schedule sde.Schedule, rows []sde.Row, given *pipeline.Given) {
 	start := framesFirst(s.Array("in.latents")).Data
 	name := func(format string, args ...any) string { return "out." + tag + fmt.Sprintf(format, args...) }
-	s.Put(name("sigmas"), schedule.Sigmas)
-	s.Put(name("timesteps"), schedule.Timesteps)
+	s.Put(name("sigmas"), schedule.Sigmas, name("timesteps"), schedule.Timesteps)
 	now, experts := start, []int{}
 	picture := pipeline.Picture{Text: s.texts[0], Negative: s.texts[1], Given: given, Start: start}
 	tracks := must(s.Sample(context.Background(), []pipeline.Picture{picture}, pipeline.Sampler{
@@ -117,8 +116,7 @@ func (s clipCase) sample(tag string, schedule sde.Schedule, rows []sde.Row, give
 				s.Put(name("model_timestep.%d", expert), s.times(times))
 			}
 			experts = append(experts, expert)
-			s.Put(name("model_output.%d", step), s.clip(output))
-			s.Put(name("latents.%d", step+1), s.clip(next))
+			s.Put(name("model_output.%d", step), s.clip(output), name("latents.%d", step+1), s.clip(next))
 			now = next
 		}}))
 	s.Put(name("expert"), experts)

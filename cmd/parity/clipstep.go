@@ -132,8 +132,7 @@ func (s *stepCase) putRoll(shape []int) {
 		}
 	}
 	s.Put("out.latents", Array{append([]int{shape[0], len(s.states)}, shape[1:]...), latents})
-	s.Put("out.log_probs", Array{[]int{shape[0], len(s.old)}, lps})
-	s.Put("out.sigmas", s.schedule.Sigmas)
+	s.Put("out.log_probs", Array{[]int{shape[0], len(s.old)}, lps}, "out.sigmas", s.schedule.Sigmas)
 	s.Put("out.timesteps", s.schedule.Timesteps)
 }
 

@@ -64,8 +64,7 @@ func combineFlowGRPO(c *Case) {
 	}
 	sum := must(weighted(names, c.Floats("weights")).Of(scores))
 	slices.Sort(keys)
-	c.Put("avg", sum)
-	c.Put("keys", keys)
+	c.Put("avg", sum, "keys", keys)
 }
 
 func combineMixReward(c *Case) {
@@ -88,11 +87,7 @@ func combineMixReward(c *Case) {
 	sum := must(all.Of(scores))
 	weights := must(all.Weights())
 	rewarded, there := zeroed(sum)
-	c.Put("rewards", rewarded)
-	c.Put("successes", there)
-	c.Put("weights", weights)
-	c.Put("each", each)
-	c.Put("each_ok", eachFine)
+	c.Put("rewards", rewarded, "successes", there, "weights", weights, "each", each, "each_ok", eachFine)
 }
 
 // zeroed is what upstream makes of missing rewards, and which were there.
@@ -132,9 +127,7 @@ func combineDance(c *Case) {
 	a := must(torchGroup(0).Of(ids, vq))
 	b := must(torchGroup(0).Of(ids, mq))
 	total := must(advantage.Several{}.Add([][]float64{a, b}, []float64{c.Float("vq_coef"), c.Float("mq_coef")}))
-	c.Put("vq_advantages", a)
-	c.Put("mq_advantages", b)
-	c.Put("total", total)
+	c.Put("vq_advantages", a, "mq_advantages", b, "total", total)
 }
 
 func combineSpec(c *Case) {
@@ -189,8 +182,7 @@ func combinePref(c *Case) {
 		o.Over = "batch"
 		sum = must(o.Of(make([]int, len(sum)), sum))
 	}
-	c.Put("each", each)
-	c.Put("advantages", sum)
+	c.Put("each", each, "advantages", sum)
 }
 
 // dimensions are the names of a reward's parts, and where each applies.

@@ -151,11 +151,9 @@ func rolloutDeepEyes(c *Case) {
 		}
 		count = append(count, float64(t.Calls))
 	}
-	c.Put("response", Array{[]int{rows, room}, response})
-	c.Put("action_mask", Array{[]int{rows, width + room}, action})
+	c.Put("response", Array{[]int{rows, room}, response}, "action_mask", Array{[]int{rows, width + room}, action})
 	c.Put("attention_mask", Array{[]int{rows, width + room}, attention})
-	c.Put("env_reward", Array{[]int{rows, room}, reward})
-	c.Put("tool_cnt", Array{[]int{rows, 1}, count})
+	c.Put("env_reward", Array{[]int{rows, room}, reward}, "tool_cnt", Array{[]int{rows, 1}, count})
 }
 
 func rolloutVerl(c *Case) {
@@ -172,12 +170,8 @@ func rolloutVerl(c *Case) {
 	for _, turn := range t.Turns {
 		rewards = append(rewards, turn.Rewards...)
 	}
-	c.Put("prompt", to[int](t.Tokens[:t.Prompt]))
-	c.Put("response", to[int](t.Response()))
-	c.Put("response_mask", mask)
-	c.Put("log_probs", t.LogProb[t.Prompt:])
-	c.Put("num_turns", len(t.Turns)+t.Answers+1)
-	c.Put("pictures", len(t.Shots))
+	c.Put("prompt", to[int](t.Tokens[:t.Prompt]), "response", to[int](t.Response()), "response_mask", mask)
+	c.Put("log_probs", t.LogProb[t.Prompt:], "num_turns", len(t.Turns)+t.Answers+1, "pictures", len(t.Shots))
 	c.Put("tool_rewards", rewards)
 }
 

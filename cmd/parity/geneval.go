@@ -11,7 +11,7 @@ import (
 
 var genEvalOps = map[string]Op{
 	"geneval.evaluate":          genEvalEvaluate,
-	"geneval.iou":               genEvalIoU,
+	"geneval.iou":               func(c *Case) { c.Put("iou", rewards.PixelIoU(oneBox(c, "a"), oneBox(c, "b"))) },
 	"geneval.relative_position": genEvalPosition,
 	"geneval.soft_score":        genEvalSoft,
 }
@@ -27,10 +27,6 @@ func genEvalRules(c *Case) rewards.GenEvalRules {
 	g.MaxOverlap = numberOr(o, "max_overlap", g.MaxOverlap)
 	g.PositionThreshold = numberOr(o, "position_threshold", g.PositionThreshold)
 	return g
-}
-
-func genEvalIoU(c *Case) {
-	c.Put("iou", rewards.PixelIoU(oneBox(c, "a"), oneBox(c, "b")))
 }
 
 func genEvalPosition(c *Case) {
@@ -98,13 +94,10 @@ func genEvalEvaluate(c *Case) {
 	for class, list := range kept {
 		counts[class] = len(list)
 	}
-	c.Put("correct", v.Correct)
-	c.Put("kept", counts)
+	c.Put("correct", v.Correct, "kept", counts)
 }
 
 func genEvalSoft(c *Case) {
 	v, _ := genEvalVerdict(c)
-	c.Put("correct", v.Correct)
-	c.Put("strict_correct", v.Strict)
-	c.Put("score", v.Soft)
+	c.Put("correct", v.Correct, "strict_correct", v.Strict, "score", v.Soft)
 }

@@ -22,7 +22,7 @@ var imageOps = map[string]Op{
 	"image.to_uint8":           toBytes,
 	"vlm.resize_float":         resizeReal,
 	"vlm.resize_pil":           resizePillow13,
-	"vlm.resize_torchvision":   resizeTorchvision,
+	"vlm.resize_torchvision":   func(c *Case) { resized(c, (*vision.Image).ResizeTorch) },
 	"vlm.rotate_pil":           rotatePillow,
 }
 
@@ -36,8 +36,7 @@ func toBytes(c *Case) {
 func resizeSize(c *Case) {
 	w, h, size := c.Int("width"), c.Int("height"), c.Int("size")
 	sw, sh := vision.ShortestEdge(w, h, size)
-	c.Put("shortest_torchvision", []int{sh, sw})
-	c.Put("shortest_transformers", []int{sh, sw})
+	c.Put("shortest_torchvision", []int{sh, sw}, "shortest_transformers", []int{sh, sw})
 	lw, lh := vision.LongestEdge(w, h, size)
 	c.Put("longest_hpsv2", []int{lh, lw})
 	left, top := -vision.HalfToEven.Offset(lw, size), -vision.HalfToEven.Offset(lh, size)
@@ -170,8 +169,6 @@ func resizePillow13(c *Case) {
 		return must(vision.Resizing{Filter: f, Order: vision.Pillow13}.Apply(m.Raster(), w, h)).RGB(), nil
 	})
 }
-
-func resizeTorchvision(c *Case) { resized(c, (*vision.Image).ResizeTorch) }
 
 func resizeReal(c *Case) {
 	m := pictureArray(c, "image_hwc")

@@ -97,10 +97,8 @@ func (it *iteration) putRoll(r *trainer.Report, steps []int) {
 			lps = append(lps, s.Decisions.LogProb[k])
 		}
 	}
-	it.Put("final", Array{it.z.Shape, finals})
-	it.Put("old_log_probs", Array{[]int{len(r.Samples), len(steps)}, lps})
-	it.Put("rewards", r.Scores)
-	it.Put("advantages", r.Advantages)
+	it.Put("final", Array{it.z.Shape, finals}, "old_log_probs", Array{[]int{len(r.Samples), len(steps)}, lps})
+	it.Put("rewards", r.Scores, "advantages", r.Advantages)
 }
 
 // moved is what is recorded of an update, whatever the objective.

@@ -82,8 +82,7 @@ func judgeRequest(c *Case) {
 	body := must(judge.FlowGRPO("", nil).Body([]*vision.Image{blank(c.Int("width"), c.Int("height"))}, text))
 	request := sent(body)
 	score, _ := judge.FinalFrom1(c.String("answer"))
-	c.Put("body", request)
-	c.Put("reward", []float64{score / 5})
+	c.Put("body", request, "reward", []float64{score / 5})
 }
 
 func judgeRequests(c *Case) {
@@ -101,8 +100,7 @@ func judgeRequests(c *Case) {
 	}
 	chat := judge.PrefGRPO("http://judge", call.NewCaller(judge.PrefPolicy(), nil))
 	request := sent(must(chat.Body(pictures, c.String("text"))))
-	c.Put("path", strings.TrimPrefix(chat.Endpoint(), "http://judge"))
-	c.Put("json", request)
+	c.Put("path", strings.TrimPrefix(chat.Endpoint(), "http://judge"), "json", request)
 	c.Put("timeout_s", int(chat.Caller.Policy().Timeout.Seconds()))
 }
 
@@ -111,9 +109,7 @@ func judgePoint(c *Case) {
 	reply := c.String("answer")
 	score, _ := judge.FinalFrom1(reply)
 	tag, _ := judge.Tag(reply)
-	c.Put("flow_grpo_final", score)
-	c.Put("flow_grpo_reward", score/5)
-	c.Put("flow_grpo_qwenvl", tag)
+	c.Put("flow_grpo_final", score, "flow_grpo_reward", score/5, "flow_grpo_qwenvl", tag)
 	for name, read := range map[string]func(string) (float64, bool){"mixgrpo_final": judge.Final, "mixgrpo_alignment": judge.Alignment} {
 		c.Put(name, nil)
 		if v, ok := read(reply); ok {
@@ -164,10 +160,7 @@ func flexRates(c *Case) {
 	f := judge.Flex{Overall: c.Float("overall_weight"), Dimensions: c.Float("dim_weight"), UpstreamSlip: true}
 	c.Given("category_weights", &f.Categories)
 	r := must(f.Rates(c.Int("count"), comparisons(c)))
-	c.Put("rewards", r.Rewards)
-	c.Put("overall", r.Overall)
-	c.Put("dim_mean", r.Dimensions)
-	c.Put("dim_used", r.Judged)
+	c.Put("rewards", r.Rewards, "overall", r.Overall, "dim_mean", r.Dimensions, "dim_used", r.Judged)
 }
 
 func videoAlign(c *Case) {

@@ -21,8 +21,7 @@ func runKlein(c *Case) {
 	s := sampled{Case: c, Pipeline: p, packed: true}
 	s.at = must(p.Shape(c.Int("height"), c.Int("width")))
 	texts := must(s.Encode(s.String("prompt"), ""))
-	s.Put("out.prompt_embeds", s.states(texts[0]))
-	s.Put("out.empty_prompt_embeds", s.states(texts[1]))
+	s.Put("out.prompt_embeds", s.states(texts[0]), "out.empty_prompt_embeds", s.states(texts[1]))
 	s.Put("out.ids", [][]int{to[int](texts[0].IDs[0])})
 	padding, _ := must(tokenizer.Open(filepath.Join(c.Dir(), "tokenizer"))).ID("<|endoftext|>")
 	mask, words := make([]int, texts[0].Tokens), [][]int{}
@@ -32,8 +31,7 @@ func runKlein(c *Case) {
 			mask[i] = 1
 		}
 	}
-	s.Put("out.mask", [][]int{mask})
-	s.Put("out.txt_ids", [][][]int{words})
+	s.Put("out.mask", [][]int{mask}, "out.txt_ids", [][][]int{words})
 	s.way("t2i.", texts)
 	var pictures []*vision.Image
 	for i := range c.Int("pictures") {
@@ -64,8 +62,7 @@ func (s sampled) way(tag string, texts []*pipeline.Text) {
 	s.Put("out."+tag+"img_ids", [][][]int{places})
 	schedule := must(s.Schedule(s.Int("steps"), s.at))
 	rows := must(s.Rows(schedule, 0))
-	s.Put("out.sigmas", schedule.Sigmas)
-	s.Put("out.timesteps", schedule.Timesteps)
+	s.Put("out.sigmas", schedule.Sigmas, "out.timesteps", schedule.Timesteps)
 	// The case's latents are packed numbers in rows and columns: channels of a patch first.
 	start := channelsLast(s.Array("in.latents")).Data
 	back := func(x []float64) Array { return Array{Shape: append([]int{1}, s.at.Latents...), Data: x} }

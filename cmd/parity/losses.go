@@ -68,11 +68,7 @@ func terms(c *Case) loss.Terms {
 
 // putClip puts an objective's results under the names that any of the cases has.
 func putClip(c *Case, r loss.Result) {
-	c.Put("ratio", r.Ratio)
-	c.Put("policy_loss", r.Policy)
-	c.Put("kl_loss", r.KL)
-	c.Put("loss", r.Loss)
-	c.Put("grad_log_prob", r.GradLogProb)
+	c.Put("ratio", r.Ratio, "policy_loss", r.Policy, "kl_loss", r.KL, "loss", r.Loss, "grad_log_prob", r.GradLogProb)
 	if r.GradMean != nil {
 		c.Put("grad_mean", Array{c.Array("mean").Shape, flat(r.GradMean)})
 	}
@@ -156,8 +152,7 @@ func lossGuard(c *Case) {
 
 func lossDPPO(c *Case) {
 	r := must(loss.DPPO{Threshold: c.Float("threshold"), UseStd: c.Bool("use_std")}.Of(terms(c)))
-	c.Put("loss", r.Loss)
-	c.Put("grad_log_prob", r.GradLogProb)
+	c.Put("loss", r.Loss, "grad_log_prob", r.GradLogProb)
 	for name, v := range r.Metrics {
 		c.Put(name, v)
 	}
@@ -166,8 +161,7 @@ func lossDPPO(c *Case) {
 func lossKLMean(c *Case) {
 	mean := c.Array("mean")
 	kl, grad := loss.KLMeans(samples(mean), samples(c.Array("mean_ref")), squaresTimes(2, c.Floats("std")))
-	c.Put("loss", kl)
-	c.Put("grad_mean", Array{mean.Shape, flat(grad)})
+	c.Put("loss", kl, "grad_mean", Array{mean.Shape, flat(grad)})
 }
 
 func lossMixGRPO(c *Case) {
@@ -194,6 +188,5 @@ func lossDance(c *Case) {
 			grad[i] += float64(w * g)
 		}
 	}
-	c.Put("loss", total)
-	c.Put("grad_log_prob", grad)
+	c.Put("loss", total, "grad_log_prob", grad)
 }

@@ -58,9 +58,7 @@ func methodTracker(c *Case) {
 		belief := h.Beliefs[fmt.Sprint(p)]
 		alpha, beta = append(alpha, belief.Alpha), append(beta, belief.Beta)
 	}
-	c.Put("advantages", Array{shape, out})
-	c.Put("alpha", alpha)
-	c.Put("beta", beta)
+	c.Put("advantages", Array{shape, out}, "alpha", alpha, "beta", beta)
 }
 
 // methodTrees is Tree-GRPO's sum of two comparisons.
@@ -132,15 +130,13 @@ func methodLoss(c *Case) {
 		t.Masked = mat(c, "masked_logp")
 	}
 	r := must(o.Of(t))
-	c.Put("loss", r.Loss)
-	c.Put("grad_logp", c.like("logp", r.Grad))
+	c.Put("loss", r.Loss, "grad_logp", c.like("logp", r.Grad))
 }
 
 // methodWritten is CHORD's loss of written answers.
 func methodWritten(c *Case) {
 	value, grad := must2(loss.Likelihood(mat(c, "logp"), mat(c, "mask"), loss.Aggregate{Mode: c.String("mode")}, true))
-	c.Put("loss", value)
-	c.Put("grad_logp", c.like("logp", grad))
+	c.Put("loss", value, "grad_logp", c.like("logp", grad))
 }
 
 // methodShare is how much of CHORD's loss written answers are, iteration by iteration.
@@ -156,8 +152,7 @@ func methodPairs(c *Case) {
 	a := loss.Answered{Own: c.Floats("own"), Reference: c.Floats("reference"), Tokens: c.Ints("tokens")}
 	pairs := times(len(a.Own)/2, func(i int) [2]int { return [2]int{i, i + len(a.Own)/2} })
 	r := must(o.Pairs(a, pairs, &loss.Shift{Mean: 0.3, Batches: 1}))
-	c.Put("loss", r.Loss)
-	c.Put("grad_own", Array{c.Array("own").Shape, r.Grad})
+	c.Put("loss", r.Loss, "grad_own", Array{c.Array("own").Shape, r.Grad})
 }
 
 // methodGood is KTO's loss.
@@ -166,7 +161,5 @@ func methodGood(c *Case) {
 	good := each(c.Ints("good"), func(g int) bool { return g == 1 })
 	r := o.Good(loss.Answered{Own: c.Floats("own"), Reference: c.Floats("reference")}, good,
 		loss.Answered{Own: c.Floats("other"), Reference: c.Floats("other_reference")})
-	c.Put("loss", r.Loss)
-	c.Put("grad_own", r.Grad)
-	c.Put("distance", r.Distance)
+	c.Put("loss", r.Loss, "grad_own", r.Grad, "distance", r.Distance)
 }

@@ -18,14 +18,12 @@ func neuralAesthetic(ctx context.Context, c *Case, d *features.Device) {
 	head := must(neural.OpenHead(c.Dir()))
 	s := show3(c, &t.Tower)
 	images := must(t.Images(ctx, s.pictures))
-	c.Put("image_embeds", table(images))
-	c.Put("image_embeds_unit", table(units(images)))
+	c.Put("image_embeds", table(images), "image_embeds_unit", table(units(images)))
 	scores := must(neural.Aesthetic{Pictures: t, Head: head}.Images(ctx, s.pictures))
 	_, g := must2(neural.Aesthetic{Pictures: straight{&t.Tower}, Head: head}.Gradient(ctx, s.prepared))
 	c.Put("grad_pixel_values", gradArray(g, s.prepared))
 	soft, g := must2(neural.Aesthetic{Pictures: t, Head: head}.Gradient(ctx, s.raw))
-	c.Put("grad_raw", gradArray(g, s.raw))
-	c.Put("scores", map[string]any{"aesthetic": scores, "aesthetic_soft_path": soft})
+	c.Put("grad_raw", gradArray(g, s.raw), "scores", map[string]any{"aesthetic": scores, "aesthetic_soft_path": soft})
 }
 
 // byRule are numbers that any program can make again.
@@ -64,10 +62,7 @@ func aestheticMLP(c *Case) {
 		}
 		scores, norms, first = append(scores, value), append(norms, math.Sqrt(sum)), append(first, g[:8]...)
 	}
-	c.Put("names", names)
-	c.Put("shapes", shapes)
-	c.Put("score", scores)
-	c.Put("grad_norm", norms)
+	c.Put("names", names, "shapes", shapes, "score", scores, "grad_norm", norms)
 	c.Put("grad_first_8", Array{[]int{rows, 8}, first})
 }
 

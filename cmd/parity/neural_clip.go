@@ -42,8 +42,7 @@ func putTokens(c *Case, t *clip.Towers, ids, mask string, texts []string, length
 			}
 		}
 	}
-	c.Put(ids, a)
-	c.Put(mask, m)
+	c.Put(ids, a, mask, m)
 }
 
 func lastToken(row []int32) int32 { return row[len(row)-1] }
@@ -61,8 +60,7 @@ func neuralCLIP(ctx context.Context, c *Case, d *features.Device) {
 	}
 	s := show3(c, &t.Tower)
 	scores, soft := matched(ctx, c, t, s, func(images, texts [][]float64) {
-		c.Put("image_embeds", table(images))
-		c.Put("text_embeds", table(texts))
+		c.Put("image_embeds", table(images), "text_embeds", table(texts))
 	})
 	softPixels(c, &t.Tower, s.raw)
 	out := map[string]any{"cosine_soft_path": soft, "logit_scale": t.Scale()}
@@ -110,8 +108,7 @@ func neuralHPSv2(ctx context.Context, c *Case, d *features.Device) {
 	defer t.Close()
 	putTokens(c, t, "input_ids", "input_mask", c.Strings("prompts"), t.Length(), zeroToken)
 	scores, soft := matched(ctx, c, t, show3(c, &t.Tower), func(images, texts [][]float64) {
-		c.Put("image_features", table(units(images)))
-		c.Put("text_features", table(units(texts)))
+		c.Put("image_features", table(units(images)), "text_features", table(units(texts)))
 	})
 	c.Put("scores", map[string]any{"hps": rescaled(scores, t.Scale(), "cosine"), "hps_soft_path": soft})
 }

@@ -45,8 +45,7 @@ func genevalColor(ctx context.Context, c *Case, d *features.Device) {
 	for _, a := range answers {
 		names, logits = append(names, a.Name), append(logits, a.Logits)
 	}
-	c.Put("logits", table(logits))
-	c.Put("scores", map[string]any{"colors": names, "crop_sizes": sizes})
+	c.Put("logits", table(logits), "scores", map[string]any{"colors": names, "crop_sizes": sizes})
 }
 
 // objectsOf reads a case's boxes and the files of its masks.

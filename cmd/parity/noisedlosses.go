@@ -44,11 +44,7 @@ func lossNFT(c *Case) {
 		c.Put("r", probability)
 	}
 	r := o.Of(noisedTerms(c), probability)
-	c.Put("policy_loss", r.Policy)
-	c.Put("kl_loss", r.KL)
-	c.Put("ref_kl_loss", r.KL)
-	c.Put("loss", r.Loss)
-	c.Put("total_loss", r.Loss)
+	c.Put("policy_loss", r.Policy, "kl_loss", r.KL, "ref_kl_loss", r.KL, "loss", r.Loss, "total_loss", r.Loss)
 	c.Put("old_deviate", r.OldDistance)
 	mean := func(x []float64) (m float64) {
 		for _, v := range x {
@@ -58,11 +54,9 @@ func lossNFT(c *Case) {
 	}
 	c.Put("reward_prob_mean", mean(probability))
 	if c.Op == "loss.nft" {
-		c.Put("positive_loss", r.Positive)
-		c.Put("negative_loss", r.Negative)
+		c.Put("positive_loss", r.Positive, "negative_loss", r.Negative)
 	} else {
-		c.Put("positive_loss", mean(r.Positive))
-		c.Put("negative_loss", mean(r.Negative))
+		c.Put("positive_loss", mean(r.Positive), "negative_loss", mean(r.Negative))
 	}
 	putGradV(c, r.GradV)
 }
@@ -71,8 +65,7 @@ func lossAWMLogProb(c *Case) {
 	t := noisedTerms(c)
 	lp, grad := must2(loss.AWMLogProb(t, c.String("weighting"), numberOr(c, "power", 1), c.Floats("w")))
 	std := each(t.Time, loss.AWMDeviation)
-	c.Put("log_prob", lp)
-	c.Put("std", std)
+	c.Put("log_prob", lp, "std", std)
 	putGradV(c, grad)
 }
 
@@ -88,10 +81,7 @@ func lossAWM(c *Case) {
 	}
 	r := must(o.Of(loss.AWMTerms{LogProb: samples(lp), Old: samples(c.Array("old_log_prob")), Advantage: c.Floats("advantages"),
 		V: rows("v"), VRef: rows("v_ref"), VEMA: rows("v_ema"), Std: c.Floats("std")}))
-	c.Put("policy_loss", r.Policy)
-	c.Put("kl_loss", r.KL)
-	c.Put("ema_kl_loss", r.EMA)
-	c.Put("loss", r.Loss)
+	c.Put("policy_loss", r.Policy, "kl_loss", r.KL, "ema_kl_loss", r.EMA, "loss", r.Loss)
 	c.Put("grad_log_prob", Array{lp.Shape, flat(r.GradLogProb)})
 	putGradV(c, r.GradV)
 }
@@ -103,10 +93,7 @@ func lossDPO(c *Case) {
 		pairs = halves(len(t.V) / 2)
 	}
 	r := loss.DPO(t, pairs, c.Float("beta"))
-	c.Put("inside", r.Inside)
-	c.Put("loss", r.Loss)
-	c.Put("implicit_acc", r.Accuracy)
-	c.Put("margins", r.Margin)
+	c.Put("inside", r.Inside, "loss", r.Loss, "implicit_acc", r.Accuracy, "margins", r.Margin)
 	putGradV(c, r.GradV)
 }
 
@@ -141,15 +128,12 @@ func alignDirect(c *Case) {
 	for i := range grad {
 		grad[i] *= slope
 	}
-	c.Put("noisy", Array{x0.Shape, noisy})
-	c.Put("x0_rec", Array{x0.Shape, clean})
-	c.Put("grad_v", Array{x0.Shape, grad})
+	c.Put("noisy", Array{x0.Shape, noisy}, "x0_rec", Array{x0.Shape, clean}, "grad_v", Array{x0.Shape, grad})
 }
 
 func lossHinge(c *Case) {
 	l, grad := rewardHinge(c.Floats("reward"), c.Float("margin"), math.Max(c.Float("accumulation"), 1e-300))
-	c.Put("loss", l)
-	c.Put("grad_reward", grad)
+	c.Put("loss", l, "grad_reward", grad)
 }
 
 // halves are the pairs of n winners followed by their losers.

@@ -84,8 +84,7 @@ func (s sampled) run() {
 		s.Put("out.unpacked", Array{Shape: []int{1, c, s.at.Rows, s.at.Cols}, Data: diffusion.Unpack(tracks[0].Final, c, s.at.Rows, s.at.Cols)})
 	}
 	raw := must(s.Decode(tracks[0].Final, s.at))
-	s.Put("out.vae_out", s.picture(raw))
-	s.Put("out.image", s.picture(pipeline.Pixels(raw)))
+	s.Put("out.vae_out", s.picture(raw), "out.image", s.picture(pipeline.Pixels(raw)))
 }
 
 // putTexts records what was read of the prompts.
@@ -97,11 +96,9 @@ func (s sampled) putTexts(prompt, negative *pipeline.Text) {
 		}
 		s.Put(name, [][]int{to[int](ids)})
 	}
-	s.Put("out.prompt_embeds", s.states(prompt))
-	s.Put("out.negative_prompt_embeds", s.states(negative))
+	s.Put("out.prompt_embeds", s.states(prompt), "out.negative_prompt_embeds", s.states(negative))
 	if prompt.Pooled != nil {
-		s.Put("out.pooled", pooled(prompt))
-		s.Put("out.negative_pooled", pooled(negative))
+		s.Put("out.pooled", pooled(prompt), "out.negative_pooled", pooled(negative))
 	}
 }
 

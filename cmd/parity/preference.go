@@ -43,9 +43,7 @@ func preferenceSize(c *Case) {
 		p = vlm.Pixels{Min: c.Int("pixels"), Max: c.Int("pixels")}
 	}
 	w, h := must2(p.MostFirst(c.Int("width"), c.Int("height"), 28))
-	c.Put("height", h)
-	c.Put("width", w)
-	c.Put("tokens", h/28*(w/28))
+	c.Put("height", h, "width", w, "tokens", h/28*(w/28))
 }
 
 func preferenceVideoPrompt(c *Case) {

@@ -148,8 +148,7 @@ func (s *preferenceCase) put() {
 	}
 	s.Put("input_ids", Array{[]int{len(s.ids), longest}, ids})
 	s.Put("attention_mask", Array{[]int{len(s.ids), longest}, mask})
-	s.Put("scores", Array{[]int{len(s.ids), len(scores) / len(s.ids)}, scores})
-	s.Put("image_grid_thw", gridRows(s.grids))
+	s.Put("scores", Array{[]int{len(s.ids), len(scores) / len(s.ids)}, scores}, "image_grid_thw", gridRows(s.grids))
 	s.Put("video_grid_thw", gridRows(s.grids))
 	s.tape.Backward(seeds...)
 	var values, grads []float64
@@ -162,8 +161,7 @@ func (s *preferenceCase) put() {
 		for i := 0; i < len(x); i += 37 * width {
 			some.Data, some.Shape[0] = append(some.Data, x[i:i+width]...), some.Shape[0]+1
 		}
-		s.Put(name+"_rows", some)
-		s.Put(name+"_videos", Array{[]int{len(x) / width, width}, x})
+		s.Put(name+"_rows", some, name+"_videos", Array{[]int{len(x) / width, width}, x})
 	}
 	for i, soft := range s.soft {
 		g := soft.Back(s.values[i].Grad().F32())

@@ -29,15 +29,15 @@ var replyOps = map[string]Op{
 	"vlm.reward_mcq":                       multipleChoice,
 	"vlm.reward_minio3":                    miniO3,
 	"vlm.reward_mra":                       relativeAccuracy,
-	"vlm.reward_ndcg":                      rewardNDCG,
+	"vlm.reward_ndcg":                      func(c *Case) { c.Put("ndcg", answers.NDCG(c.Strings("docs"), c.Strings("golds"), false)) },
 	"vlm.reward_od":                        objectDetection,
-	"vlm.reward_rec_format":                groundingFormat,
+	"vlm.reward_rec_format":                func(c *Case) { c.Put("reward", one(answers.ThinkBox(c.String("text")))) },
 	"vlm.reward_rec_iou":                   grounding,
 	"vlm.reward_repetition_ids":            repeatedTokens,
 	"vlm.reward_repetition_words":          repeatedWords,
 	"vlm.reward_tool_accumulative":         toolRewards,
 	"vlm.reward_vrag_format":               searchedFormat,
-	"vlm.reward_yes_no":                    yesNo,
+	"vlm.reward_yes_no":                    func(c *Case) { ruled(c, answers.YesNo) },
 }
 
 func grounding(c *Case) {
@@ -54,10 +54,6 @@ func one(b bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-func groundingFormat(c *Case) {
-	c.Put("reward", one(answers.ThinkBox(c.String("text"))))
 }
 
 // objectDetection gives null where upstream raises: where the truth cannot be read.
@@ -89,14 +85,10 @@ func multipleChoice(c *Case) {
 	ruled(c, answers.MultipleChoice)
 }
 
-func yesNo(c *Case) { ruled(c, answers.YesNo) }
-
 func answerDefault(c *Case) {
 	reply, truth := answers.Clean(c.String("text")), answers.Clean(c.String("solution"))
 	same := must(answers.Same(c.String("text"), c.String("solution")))
-	c.Put("cleaned", reply)
-	c.Put("all_match", same.Value)
-	c.Put("ratio", edits.Ratio(reply, truth))
+	c.Put("cleaned", reply, "all_match", same.Value, "ratio", edits.Ratio(reply, truth))
 	ruled(c, answers.Default)
 }
 
@@ -133,10 +125,8 @@ func repeatedTokens(c *Case) {
 
 func replyFormat(c *Case) {
 	reply := c.String("text")
-	c.Put("think_answer", one(answers.ThinkAnswer(reply)))
-	c.Put("easyr1_r1v", one(answers.ThinkAnswer(reply)))
-	c.Put("trl_think", one(answers.Thinks(reply)))
-	c.Put("boxed", one(answers.ThinkBoxed(reply)))
+	c.Put("think_answer", one(answers.ThinkAnswer(reply)), "easyr1_r1v", one(answers.ThinkAnswer(reply)))
+	c.Put("trl_think", one(answers.Thinks(reply)), "boxed", one(answers.ThinkBoxed(reply)))
 }
 
 func detectionConfidence(c *Case) {
@@ -180,11 +170,8 @@ func miniO3(c *Case) {
 	m.Tool = numberOr(w, "use_tool_reward_weight", m.Tool)
 	m.Penalty = numberOr(w, "tool_call_penalty", m.Penalty)
 	v := m.Of(c.Strings("turns"), c.String("truth"))
-	c.Put("score", v.Score)
-	c.Put("acc", m.Right*one(v.Correct))
-	c.Put("format_score", m.Form*one(v.Formed))
-	c.Put("format", one(v.Formed))
-	c.Put("tool_turns", v.Tools)
+	c.Put("score", v.Score, "acc", m.Right*one(v.Correct), "format_score", m.Form*one(v.Formed))
+	c.Put("format", one(v.Formed), "tool_turns", v.Tools)
 }
 
 // attempts reads a group, or several behind each other.
@@ -203,12 +190,8 @@ func attempts(c *Case) []answers.Attempt {
 
 func curiosity(c *Case) {
 	s := answers.DefaultCuriosity().Of(attempts(c))
-	c.Put("rewards", s.Rewards)
-	c.Put("curiosity", s.Curiosity)
-	c.Put("penalty", s.Penalty)
-	c.Put("uniform", one(s.Uniform))
-	c.Put("difficulty", s.Difficulty)
-	c.Put("right_without_tool", one(s.RightWithoutTool))
+	c.Put("rewards", s.Rewards, "curiosity", s.Curiosity, "penalty", s.Penalty, "uniform", one(s.Uniform))
+	c.Put("difficulty", s.Difficulty, "right_without_tool", one(s.RightWithoutTool))
 }
 
 // curiosityDefect repeats upstream's slip beside ours: failures of the first group judge all.
@@ -226,8 +209,7 @@ func curiosityDefect(c *Case) {
 		}
 		upstream = append(upstream, answers.DefaultCuriosity().Of(group).Rewards...)
 	}
-	c.Put("intended", intended)
-	c.Put("upstream", upstream)
+	c.Put("intended", intended, "upstream", upstream)
 }
 
 func relativeAccuracy(c *Case) {
@@ -262,13 +244,8 @@ func rewardANLS(c *Case) {
 	c.Put("score", answers.ANLS(c.String("pred"), c.Strings("golds"), c.Float("threshold")))
 }
 
-func rewardNDCG(c *Case) {
-	c.Put("ndcg", answers.NDCG(c.Strings("docs"), c.Strings("golds"), false))
-}
-
 func searchedFormat(c *Case) {
-	c.Put("format", one(answers.Searched(c.String("text"))))
-	c.Put("answer", nil)
+	c.Put("format", one(answers.Searched(c.String("text"))), "answer", nil)
 	if a, ok := answers.AnswerBeforeEnd(c.String("text")); ok {
 		c.Put("answer", a)
 	}
@@ -286,14 +263,11 @@ func answerDAPO(c *Case) {
 	for _, truth := range c.Strings("truths") {
 		out = append(out, must(answers.DAPO(c.String("text"), truth)).Value)
 	}
-	c.Put("normalised", answers.NormaliseDAPO(answers.DAPOAnswer(c.String("text"))))
-	c.Put("rewards", out)
+	c.Put("normalised", answers.NormaliseDAPO(answers.DAPOAnswer(c.String("text"))), "rewards", out)
 }
 
 func answerBoxed(c *Case) {
-	c.Put("reward", must(answers.Boxed(c.String("text"), c.String("truth"))).Value)
-	c.Put("boxed", nil)
-	c.Put("stripped", nil)
+	c.Put("reward", must(answers.Boxed(c.String("text"), c.String("truth"))).Value, "boxed", nil, "stripped", nil)
 	if box, ok := answers.LastBoxed(c.String("text")); ok {
 		c.Put("boxed", box)
 		said, whole := answers.Unboxed(box)
@@ -308,8 +282,7 @@ func answerExact(c *Case) {
 		c.Put(name, nil)
 	}
 	if said, ok := answers.TaggedAnswer(c.String("text")); ok {
-		c.Put("extracted", said)
-		c.Put("normalised", answers.NormaliseQA(said))
+		c.Put("extracted", said, "normalised", answers.NormaliseQA(said))
 		c.Put("em", one(answers.ExactMatch{}.Of(said, c.Strings("golds"))))
 		c.Put("sub_em", one(answers.ExactMatch{Contained: true}.Of(said, c.Strings("golds"))))
 	}

@@ -47,8 +47,7 @@ func noised(c *Case) {
 		xi, vi := noisedVP(p[0], p[1], share[min(i, len(share)-1)])
 		x, velocity = append(x, xi...), append(velocity, vi...)
 	})
-	c.Put("x_t", Array{shape, x})
-	c.Put("velocity", Array{shape, velocity})
+	c.Put("x_t", Array{shape, x}, "velocity", Array{shape, velocity})
 }
 
 func fluxPack(c *Case) {
@@ -64,8 +63,7 @@ func fluxPack(c *Case) {
 			ids.Data = append(ids.Data, float64(at[0]), float64(at[1]), float64(at[2]))
 		}
 	})
-	c.Put("packed", Array{[]int{l.Shape[0], height * width / 4, channels * 4}, all})
-	c.Put("ids", ids)
+	c.Put("packed", Array{[]int{l.Shape[0], height * width / 4, channels * 4}, all}, "ids", ids)
 }
 
 func repeat(c *Case) {
@@ -74,8 +72,7 @@ func repeat(c *Case) {
 	for _, r := range ranks {
 		all = append(all, r)
 	}
-	c.Put("unique_prompts", unique)
-	c.Put("per_rank", all)
+	c.Put("unique_prompts", unique, "per_rank", all)
 }
 
 func promptHash(c *Case) {

@@ -21,8 +21,7 @@ var scheduleOps = map[string]Op{
 }
 
 func putSchedule(c *Case, s sde.Schedule) {
-	c.Put("sigmas", s.Sigmas)
-	c.Put("timesteps", s.Timesteps)
+	c.Put("sigmas", s.Sigmas, "timesteps", s.Timesteps)
 }
 
 // flag, numberOr and text are settings that may be missing.
@@ -44,8 +43,7 @@ func text(c *Case, name, otherwise string) string {
 
 func schedStatic(c *Case) {
 	s := sde.Static(c.Float("shift"), c.Int("steps"))
-	c.Put("sigmas", s.Sigmas)
-	c.Put("model_timestep", s.Timesteps)
+	c.Put("sigmas", s.Sigmas, "model_timestep", s.Timesteps)
 }
 
 func schedFlow(c *Case) {
@@ -107,16 +105,12 @@ func schedBetas(c *Case) {
 	for _, i := range c.Ints("index") {
 		b, a = append(b, betas[i]), append(a, shares[i])
 	}
-	c.Put("betas", b)
-	c.Put("alphas_cumprod", a)
+	c.Put("betas", b, "alphas_cumprod", a)
 }
 
 func schedDDIM(c *Case) {
 	s, before := must2(sde.DDIMSteps(vpOptions(c.Sub("config")), c.Int("steps")))
-	c.Put("timesteps", s.Timesteps)
-	c.Put("prev_timesteps", before)
-	c.Put("alpha_prod", s.Alpha)
-	c.Put("alpha_prod_prev", s.AlphaPrev)
+	c.Put("timesteps", s.Timesteps, "prev_timesteps", before, "alpha_prod", s.Alpha, "alpha_prod_prev", s.AlphaPrev)
 }
 
 func schedTimes(c *Case) {

@@ -46,10 +46,7 @@ func sftWhole(c *Case) {
 			mask[i] = 1
 		}
 	}
-	c.Put("text", text)
-	c.Put("input_ids", to[int](l.IDs))
-	c.Put("assistant_mask", mask)
-	c.Put("grid_thw", gridRows(grids))
+	c.Put("text", text, "input_ids", to[int](l.IDs), "assistant_mask", mask, "grid_thw", gridRows(grids))
 }
 
 func sftTurns(c *Case) {
@@ -66,8 +63,7 @@ func sftTurns(c *Case) {
 	if err == nil {
 		var l sft.Lesson
 		if l, err = r.Turns(row, style, how, grids); err == nil {
-			c.Put("input_ids", to[int](l.IDs))
-			c.Put("labels", to[int](l.Labels()))
+			c.Put("input_ids", to[int](l.IDs), "labels", to[int](l.Labels()))
 			return
 		}
 	}
@@ -103,10 +99,8 @@ func sftLoss(c *Case) {
 		}
 		mean, slopes := must2(loss.Likelihood(logProb, mask, loss.Aggregate{Mode: "token-mean"}, false))
 		accumulated, _ := must2(loss.Likelihood(logProb, mask, loss.Aggregate{Mode: "token-mean", Tokens: float64(c.Int("num_items"))}, false))
-		c.Put("loss", mean)
-		c.Put("loss_accumulated", accumulated)
-		c.Put("token_nll", Array{Shape: []int{batch, length - 1}, Data: nll})
-		c.Put("row_loss", rows)
+		c.Put("loss", mean, "loss_accumulated", accumulated)
+		c.Put("token_nll", Array{Shape: []int{batch, length - 1}, Data: nll}, "row_loss", rows)
 		var seeds []autograd.Seed
 		for b, lp := range parts {
 			seeds = append(seeds, autograd.Seed{Of: lp, Grad: to[float32](slopes[b][:lp.Dim(0)])})

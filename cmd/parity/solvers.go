@@ -12,8 +12,8 @@ var solverOps = map[string]Op{
 	"solver.ddpm":                solverDDPM,
 	"solver.flow_dpm_multistep":  solverMultistep,
 	"solver.flow_dpm_singlestep": solverSinglestep,
-	"solver.flow_euler":          solverEuler,
-	"solver.flow_heun":           solverHeun,
+	"solver.flow_euler":          func(c *Case) { solve(c, everyStep(c, sde.Euler), c.Floats("sigmas")) },
+	"solver.flow_heun":           func(c *Case) { solve(c, everyStep(c, sde.Heun), c.Floats("sigmas")) },
 	"solver.flow_unipc":          solverUniPC,
 	"solver.nft":                 solverNFT,
 }
@@ -66,14 +66,6 @@ func statesOf(shape []int, all [][]float64) Array {
 func everyStep(c *Case, row func(s sde.Schedule, step int) sde.Row) []sde.Row {
 	s := sde.Schedule{Sigmas: c.Floats("sigmas")}
 	return times(s.Steps(), func(step int) sde.Row { return row(s, step) })
-}
-
-func solverEuler(c *Case) {
-	solve(c, everyStep(c, sde.Euler), c.Floats("sigmas"))
-}
-
-func solverHeun(c *Case) {
-	solve(c, everyStep(c, sde.Heun), c.Floats("sigmas"))
 }
 
 func solverMultistep(c *Case) {
@@ -167,8 +159,6 @@ func rolloutMixGRPO(c *Case) {
 		final = t.Clean[len(t.Clean)-1]
 	}
 	lps := each(window, func(step int) float64 { return t.LogProb[step] })
-	c.Put("sigmas_used", s.Sigmas)
-	c.Put("all_latents", statesOf(z.Shape[1:], t.States))
-	c.Put("final_latents", Array{z.Shape, final})
-	c.Put("window_log_probs", lps)
+	c.Put("sigmas_used", s.Sigmas, "all_latents", statesOf(z.Shape[1:], t.States))
+	c.Put("final_latents", Array{z.Shape, final}, "window_log_probs", lps)
 }

@@ -70,8 +70,7 @@ func (s *sampled) sizes() {
 		seenW, seenH := pipeline.EditSize(384*384)(sizes[0], sizes[1])
 		both = append(both, []int{w, h, seenW, seenH})
 	}
-	s.Put("out.auto_resize", nearest)
-	s.Put("out.dimensions", both)
+	s.Put("out.auto_resize", nearest, "out.dimensions", both)
 }
 
 // bytesOf is a picture of whole numbers from 0 to 255.

@@ -32,7 +32,5 @@ func readByTesseract(c *Case) {
 		list = append(list, map[string]any{"text": w.Text, "conf": w.Confidence, "left": w.Left, "top": w.Top, "width": w.Width, "height": w.Height,
 			"block": w.Block, "par": w.Paragraph, "line": w.Line, "word": w.Word})
 	}
-	c.Put("text", strings.TrimSuffix(text, "\f"))
-	c.Put("words", list)
-	c.Put("tsv", table)
+	c.Put("text", strings.TrimSuffix(text, "\f"), "words", list, "tsv", table)
 }

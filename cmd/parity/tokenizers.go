@@ -30,10 +30,6 @@ func tokenize(c *Case) {
 			failf("%q: %d tokens and %d ids", text, len(e.Tokens), len(e.IDs))
 		}
 	}
-	c.Put("tokens", tokens)
-	c.Put("ids", ids)
-	c.Put("ids_special", framed)
-	c.Put("ids_padded", padded)
-	c.Put("mask", masks)
+	c.Put("tokens", tokens, "ids", ids, "ids_special", framed, "ids_padded", padded, "mask", masks)
 	c.Put("decoded", decoded)
 }

@@ -33,8 +33,7 @@ func lossEasyR1(c *Case) {
 	o.Aggregate = loss.Aggregate{Mode: mode, AllRows: true}
 	t := loss.Tokens{LogProb: mat(c, "logp"), Old: mat(c, "old_logp"), Advantage: mat(c, "advantages"), Mask: mat(c, "response_mask")}
 	r := must(o.Of(t))
-	c.Put("loss", r.Loss)
-	c.Put("grad_logp", c.like("logp", r.Grad))
+	c.Put("loss", r.Loss, "grad_logp", c.like("logp", r.Grad))
 	// Its stand-in for entropy is the mean of -lp, as REINFORCE has it for advantages of 1.
 	surprise := loss.TokenLoss{Objective: "gpg", TokenOptions: loss.TokenOptions{Aggregate: o.Aggregate}}
 	for i := range t.Advantage {
@@ -70,9 +69,7 @@ func lossOpenRLHF(c *Case) {
 		c.Put("rollout_kl", loss.OffPolicy(old, sampler, t.Mask)["kl"])
 	}
 	r := must(o.Of(t))
-	c.Put("loss", r.Loss)
-	c.Put("grad_logp", c.like("logp", r.Grad))
-	c.Put("clip_ratio", r.Metrics["clipped"])
+	c.Put("loss", r.Loss, "grad_logp", c.like("logp", r.Grad), "clip_ratio", r.Metrics["clipped"])
 	c.Put("ppo_kl", loss.OffPolicy(t.LogProb, old, t.Mask)["kl"])
 }
 
@@ -118,8 +115,7 @@ func lossTRL(c *Case) {
 		o.Objective = kind
 	}
 	r := must(o.Of(t))
-	c.Put("loss", r.Loss)
-	c.Put("grad_logp", c.like("logp", r.Grad))
+	c.Put("loss", r.Loss, "grad_logp", c.like("logp", r.Grad))
 }
 
 func samplingProbabilities(c *Case) {
@@ -138,6 +134,5 @@ func samplingProbabilities(c *Case) {
 		}
 		all, kept = append(all, p...), append(kept, n)
 	}
-	c.Put("probs", Array{c.Array("logits").Shape, all})
-	c.Put("kept", kept)
+	c.Put("probs", Array{c.Array("logits").Shape, all}, "kept", kept)
 }

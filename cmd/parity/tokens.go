@@ -50,9 +50,7 @@ func tokenLoss(c *Case) {
 	}
 	o.Aggregate.Mode = text(c, "agg", "seq-mean-token-mean")
 	r := must(o.Of(t))
-	c.Put("loss", r.Loss)
-	c.Put("grad_logp", c.like("logp", r.Grad))
-	c.Put("clipfrac", r.Metrics["clipped"])
+	c.Put("loss", r.Loss, "grad_logp", c.like("logp", r.Grad), "clipfrac", r.Metrics["clipped"])
 	c.Put("ppo_kl", r.Metrics["ppo_kl"])
 	if o.Objective == "gmpo" {
 		c.Put("clipfrac_lower", r.Metrics["clipped_low"])
@@ -70,8 +68,7 @@ func tokenAggregate(c *Case) {
 			total += v * w[i][t]
 		}
 	}
-	c.Put("loss", total)
-	c.Put("grad", c.like("mask", w))
+	c.Put("loss", total, "grad", c.like("mask", w))
 }
 
 func tokenKL(c *Case) {
@@ -84,8 +81,7 @@ func tokenKL(c *Case) {
 	for i, lp := range x.Data {
 		kl[i], grad[i] = p.Token(lp, ref[i])
 	}
-	c.Put("kl", Array{x.Shape, kl})
-	c.Put("grad_logp", Array{x.Shape, grad})
+	c.Put("kl", Array{x.Shape, kl}, "grad_logp", Array{x.Shape, grad})
 }
 
 func klInReward(c *Case) {
@@ -111,9 +107,7 @@ func klController(c *Case) {
 
 func tokenValue(c *Case) {
 	l, grad, clipped := must3(loss.Value(mat(c, "values"), mat(c, "old_values"), mat(c, "returns"), mat(c, "response_mask"), c.Float("clip"), loss.Aggregate{Mode: c.String("agg")}))
-	c.Put("loss", l)
-	c.Put("grad", c.like("values", grad))
-	c.Put("clipfrac", clipped)
+	c.Put("loss", l, "grad", c.like("values", grad), "clipfrac", clipped)
 }
 
 // rowsOfLogits are the rows over the vocabulary.
@@ -134,8 +128,7 @@ func tokenLogProb(c *Case) {
 		l, d := logitLogProb(row, labels[i], g[i])
 		lp, grad = append(lp, l), append(grad, d...)
 	}
-	c.Put("logp", Array{c.Array("labels").Shape, lp})
-	c.Put("grad_logits", Array{shape, grad})
+	c.Put("logp", Array{c.Array("labels").Shape, lp}, "grad_logits", Array{shape, grad})
 }
 
 func tokenEntropy(c *Case) {
@@ -148,8 +141,7 @@ func tokenEntropy(c *Case) {
 		total += h * weights[i]
 		grad = append(grad, d...)
 	}
-	c.Put("loss", total)
-	c.Put("grad_logits", Array{shape, grad})
+	c.Put("loss", total, "grad_logits", Array{shape, grad})
 }
 
 func tokenWeights(c *Case) {
@@ -177,9 +169,7 @@ func rejectionMask(c *Case) {
 			whole++
 		}
 	}
-	c.Put("mask", c.like("response_mask", kept))
-	c.Put("masked_fraction", gone/tokens)
-	c.Put("seq_masked_fraction", whole/answers)
+	c.Put("mask", c.like("response_mask", kept), "masked_fraction", gone/tokens, "seq_masked_fraction", whole/answers)
 }
 
 func offPolicy(c *Case) {

@@ -10,7 +10,7 @@ import (
 
 // Tool protocols: what a text asks for, which pixels are cut, what is answered.
 var toolCallOps = map[string]Op{
-	"vlm.observation_minio3":  observationMiniO3,
+	"vlm.observation_minio3":  func(c *Case) { c.Put("text", tools.MiniO3Observation(c.Int("turn"))) },
 	"vlm.tool_deepeyes":       toolDeepEyes,
 	"vlm.tool_minio3":         toolMiniO3,
 	"vlm.tool_parse_hermes":   parseHermes,
@@ -96,10 +96,7 @@ func toolDeepEyes(c *Case) {
 	name := map[string]string{"v2": "deepeyes", "v5": "deepeyes_v5"}[c.String("variant")]
 	p := must(tools.Named(name))
 	reply := p.Step(&tools.State{Album: album([2]int{c.Int("width"), c.Int("height")})}, c.String("text"))
-	c.Put("done", reply.End != "")
-	c.Put("reward", reply.Reward)
-	c.Put("answer", inTags(c.String("text")))
-	c.Put("text", reply.Text)
+	c.Put("done", reply.End != "", "reward", reply.Reward, "answer", inTags(c.String("text")), "text", reply.Text)
 	c.Put("images", reply.Pictures)
 	putOps(c, reply, byNumber)
 	switch r := reply.Refusal; {
@@ -113,9 +110,7 @@ func toolDeepEyes(c *Case) {
 			kind += ":" + r.Key
 		}
 		before, _, _ := strings.Cut(reply.Text, "Error: ")
-		c.Put("kind", "error")
-		c.Put("error_kind", kind)
-		c.Put("prefix", before+"Error: ")
+		c.Put("kind", "error", "error_kind", kind, "prefix", before+"Error: ")
 		c.Put("suffix", "<|im_end|>\n<|im_start|>assistant\n")
 	}
 }
@@ -135,10 +130,7 @@ func toolMiniO3(c *Case) {
 	if r == nil {
 		op := reply.Results[0].Ops[0]
 		source, _ := reply.Results[0].Args.([]any)
-		c.Put("kind", "crop")
-		c.Put("source", source[1])
-		c.Put("image", op.Picture)
-		c.Put("box", op.Rect[:])
+		c.Put("kind", "crop", "source", source[1], "image", op.Picture, "box", op.Rect[:])
 		c.Put("size", []int{op.Rect.Width(), op.Rect.Height()})
 		return
 	}
@@ -146,14 +138,7 @@ func toolMiniO3(c *Case) {
 	if !ok {
 		kind = r.Raised
 	}
-	c.Put("kind", "error")
-	c.Put("error_kind", kind)
-	c.Put("error", r.Message)
-	c.Put("observation", reply.Text)
-}
-
-func observationMiniO3(c *Case) {
-	c.Put("text", tools.MiniO3Observation(c.Int("turn")))
+	c.Put("kind", "error", "error_kind", kind, "error", r.Message, "observation", reply.Text)
 }
 
 // raisedAs names an exception's class as the cases of Pixel-Reasoner do.
@@ -168,9 +153,7 @@ func raisedAs(r *tools.Refusal) string {
 func toolVRAG(c *Case) {
 	text := c.String("text")
 	action, content := tools.VRAGAction(text)
-	c.Put("action", orNull(action, action != ""))
-	c.Put("content", content)
-	c.Put("rewritten", tools.Rewritten(text))
+	c.Put("action", orNull(action, action != ""), "content", content, "rewritten", tools.Rewritten(text))
 	shown, raw := pairs(c, "shown_wh")[0], pairs(c, "raw_wh")[0]
 	for name, validation := range map[string]bool{"crop": false, "crop_validation": true} {
 		a := &tools.Album{}
@@ -180,8 +163,7 @@ func toolVRAG(c *Case) {
 		if reply.End != "" {
 			done = 1
 		}
-		c.Put("done", done)
-		c.Put("observation", reply.Text)
+		c.Put("done", done, "observation", reply.Text)
 		if len(reply.Results) == 0 {
 			continue
 		}
@@ -200,8 +182,7 @@ func parseHermes(c *Case) {
 	for _, call := range r.Calls {
 		calls = append(calls, map[string]any{"name": call.Name, "arguments": pytext.Dumps(call.Args)})
 	}
-	c.Put("content", r.Rest)
-	c.Put("calls", calls)
+	c.Put("content", r.Rest, "calls", calls)
 }
 
 func toolZoomVerl(c *Case) {
@@ -215,9 +196,7 @@ func toolZoomVerl(c *Case) {
 	}
 	reply := p.Step(&tools.State{Album: album([2]int{c.Int("width"), c.Int("height")})}, "")
 	result := reply.Results[0]
-	c.Put("success", result.Refusal == nil)
-	c.Put("reward", result.Reward)
-	c.Put("text", result.Text)
+	c.Put("success", result.Refusal == nil, "reward", result.Reward, "text", result.Text)
 	if result.Refusal != nil {
 		c.Put("text", result.Refusal.Message)
 	}

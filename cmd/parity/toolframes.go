@@ -29,16 +29,12 @@ func toolPixelReasoner(c *Case) {
 		return
 	}
 	if r := reply.Refusal; r != nil {
-		c.Put("kind", "error")
-		c.Put("error_kind", raisedAs(r))
-		c.Put("error", r.Message)
+		c.Put("kind", "error", "error_kind", raisedAs(r), "error", r.Message)
 		c.Put("observation", "\nExecution error:\n"+r.Message+"\n")
 		return
 	}
 	result := reply.Results[0]
-	c.Put("kind", "crop")
-	c.Put("name", result.Name)
-	c.Put("resized_wh", []int{result.Ops[0].ToWidth, result.Ops[0].ToHeight})
+	c.Put("kind", "crop", "name", result.Name, "resized_wh", []int{result.Ops[0].ToWidth, result.Ops[0].ToHeight})
 	c.Put("observation", result.Text)
 	putOps(c, reply, func(i int) any {
 		if i < len(raw) {
@@ -50,12 +46,9 @@ func toolPixelReasoner(c *Case) {
 
 func toolSelectFrames(c *Case) {
 	frames, err := tools.SelectedFrames(written(c, "target_frames"), c.Int("frames"))
-	c.Put("kind", "frames")
-	c.Put("frames", frames)
+	c.Put("kind", "frames", "frames", frames)
 	var r *tools.Refusal
 	if errors.As(err, &r) {
-		c.Put("kind", "error")
-		c.Put("error_kind", r.Raised)
-		c.Put("error", orNull(r.Message, r.Raised == "AssertionError"))
+		c.Put("kind", "error", "error_kind", r.Raised, "error", orNull(r.Message, r.Raised == "AssertionError"))
 	}
 }

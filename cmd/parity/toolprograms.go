@@ -41,21 +41,17 @@ func (p recordedProgram) Run(string) (tools.Execution, error) {
 func toolPyVision(c *Case) {
 	text := c.String("text")
 	code, ok := tools.PythonCode(text)
-	c.Put("code", orNull(code, ok))
-	c.Put("answer", inTags(text))
+	c.Put("code", orNull(code, ok), "answer", inTags(text))
 	program := recordedProgram{}
 	if c.Has("result") {
 		program.result, _ = c.Raw("result").(map[string]any)
 	}
 	s := &tools.State{Album: album([2]int{1, 1}), Program: program, Figures: 1}
 	reply := tools.PyVision(c.Float("turn_reward")).Step(s, text)
-	c.Put("done", reply.End != "")
-	c.Put("turn_reward", reply.Reward)
-	c.Put("text", reply.Text)
+	c.Put("done", reply.End != "", "turn_reward", reply.Reward, "text", reply.Text)
 	switch r := reply.Refusal; {
 	case reply.End != "":
-		c.Put("kind", "end")
-		c.Put("info", map[string]any{"final_answer": reply.Answer})
+		c.Put("kind", "end", "info", map[string]any{"final_answer": reply.Answer})
 	case r != nil:
 		c.Put("kind", "text")
 		why := r.Raised
@@ -64,11 +60,9 @@ func toolPyVision(c *Case) {
 		}
 		c.Put("info", map[string]any{"error": why})
 	default:
-		c.Put("kind", "text")
-		c.Put("info", map[string]any{"status": "success"})
+		c.Put("kind", "text", "info", map[string]any{"status": "success"})
 		if reply.Pictures > 0 {
-			c.Put("kind", "images")
-			c.Put("images", reply.Pictures)
+			c.Put("kind", "images", "images", reply.Pictures)
 			c.Put("parts", tools.PyVisionParts(reply.Results[0].Text, s.Figures, reply.Pictures))
 			c.Put("next_figure", reply.Results[0].Figures)
 		}

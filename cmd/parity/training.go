@@ -39,9 +39,7 @@ func adamW(c *Case) {
 		step = adamWKernel
 	}
 	after, m, v := step(c, o, params, samples(grads))
-	c.Put("params", Array{grads.Shape, after})
-	c.Put("exp_avg", m)
-	c.Put("exp_avg_sq", v)
+	c.Put("params", Array{grads.Shape, after}, "exp_avg", m, "exp_avg_sq", v)
 }
 
 // adamWTwin returns the parameters after every step, and the last state.
@@ -92,8 +90,7 @@ func clipGradNorm(c *Case) {
 		}
 		arrays, grads = append(arrays, a), append(grads, a.Data)
 	}
-	c.Put("norm", clipNorm(grads, c.Float("max_norm")))
-	c.Put("grads", arrays)
+	c.Put("norm", clipNorm(grads, c.Float("max_norm")), "grads", arrays)
 }
 
 // followed puts an average's decays and its weights after every step.
@@ -113,8 +110,7 @@ func followed(c *Case, o optim.Options) {
 		}
 		decays, weights = append(decays, decay), append(weights, average...)
 	}
-	c.Put("decays", decays)
-	c.Put("ema", Array{params.Shape, weights})
+	c.Put("decays", decays, "ema", Array{params.Shape, weights})
 }
 
 func emaFlowGRPO(c *Case) {

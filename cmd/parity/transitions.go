@@ -14,7 +14,7 @@ var transitionOps = map[string]Op{
 	"sde.dance_unnormalised": dance,
 	"sde.ddim":               ddim,
 	"sde.dpm":                dpm,
-	"sde.euler_stochastic":   eulerStochastic,
+	"sde.euler_stochastic":   func(c *Case) { newBatch(c, sde.EulerStochastic).put(nil) },
 	"sde.flow_cps":           flowStep,
 	"sde.flow_ddim":          flowDDIM,
 	"sde.flow_factory":       flowFactory,
@@ -104,10 +104,7 @@ func (b *batch) repeated(branches int, scale float64, clean bool) {
 		}
 	}
 	shape := append([]int{len(b.rows) * branches}, b.x.Shape[1:]...)
-	b.Put("prev_sample", Array{shape, prev})
-	b.Put("mean", Array{shape, means})
-	b.Put("x0", Array{shape, x0s})
-	b.Put("log_prob", lps)
+	b.Put("prev_sample", Array{shape, prev}, "mean", Array{shape, means}, "x0", Array{shape, x0s}, "log_prob", lps)
 }
 
 func branchSplit(c *Case) {
@@ -139,10 +136,6 @@ func flowDDIM(c *Case) {
 		r.Density = sde.Gaussian
 		return r
 	}).put(nil)
-}
-
-func eulerStochastic(c *Case) {
-	newBatch(c, sde.EulerStochastic).put(nil)
 }
 
 func verlOmni(c *Case) {

@@ -31,8 +31,7 @@ func readTree(c *Case) *sde.Tree {
 func treeFuse(c *Case) {
 	t := readTree(c)
 	r := t.Fuse(c.Floats("leaf_rewards"), c.Bool("prob_weighted"))
-	c.Put("reward", r)
-	c.Put("advantage", t.DepthAdvantages(r))
+	c.Put("reward", r, "advantage", t.DepthAdvantages(r))
 }
 
 func treePrune(c *Case) {
@@ -71,14 +70,8 @@ func treeRollout(c *Case) {
 			drew[i] = 1
 		}
 	}
-	c.Put("parent", t.Parent)
-	c.Put("step", t.Step)
-	c.Put("depth", t.Depth)
-	c.Put("is_sde", drew)
-	c.Put("log_prob", t.LogProb)
-	c.Put("latents", statesOf(z.Shape, states))
-	c.Put("leaves", t.Leaves)
-	c.Put("leaf_x0", statesOf(z.Shape, clean))
+	c.Put("parent", t.Parent, "step", t.Step, "depth", t.Depth, "is_sde", drew, "log_prob", t.LogProb)
+	c.Put("latents", statesOf(z.Shape, states), "leaves", t.Leaves, "leaf_x0", statesOf(z.Shape, clean))
 	c.Put("leaf_path_log_prob", paths)
 }
 

@@ -27,13 +27,11 @@ func clipFrames(c *Case) {
 	var past vlm.PastEnd
 	switch {
 	case errors.As(err, &past):
-		c.Put("error", "IndexError")
-		c.Put("upstream_indices", past.Places)
+		c.Put("error", "IndexError", "upstream_indices", past.Places)
 	case err != nil:
 		c.Put("error", "ValueError")
 	default:
-		c.Put("indices", places)
-		c.Put("sample_fps", float64(len(places))/float64(total)*rate)
+		c.Put("indices", places, "sample_fps", float64(len(places))/float64(total)*rate)
 	}
 }
 
@@ -46,8 +44,7 @@ func clipSize(c *Case) {
 		p := vlm.ClipPixels{Rule: kind, Pixels: vlm.Pixels{Min: c.Int("shortest_edge"), Max: c.Int("longest_edge")}, Cap: c.Bool("cap_pixels_per_frame"), Tokens: c.Int("max_video_tokens")}
 		w, h = must2(p.Size(frames, w, h, factor))
 	}
-	c.Put("height", h)
-	c.Put("width", w)
+	c.Put("height", h, "width", w)
 }
 
 func clipTimes(c *Case) {
@@ -56,8 +53,7 @@ func clipTimes(c *Case) {
 	for _, t := range times {
 		texts = append(texts, fmt.Sprintf("<%.1f seconds>", t))
 	}
-	c.Put("seconds", times)
-	c.Put("text", texts)
+	c.Put("seconds", times, "text", texts)
 }
 
 // bounds is an object of two edges.
@@ -118,9 +114,7 @@ func (s *clipTalk) read() {
 	for _, size := range groups(s.Case, "image_hw", 2) {
 		s.pictures = append(s.pictures, must(p.Grid(size[1], size[0])))
 	}
-	s.Put("frames_indices", read)
-	s.Put("video_grid_thw", gridRows(s.clips))
-	s.Put("image_grid_thw", gridRows(s.pictures))
+	s.Put("frames_indices", read, "video_grid_thw", gridRows(s.clips), "image_grid_thw", gridRows(s.pictures))
 	s.Put("second_per_grid_ts", s.seconds)
 }
 
@@ -140,12 +134,10 @@ func (s *clipTalk) expand(text string) {
 		s.Put("expanded_text", repeated(repeated(text, "<|video_pad|>", cells), "<|image_pad|>", s.pictures))
 	}
 	ids, kinds := must2(marks.Expand(must(t.Encode(text)).IDs, s.pictures, cells, 2))
-	s.Put("input_ids", to[int](ids))
-	s.Put("mm_token_type_ids", kinds)
+	s.Put("input_ids", to[int](ids), "mm_token_type_ids", kinds)
 	sequence.Kinds = kinds
 	at, delta := must2(rule.Positions(sequence))
-	s.Put("position_ids", at[:])
-	s.Put("rope_delta", delta)
+	s.Put("position_ids", at[:], "rope_delta", delta)
 }
 
 // repeated is a text whose marks stand as often as their grids have merged cells.

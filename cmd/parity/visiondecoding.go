@@ -49,10 +49,7 @@ func vlmGreedy(c *Case) {
 				positions[axis] = append(positions[axis], at[axis]...)
 			}
 		}
-		c.Put("generated_ids", said)
-		c.Put("step_logits", raw)
-		c.Put("position_ids_full", positions[:])
-		c.Put("rope_deltas", deltas)
+		c.Put("generated_ids", said, "step_logits", raw, "position_ids_full", positions[:], "rope_deltas", deltas)
 	})
 }
 

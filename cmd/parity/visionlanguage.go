@@ -16,7 +16,7 @@ import (
 
 var visionLanguageOps = map[string]Op{
 	"vlm.chat_template":      vlmChat,
-	"vlm.detokenize":         vlmDetokenize,
+	"vlm.detokenize":         func(c *Case) { putDecoded(c, vlmTokens(c), to[int32](c.Ints("ids"))) },
 	"vlm.expand_images":      vlmExpand,
 	"vlm.pixel_budget":       vlmBudget,
 	"vlm.preprocess":         vlmPreprocess,
@@ -66,9 +66,7 @@ func vlmSize(c *Case) {
 			complaints = append(complaints, nil)
 		}
 	}
-	c.Put("sizes", sizes)
-	c.Put("tokens", tokens)
-	c.Put("errors", complaints)
+	c.Put("sizes", sizes, "tokens", tokens, "errors", complaints)
 }
 
 // pythonFloat writes a number of moderate size as Python does.
@@ -146,14 +144,12 @@ func vlmPositions(c *Case) {
 	}
 	c.Given("second_per_grid", &s.Seconds)
 	at, delta := must2(rule.Positions(s))
-	c.Put("position_ids", at[:])
-	c.Put("rope_delta", delta)
+	c.Put("position_ids", at[:], "rope_delta", delta)
 }
 
 func vlmWindows(c *Case) {
 	order, ends := must2(vlm.Windows(gridsOf(c, "grid_thw"), c.Int("merge_size"), c.Int("window_size"), c.Int("patch_size")))
-	c.Put("window_index", order)
-	c.Put("cu_window_seqlens", ends)
+	c.Put("window_index", order, "cu_window_seqlens", ends)
 }
 
 func vlmPlaces(c *Case) {
@@ -169,8 +165,7 @@ func vlmTokens(c *Case) *tokenizer.Tokenizer {
 }
 
 func putDecoded(c *Case, t *tokenizer.Tokenizer, ids []int32) {
-	c.Put("decoded", t.Decode(ids))
-	c.Put("decoded_skip_special", t.DecodePlain(ids))
+	c.Put("decoded", t.Decode(ids), "decoded_skip_special", t.DecodePlain(ids))
 }
 
 func vlmTokenize(c *Case) {
@@ -178,10 +173,6 @@ func vlmTokenize(c *Case) {
 	ids := must(t.Encode(c.String("text"))).IDs
 	c.Put("ids", to[int](ids))
 	putDecoded(c, t, ids)
-}
-
-func vlmDetokenize(c *Case) {
-	putDecoded(c, vlmTokens(c), to[int32](c.Ints("ids")))
 }
 
 func vlmDrift(c *Case) {
@@ -194,8 +185,7 @@ func vlmDrift(c *Case) {
 		e := must(t.Encode(text))
 		texts, again = append(texts, text), append(again, to[int](e.IDs))
 	}
-	c.Put("text", texts)
-	c.Put("reencoded", again)
+	c.Put("text", texts, "reencoded", again)
 }
 
 func vlmSpecial(c *Case) {
@@ -208,8 +198,7 @@ func vlmSpecial(c *Case) {
 		}
 		ids = append(ids, int(id))
 	}
-	c.Put("ids", ids)
-	c.Put("vocab_size", t.Size())
+	c.Put("ids", ids, "vocab_size", t.Size())
 	for name, role := range map[string]string{"eos": "eos_token", "pad": "pad_token"} {
 		c.Put(name, nil)
 		if id, ok := t.Role(role); ok {
@@ -228,9 +217,7 @@ func vlmExpand(c *Case) {
 	}
 	marks := must(vlm.MarksOf(t))
 	ids, kinds := must2(marks.Expand(must(t.Encode(c.String("text"))).IDs, grids, nil, p.Merge))
-	c.Put("grid_thw", gridRows(grids))
-	c.Put("input_ids", to[int](ids))
-	c.Put("mm_token_type_ids", kinds)
+	c.Put("grid_thw", gridRows(grids), "input_ids", to[int](ids), "mm_token_type_ids", kinds)
 }
 
 func vlmChat(c *Case) {

@@ -134,10 +134,8 @@ func (r *reader) tell() {
 		r.forward(&t, b)
 	}
 	routes.put(c)
-	c.Put("position_ids", t.positions[:])
-	c.Put("rope_deltas", t.deltas)
-	c.Put("logits", Array{Shape: []int{batch, length, v}, Data: t.logits})
-	c.Put("entropy", t.entropy)
+	c.Put("position_ids", t.positions[:], "rope_deltas", t.deltas)
+	c.Put("logits", Array{Shape: []int{batch, length, v}, Data: t.logits}, "entropy", t.entropy)
 	c.Put("token_logprobs", t.logprobs)
 	n.tape.Backward(t.seeds...)
 	n.namedGradients()

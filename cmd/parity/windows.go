@@ -38,15 +38,12 @@ func windowMixGRPO(c *Case) {
 		cur, it = append(cur, p.Start), append(it, p.Since)
 		windows = append(windows, o.Steps(steps, i, nil))
 	}
-	c.Put("cur", cur)
-	c.Put("it", it)
-	c.Put("windows", windows)
+	c.Put("cur", cur, "it", it, "windows", windows)
 }
 
 func windowMixGRPOSupport(c *Case) {
 	first, last := sde.WindowOptions{Drop: 2, Size: c.Int("group_size")}.Support(c.Int("sampling_steps"))
-	c.Put("min_start", first)
-	c.Put("max_start", last)
+	c.Put("min_start", first, "max_start", last)
 }
 
 func windowUniRL(c *Case) {

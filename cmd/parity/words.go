@@ -23,9 +23,7 @@ var wordOps = map[string]Op{
 
 func levenshtein(c *Case) {
 	a, b := c.String("a"), c.String("b")
-	c.Put("runes", edits.Distance(a, b))
-	c.Put("bytes", edits.Distance(asBytes(a), asBytes(b)))
-	c.Put("ratio", edits.Ratio(a, b))
+	c.Put("runes", edits.Distance(a, b), "bytes", edits.Distance(asBytes(a), asBytes(b)), "ratio", edits.Ratio(a, b))
 	c.Put("len_runes", []int{utf8.RuneCountInString(a), utf8.RuneCountInString(b)})
 	c.Put("len_bytes", []int{len(a), len(b)})
 }
@@ -36,15 +34,12 @@ func asBytes(s string) string {
 }
 
 func lowered(c *Case) {
-	c.Put("lower", pytext.Lower(c.String("a")))
-	c.Put("no_spaces", strings.ReplaceAll(c.String("a"), " ", ""))
+	c.Put("lower", pytext.Lower(c.String("a")), "no_spaces", strings.ReplaceAll(c.String("a"), " ", ""))
 }
 
 func errorRates(c *Case) {
 	want, got := c.String("want"), c.String("got")
-	c.Put("wer", edits.WER(want, got))
-	c.Put("cer", edits.CER(want, got))
-	c.Put("mer", edits.MER(want, got))
+	c.Put("wer", edits.WER(want, got), "cer", edits.CER(want, got), "mer", edits.MER(want, got))
 }
 
 // linesOf reads what a case's engine answered for one picture; the word "error" stands for an
