@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
 // TestGolden holds every operation that exists to the repository's copies of the
@@ -36,5 +39,26 @@ func TestOpsOnce(t *testing.T) {
 	}
 	if all := len(Ops()); all != n {
 		t.Errorf("%d operations, but %d entries in the tables", all, n)
+	}
+}
+
+// TestMethodCases: what the table of methods calls a case is an operation.
+func TestMethodCases(t *testing.T) {
+	ops := Ops()
+	holds := func(of string, cases []string) {
+		for _, c := range cases {
+			if ops[c] == nil {
+				t.Errorf("%s: there is no operation %s", of, c)
+			}
+		}
+	}
+	for _, m := range experiment.Methods() {
+		holds(m.Kind+" "+m.Name, m.Cases)
+	}
+	for _, p := range tools.Protocols() {
+		holds("protocol "+p.Name, p.Cases)
+	}
+	for _, p := range experiment.Presets() {
+		holds("preset "+p.Name.Name, experiment.PresetCases(p.Name.Name))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,7 @@ import (
 // its "in", "out" and "grad" may be lists of names of tensors. A family beside such a
 // file may say {"tensor": NAME} as a case's "out". Other JSON files are of no concern
 // here: a folder case holds a model's configuration too. A family may be compressed, .json.gz, and so may a folder's
-// tensors, tensors.safetensors.gz, and its other files, NAME.gz (packed.go).
+// tensors, tensors.safetensors.gz, and its other files, NAME.gz.
 
 // A loader finds cases and hands them on, one at a time: what is wrong with one
 // of them must not keep the others from running.
@@ -215,4 +216,54 @@ func (t tensors) array(name string) (Array, bool, error) {
 	values, err := stored.Float32(nil)
 	a.Data = to[float64](values)
 	return a, err == nil, err
+}
+
+// A folder case's weights and vocabularies may be compressed, since numbers of 16 bits that are stored in 32 take half
+// the space then: NAME.gz stands for NAME.
+
+// packed reports whether a file of a folder case stands for another. Its tensors are read as they are.
+func packed(name string) bool {
+	return strings.HasSuffix(name, ".gz") && name != "tensors.safetensors.gz"
+}
+
+// asRecorded is the folder with no file packed: itself, or a copy that remove deletes.
+func asRecorded(dir string) (whole string, remove func(), err error) {
+	found := false
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		found = found || packed(filepath.Base(path))
+		return err
+	})
+	if err != nil || !found {
+		return dir, func() {}, err
+	}
+	if whole, err = os.MkdirTemp("", "parity"); err != nil {
+		return "", nil, err
+	}
+	remove = func() { _ = os.RemoveAll(whole) } // a temporary folder
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(whole, name), 0o755)
+		}
+		text, err := os.ReadFile(path)
+		if packed(d.Name()) {
+			name = strings.TrimSuffix(name, ".gz")
+			text, err = read(path)
+		}
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(whole, name), text, 0o600)
+	})
+	if err != nil {
+		remove()
+		return "", nil, err
+	}
+	return whole, remove, nil
 }
