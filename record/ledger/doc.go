@@ -4,7 +4,7 @@
 //	lines, abandoned, err := ledger.Read(filepath.Join(dir, "ledger.jsonl"))
 //	reward, ok := lines[0].Value("heldout.total")
 //
-// Start with Line in line.go. value.go has the names by which monitors watch a line's numbers; spread.go
+// Start with Line in line.go. metric.go has the names by which monitors watch a line's numbers; spread.go
 // summarises many numbers. A line holds nothing that depends on the clock or the machine; such numbers are in
 // timing.go.
 package ledger

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
@@ -160,5 +161,300 @@ func Choices() []Name {
 		{Name: "advantage.turns", Card: "Turns of a group's episodes that begin in the same state are compared with each other, beside whole episodes (GiGPO)."},
 		{Name: "advantage.margin", Card: "Of objective dpo: pairs whose totals lie closer are left out (verl-omni)."},
 		{Name: "reward.relative", Card: "A reward's score with a positive control word less that with a negative one (SRPO): what it likes anyway cancels out."},
+	}
+}
+
+// What an experiment trains on: one list of prompts or several, in each of its stages. All of them lie one behind
+// another in one list, in which a key names a prompt by its place; a stage draws from its own.
+
+// A List is one that stages train on, and the first of Turns that does.
+type List struct {
+	Name    string
+	Offline bool // its prompts name pictures that are learned from
+	Turn    int
+}
+
+// Lists are those of all stages, each once, in the order of the stages.
+func (e *Experiment) Lists() (all []List) {
+	for i, at := range e.everyStage() {
+		for _, name := range at.Rollout.Prompts {
+			if !slices.ContainsFunc(all, func(l List) bool { return l.Name == name }) {
+				all = append(all, List{name, at.Rollout.Offline, i})
+			}
+		}
+	}
+	return all
+}
+
+// Training reads what is trained on, by all stages: read reads a list of pictures that exist.
+func (e *Experiment) Training(read func(name string) ([]prompts.Prompt, error)) (all []prompts.Prompt, err error) {
+	for _, l := range e.Lists() {
+		open := e.Open
+		if l.Offline {
+			open = read
+		}
+		list, err := open(l.Name)
+		if err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = list // without a copy, where there is one
+			continue
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+// Named are the names of lists, for people.
+func (r Rollout) Named() string { return strings.Join(r.Prompts, ", ") }
+
+// Named are the names of all lists of the stages, for people.
+func (e *Experiment) Named() string {
+	var names []string
+	for _, l := range e.Lists() {
+		names = append(names, l.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// SamePrompts reports whether another stage goes on with the same lists.
+func (r Rollout) SamePrompts(other Rollout) bool {
+	return slices.Equal(r.Prompts, other.Prompts) && slices.Equal(r.Shares, other.Shares)
+}
+
+// Asked are how many prompts of each list an iteration has by its share; nil without shares.
+func (r Rollout) Asked() (all []float64) {
+	sum := 0.0
+	for _, s := range r.Shares {
+		sum += s
+	}
+	for _, s := range r.Shares {
+		all = append(all, float64(r.PromptsPerIteration)*s/sum)
+	}
+	return all
+}
+
+// AllOffline reports whether nothing is rolled in any stage, since pictures exist that are learned from.
+func (e *Experiment) AllOffline() bool {
+	return !slices.ContainsFunc(e.everyStage(), func(at *Experiment) bool { return !at.Rollout.Offline })
+}
+
+// ownLists forgets shares of other lists than a stage's own.
+func (e *Experiment) ownLists(prefix string, s *Stage) {
+	if e.written(prefix+"rollout.prompts") && !e.written(prefix+"rollout.shares") {
+		s.Rollout.Shares = nil
+	}
+}
+
+// checkLists: lists that are there once, and a share of each.
+func (e *Experiment) checkLists(r report) {
+	roll := e.Rollout
+	for i, name := range roll.Prompts {
+		if slices.Contains(roll.Prompts[:i], name) {
+			r(fmt.Sprintf("rollout.prompts[%d]", i), name+" is there twice", "once, with a larger number in rollout.shares")
+			return
+		}
+	}
+	switch n := len(roll.Shares); {
+	case n == 0:
+	case n != len(roll.Prompts):
+		r("rollout.shares", fmt.Sprintf("%s of %s", count(n, "share"), count(len(roll.Prompts), "list")), "a number for each list of rollout.prompts, in their order")
+	case roll.Curriculum != nil:
+		r("rollout.shares|rollout.curriculum", "both say which prompts come more often", "one of them")
+	}
+}
+
+// checkStagesLists: a list is read in one way.
+func (e *Experiment) checkStagesLists(r report) {
+	for i, at := range e.everyStage() {
+		for _, l := range e.Lists() {
+			if l.Offline != at.Rollout.Offline && slices.Contains(at.Rollout.Prompts, l.Name) {
+				key := fmt.Sprintf("stage[%d].rollout.offline", i)
+				if !e.written(key) {
+					key = fmt.Sprintf("stage[%d].rollout.offline", l.Turn)
+				}
+				r(key, fmt.Sprintf("%s has prompts in one stage, and in another pictures that are learned from", l.Name), "a list of its own: prompts in [stage.rollout]")
+				return
+			}
+		}
+	}
+}
+
+// listWords say which lists an iteration's prompts are of.
+func (e *Experiment) listWords() string {
+	roll := e.Rollout
+	if len(roll.Shares) != len(roll.Prompts) {
+		return roll.Named()
+	}
+	var all []string
+	for i, name := range roll.Prompts {
+		all = append(all, fmt.Sprintf("%s (%v)", name, roll.Shares[i]))
+	}
+	return strings.Join(all, ", ") + " by shares"
+}
+
+// checkOffline: what cannot be learned from pictures that were there before.
+func (e *Experiment) checkOffline(r report) {
+	if !e.Rollout.Offline {
+		return
+	}
+	const offline = "rollout.offline"
+	o, roll := e.Kind(), e.Rollout
+	switch direct := e.follows() && e.Loss.Gradient.Through == "direct"; {
+	case e.Episode != nil:
+		r(offline, "conversations cannot be learned from offline yet", "leave it out")
+	case !o.OfFinished() || e.follows() && !direct:
+		r(offline+"|loss.objective", fmt.Sprintf("objective %q looks at how samples came about, and nobody knows that of pictures in files", e.Loss.Objective), `objective = "dpo" for pairs, "sft" or "rwr" for pictures`)
+	case roll.Resample != nil || roll.Curriculum != nil || roll.Skip != nil || roll.Ban != nil || roll.Filter != nil || roll.Buffer != nil:
+		r(offline, "prompts and samples are chosen by what the model makes of them, and here it makes nothing", "leave rollout.resample, curriculum, filter and buffer out")
+	case e.Advantage.How != "rewards":
+		r(offline+"|advantage.combine", "files say what a picture is worth in one number", `combine = "rewards"`)
+	}
+}
+
+// What is learned from conversations of a file, in place of rollouts.
+
+// Lessons is a file of conversations, and which of their tokens are trained.
+type Lessons struct {
+	File, Mask string
+	Answers    int // of a row, that somebody judged; 0: the conversation itself is learned from
+}
+
+// Taught reports whether a turn learns from conversations of a file.
+func (e *Experiment) Taught() bool { return e.Kind().Written() }
+
+// Imitates reports whether a turn learns from conversations of a file beside its rollouts.
+func (e *Experiment) Imitates() bool { return e.Episode != nil && e.Loss.Imitate.On() && !e.Taught() }
+
+// Lessons are the files of all stages that learn from some, each once.
+func (e *Experiment) Lessons() (all []Lessons) {
+	for _, at := range e.everyStage() {
+		if l := at.lessons(); (at.Taught() || at.Imitates()) && l.File != "" && !slices.Contains(all, l) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// lessons are those of a stage.
+func (e *Experiment) lessons() Lessons {
+	l := Lessons{File: e.Rollout.Lessons, Mask: e.Rollout.LessonsMask}
+	if e.Kind().Learns == loss.JudgedAnswers {
+		l.Answers = e.Rollout.Group
+	}
+	return l
+}
+
+// AllTaught reports whether nothing is ever rolled.
+func (e *Experiment) AllTaught() bool {
+	return !slices.ContainsFunc(e.everyStage(), func(at *Experiment) bool { return !at.Taught() })
+}
+
+// unchosen takes from a stage that learns from a file what the rest of the experiment chooses by rewards: it
+// is for the stages that roll. What the stage itself writes stays, and is refused.
+func (e *Experiment) unchosen(prefix string, s *Stage) {
+	of := func(key string) bool { return !e.written(prefix + key) }
+	if of("advantage.filter") {
+		s.Advantage.Filter = nil
+	}
+	if of("advantage.best_of") {
+		s.Advantage.BestOf = 0
+	}
+	if of("rollout.resample") {
+		s.Rollout.Resample = nil
+	}
+	if of("rollout.curriculum") {
+		s.Rollout.Curriculum = nil
+	}
+	if of("rollout.skip") {
+		s.Rollout.Skip = nil
+	}
+	if of("rollout.ban") {
+		s.Rollout.Ban = nil
+	}
+	if of("rollout.buffer") {
+		s.Rollout.Buffer = nil
+	}
+}
+
+// checkLessons: who learns from a file needs one, and chooses nothing by rewards.
+func (e *Experiment) checkLessons(r report) {
+	roll, taught, judged, name := e.Rollout, e.Taught(), e.Kind().Learns == loss.JudgedAnswers, e.Loss.Objective
+	if judged {
+		e.checkJudged(r)
+	}
+	switch {
+	case e.Imitates() && roll.Lessons == "":
+		r("rollout.lessons|loss.imitate", "loss.imitate learns from conversations beside the rollouts, and no file is named", `lessons = "conversations.jsonl" under [rollout]`)
+	case e.Imitates() && e.Optim.Split && e.Optim.Updates > 1:
+		r("optim.split|loss.imitate", "samples are shared out among the updates, and every update would learn from all written answers", "split = false: every update sees all of both")
+	case e.Imitates():
+		e.Loss.Imitate.Check(under("loss.imitate", r))
+	case taught && e.Loss.Imitate.On() && len(e.Stages) == 0:
+		r("loss.imitate.weight|loss.imitate|loss.objective", fmt.Sprintf("objective %q of an episode learns from nothing but conversations", name), "leave it out, or write objective = \"clip\"")
+	case taught && e.Loss.Perception.On() && len(e.Stages) == 0:
+		r("loss.perception.weight|loss.perception|loss.objective", fmt.Sprintf("objective %q of an episode masks no pictures", name), "leave it out")
+	case taught && roll.Lessons == "":
+		r("rollout.lessons|loss.objective", fmt.Sprintf("objective %q of an episode learns from conversations, and no file is named", name), `lessons = "conversations.jsonl" under [rollout], or under [stage.rollout]`)
+	case taught && !judged && roll.Group != 1:
+		r("rollout.group|loss.objective", fmt.Sprintf("a conversation of a file is there once, and rollout.group is %d: its gradient would be added up as often", roll.Group), "group = 1 beside objective = \"sft\"")
+	case taught && (roll.Resample != nil || roll.Curriculum != nil || roll.Buffer != nil || roll.Skip != nil || roll.Ban != nil || e.Advantage.Filter != nil || e.Advantage.BestOf > 0):
+		r("rollout.lessons|loss.objective", "resample, curriculum, skip, buffer, filter and best_of choose by rewards, and conversations of a file have none", "leave them out of the stage that learns from the file")
+	case taught && e.Loss.KL.Weight > 0 && len(e.Stages) == 0: // a stage has what the others read
+		r("loss.kl.weight|loss.kl|loss.objective", fmt.Sprintf("objective %q of an episode adds no distance from a reference to its loss", name), "weight = 0")
+	case taught && e.Loss.EntropyWeight > 0 && len(e.Stages) == 0:
+		r("loss.entropy_weight|loss.objective", fmt.Sprintf("objective %q of an episode looks at no entropy", name), "entropy_weight = 0")
+	case taught && (e.Episode.Noisy != nil || e.Episode.Shuffled != nil || e.Episode.Guided != nil || e.Episode.Tree != nil || e.Comparison().ValueHead):
+		r("loss.objective", "noisy pictures, shuffled frames, guidance, trees and heads of values are for rollouts", "two runs, the second from the first one's adapter")
+	}
+}
+
+// checkJudged: who learns from judged answers needs as many of each row as it compares.
+func (e *Experiment) checkJudged(r report) {
+	o, roll := e.Loss.Preference, e.Rollout
+	pairs := e.Kind().Has(loss.AnswerPairs)
+	switch {
+	case pairs && roll.Group != 2:
+		r("rollout.group|loss.objective", fmt.Sprintf("a row has a better and a worse answer, and rollout.group is %d", roll.Group), "group = 2 beside objective = \"dpo\"")
+	case roll.Group > 2:
+		r("rollout.group|loss.objective", fmt.Sprintf("a row has one answer with a label or two that are compared, and rollout.group is %d", roll.Group), "group = 1 for rows with a label, 2 for pairs")
+	case roll.LessonsMask != "whole":
+		r("rollout.lessons_mask|loss.objective", "of judged answers the tokens of the answer are learned from, as a rollout has them", `lessons_mask = "whole"`)
+	case e.Optim.Split && e.Optim.Updates > 1:
+		r("optim.split|loss.objective", "answers are shared out among the updates, and a pair would be torn apart", "split = false: every update sees all of them")
+	case !slices.Contains([]string{"base", "stage"}, e.Loss.KL.Reference):
+		r("loss.kl.reference|loss.objective", fmt.Sprintf("answers are compared with the model as it was, and not with %q", e.Loss.KL.Reference), `reference = "base", or "stage": as this stage began`)
+	case pairs:
+		o.Check(under("loss.preference", r))
+	}
+}
+
+// checkStagesLessons: one list has prompts and lessons, and each lesson once.
+func (e *Experiment) checkStagesLessons(r report) {
+	masks := map[string]Lessons{}
+	for i, at := range e.everyStage() {
+		if !at.Taught() && !at.Imitates() {
+			continue
+		}
+		now := at.lessons()
+		switch before, ok := masks[now.File]; {
+		case ok && before.Mask != now.Mask:
+			r(fmt.Sprintf("stage[%d].rollout.lessons_mask", i), fmt.Sprintf("%s is read with two masks", now.File), "one mask, or two files")
+		case ok && before.Answers != now.Answers:
+			r(fmt.Sprintf("stage[%d].rollout.lessons", i), fmt.Sprintf("%s is read as conversations and as judged answers, or with other numbers of answers", now.File), "two files")
+		}
+		masks[now.File] = now
+	}
+	compares := func(with string) bool {
+		return slices.ContainsFunc(e.everyStage(), func(at *Experiment) bool {
+			return at.Loss.KL.Reference == with && (at.Loss.KL.Weight > 0 && !at.Taught() || at.Kind().Has(loss.Reference))
+		})
+	}
+	if compares("stage") && compares("base") {
+		r("loss.kl.reference|stage", `there is one reference, and stages ask for "base" and for "stage"`, "one of them in all stages")
+	}
+	if len(masks) > 0 && e.Rollout.Filter != nil {
+		r("rollout.filter", "pass rates are of prompts, and there are conversations of a file beside them", "leave it out")
 	}
 }

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/diagnosis"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
@@ -92,4 +93,28 @@ func (t Turn) Silent() bool { return len(t.Trained) == 0 && t.Episode == nil && 
 // tokens have none of their own.
 func (t Turn) BySample() bool {
 	return t.Kind().Has(loss.Advantages) && (t.Episode == nil || t.Advantage.Credit.Spreads())
+}
+
+// Keeps is what each step of the sampler would keep of the gradient if it drew,
+// and which of them a stage's windows reach.
+func (e *Experiment) Keeps() ([]diagnosis.Keep, error) {
+	every := make([]int, e.Sampler.Steps)
+	for i := range every {
+		every[i] = i
+	}
+	_, rows, err := e.Sampler.rows(every)
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.Plan()
+	if err != nil {
+		return nil, err
+	}
+	var trained []int
+	for step, times := range p.Stages[0].Coverage {
+		if times > 0 {
+			trained = append(trained, step)
+		}
+	}
+	return diagnosis.KeepsOf(diagnosis.Keeps(rows), trained), nil
 }
