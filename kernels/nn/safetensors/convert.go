@@ -50,11 +50,11 @@ func (t Tensor) Float32(dst []float32) ([]float32, error) {
 		}
 	case BF16:
 		for i := range dst {
-			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(src[2*i:])) << 16)
+			dst[i] = FromBF16(binary.LittleEndian.Uint16(src[2*i:]))
 		}
 	case F16:
 		for i := range dst {
-			dst[i] = fromF16(binary.LittleEndian.Uint16(src[2*i:]))
+			dst[i] = FromF16(binary.LittleEndian.Uint16(src[2*i:]))
 		}
 	case F64:
 		for i := range dst {
@@ -62,7 +62,7 @@ func (t Tensor) Float32(dst []float32) ([]float32, error) {
 		}
 	case F8E4M3, F8E5M2:
 		for i := range dst {
-			dst[i] = fromF8(t.DType, src[i])
+			dst[i] = FromF8(t.DType, src[i])
 		}
 	default:
 		return nil, t.cannot("a float32")
@@ -85,19 +85,19 @@ func (t Tensor) BF16(dst []uint16) ([]uint16, error) {
 		}
 	case F32:
 		for i := range dst {
-			dst[i] = toBF16(math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:])))
+			dst[i] = ToBF16(math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:])))
 		}
 	case F16:
 		for i := range dst {
-			dst[i] = toBF16(fromF16(binary.LittleEndian.Uint16(src[2*i:])))
+			dst[i] = ToBF16(FromF16(binary.LittleEndian.Uint16(src[2*i:])))
 		}
 	case F64:
 		for i := range dst {
-			dst[i] = toBF16(toOdd(math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:]))))
+			dst[i] = ToBF16(toOdd(math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:]))))
 		}
 	case F8E4M3, F8E5M2:
 		for i := range dst {
-			dst[i] = toBF16(fromF8(t.DType, src[i]))
+			dst[i] = ToBF16(FromF8(t.DType, src[i]))
 		}
 	default:
 		return nil, t.cannot("a bf16")
@@ -200,9 +200,9 @@ func FromFloat32(name string, d DType, shape []int, x []float32) (Tensor, error)
 			t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(v))
 		}
 	case BF16, F16:
-		round := toBF16
+		round := ToBF16
 		if d == F16 {
-			round = toF16
+			round = ToF16
 		}
 		t.Data = make([]byte, 0, 2*len(x))
 		for _, v := range x {
@@ -214,8 +214,8 @@ func FromFloat32(name string, d DType, shape []int, x []float32) (Tensor, error)
 	return t, t.check(map[string]bool{})
 }
 
-// fromF16 widens 1 sign bit, 5 exponent bits, 10 fraction bits.
-func fromF16(h uint16) float32 {
+// FromF16 widens 1 sign bit, 5 exponent bits, 10 fraction bits.
+func FromF16(h uint16) float32 {
 	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&0x3ff)
 	switch {
 	case exp-1 < 30: // normal, nearly always
@@ -228,11 +228,11 @@ func fromF16(h uint16) float32 {
 	return math.Float32frombits(sign | 0x7f80_0000)
 }
 
-// fromF8 widens F8E5M2, which is F16's upper half, and F8E4M3, which has no
+// FromF8 widens F8E5M2, which is F16's upper half, and F8E4M3, which has no
 // infinity: its largest code is NaN, the one below it 448.
-func fromF8(d DType, b byte) float32 {
+func FromF8(d DType, b byte) float32 {
 	if d == F8E5M2 {
-		return fromF16(uint16(b) << 8)
+		return FromF16(uint16(b) << 8)
 	}
 	sign, exp, frac := uint32(b>>7)<<31, uint32(b>>3&15), uint32(b&7)
 	switch {
@@ -244,9 +244,12 @@ func fromF8(d DType, b byte) float32 {
 	return math.Float32frombits(sign | (exp+127-7)<<23 | frac<<20)
 }
 
-// toBF16 rounds to nearest, ties to even: half a unit is added, less one where
+// FromBF16 widens float32's upper half.
+func FromBF16(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
+
+// ToBF16 rounds to nearest, ties to even: half a unit is added, less one where
 // the kept part is even.
-func toBF16(x float32) uint16 {
+func ToBF16(x float32) uint16 {
 	u := math.Float32bits(x)
 	if x != x {
 		return uint16(u>>16) | 0x40
@@ -269,8 +272,8 @@ func toOdd(x float64) float32 {
 	return math.Float32frombits(u | 1)
 }
 
-// toF16 rounds to nearest, ties to even; what is too large becomes infinite.
-func toF16(x float32) uint16 {
+// ToF16 rounds to nearest, ties to even; what is too large becomes infinite.
+func ToF16(x float32) uint16 {
 	u := math.Float32bits(x)
 	sign := uint16(u >> 16 & 0x8000)
 	a := math.Float32frombits(u &^ (1 << 31))

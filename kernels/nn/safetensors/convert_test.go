@@ -217,7 +217,7 @@ func TestFromFloat32(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	var values []float32
 	for i := range 1 << 16 {
-		values = append(values, fromF16(uint16(i)))
+		values = append(values, FromF16(uint16(i)))
 	}
 	for i := range 1<<16 - 1 {
 		if tie := (float64(values[i]) + float64(values[i+1])) / 2; tie == tie && !math.IsInf(tie, 0) {

@@ -1,0 +1,96 @@
+package quant
+
+import "github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+
+// A Weight is a compressed tensor.
+type Weight interface {
+	// Unpack writes the values from the place at on, in row-major order, before they are rounded to the weight's
+	// precision. A format may ask that at and len(dst) are multiples of its block; Grain says of which.
+	Unpack(dst []float32, at int)
+	Grain() int
+	// Bytes is the memory of codes and scales.
+	Bytes() int
+}
+
+// Round rounds values to a precision, in place: nearest, ties to even.
+func Round(d safetensors.DType, values []float32) {
+	for i, v := range values {
+		values[i] = round(d, v)
+	}
+}
+
+func round(d safetensors.DType, v float32) float32 {
+	switch d {
+	case safetensors.BF16:
+		return safetensors.FromBF16(safetensors.ToBF16(v))
+	case safetensors.F16:
+		return safetensors.FromF16(safetensors.ToF16(v))
+	}
+	return v
+}
+
+// largest is the largest magnitude of values.
+func largest(values []float32) (most float32) {
+	for _, v := range values {
+		most = max(most, magnitude(v))
+	}
+	return most
+}
+
+func magnitude(v float32) float32 {
+	if v < 0 {
+		return -v
+	}
+	return v
+}
+
+// A Grid gives each block of a matrix a scale: block (i, j) has Scales[i*across + j]. Blocks at the edges may be short.
+type Grid struct {
+	Scales       []float32
+	Columns      int // of the matrix
+	Rows, Across int // of a block; 0: all of the matrix
+}
+
+// Whole is one scale of a matrix.
+func Whole(scale float32) Grid { return Grid{Scales: []float32{scale}} }
+
+// at is the scale of a value by its place.
+func (g Grid) at(place int) float32 {
+	if len(g.Scales) == 1 {
+		return g.Scales[0]
+	}
+	row, column, across := place/g.Columns, 0, 1
+	if g.Across > 0 {
+		column, across = place%g.Columns/g.Across, (g.Columns+g.Across-1)/g.Across
+	}
+	if g.Rows > 0 {
+		row /= g.Rows
+	} else {
+		row = 0
+	}
+	return g.Scales[row*across+column]
+}
+
+// blocks calls f with the places of each block of a matrix.
+func (g Grid) blocks(rows int, f func(block int, places []int)) {
+	high, wide := g.Rows, g.Across
+	if high == 0 {
+		high = rows
+	}
+	if wide == 0 {
+		wide = g.Columns
+	}
+	n := 0
+	for r := 0; r < rows; r += high {
+		for c := 0; c < g.Columns; c += wide {
+			var places []int
+			for i := r; i < min(r+high, rows); i++ {
+				for j := c; j < min(c+wide, g.Columns); j++ {
+					places = append(places, i*g.Columns+j)
+				}
+			}
+			f(n, places)
+			n++
+		}
+	}
+}
