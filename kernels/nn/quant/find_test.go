@@ -1,0 +1,183 @@
+package quant
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+)
+
+// folder is a recorded folder.
+type folder struct {
+	Args struct {
+		File, Prefix, DType, Format string
+		SHA256                      map[string]string
+		Shapes                      map[string][]int
+		Metadata                    map[string]any
+	}
+}
+
+const golden = "../../../internal/golden/quant/"
+
+// open reads the compressed matrices of a folder or a GGUF file.
+func open(t *testing.T, path string, d safetensors.DType) map[string]Matrix {
+	t.Helper()
+	if strings.HasSuffix(path, ".gguf") {
+		g, err := OpenGGUF(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		all := map[string]Matrix{}
+		for _, name := range g.Names() {
+			if all[name], err = g.Matrix(name, d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return all
+	}
+	f, err := safetensors.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	all, err := Find(f, f.Metadata, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestFolders: every compressed matrix of folders as people have them has its values, by their digest.
+func TestFolders(t *testing.T) {
+	all, err := filepath.Glob(golden + "*/case.json")
+	if err != nil || len(all) < 3 {
+		t.Fatalf("%d folders: %v", len(all), err)
+	}
+	for _, path := range all {
+		dir := filepath.Dir(path)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var c folder
+			if err := json.Unmarshal(text, &c); err != nil {
+				t.Fatal(err)
+			}
+			d := dtypes[c.Args.DType]
+			found := open(t, filepath.Join(dir, c.Args.File), d)
+			for name, want := range c.Args.SHA256 {
+				m, ok := found[c.Args.Prefix+name]
+				if !ok {
+					t.Errorf("%s is not found", name)
+					continue
+				}
+				if got := digest(m, d); got != want {
+					t.Errorf("%s (%s, %v): digest %s, want %s", name, m.Format, m.Shape, got, want)
+				}
+			}
+			for name, want := range c.Args.Shapes {
+				if m := found[name]; !slices.Equal(m.Shape, want) {
+					t.Errorf("%s has the shape %v, want %v", name, m.Shape, want)
+				}
+			}
+			if c.Args.Metadata != nil {
+				compareMetadata(t, filepath.Join(dir, c.Args.File), c.Args.Metadata)
+			}
+		})
+	}
+}
+
+func digest(m Matrix, d safetensors.DType) string {
+	var b []byte
+	for _, v := range m.Float32() {
+		switch d {
+		case safetensors.BF16:
+			b = binary.LittleEndian.AppendUint16(b, safetensors.ToBF16(v))
+		case safetensors.F16:
+			b = binary.LittleEndian.AppendUint16(b, safetensors.ToF16(v))
+		default:
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+func compareMetadata(t *testing.T, path string, want map[string]any) {
+	t.Helper()
+	g, err := OpenGGUF(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	for key, w := range want {
+		text, err := json.Marshal(g.Metadata[key])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got any
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		a, isNumber := got.(float64)
+		if b, ok := w.(float64); ok && isNumber && math.Abs(a-b) <= 1e-7*math.Abs(b) {
+			continue
+		}
+		if !reflect.DeepEqual(got, w) {
+			t.Errorf("%s is %v, want %v", key, got, w)
+		}
+	}
+}
+
+// TestTornGGUF: a file that is cut or changed anywhere is refused or read, without a panic and without a large allocation.
+func TestTornGGUF(t *testing.T) {
+	whole, err := os.ReadFile(golden + "gguf_misc/model.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x.gguf")
+	refused := 0
+	try := func(data []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		g, err := OpenGGUF(path)
+		if err != nil {
+			if !strings.Contains(err.Error(), "x.gguf") {
+				t.Errorf("no file's name in %v", err)
+			}
+			refused++
+			return
+		}
+		for _, name := range g.Names() {
+			if m, err := g.Matrix(name, safetensors.BF16); err == nil {
+				m.Float32()
+			}
+		}
+		g.Close()
+	}
+	for n := 0; n < len(whole); n += max(1, n/40) {
+		try(whole[:n])
+	}
+	if refused < 100 {
+		t.Errorf("%d of the cut files were refused", refused)
+	}
+	for i := range 2000 {
+		data := slices.Clone(whole)
+		data[i] ^= byte(1 << (i % 8))
+		data[(i*7)%2000] ^= 0x80
+		try(data)
+	}
+}
