@@ -37,8 +37,8 @@ import (
 //     whose rows depend on the batch is passed over for the library's next; a shape without any goes to
 //     our own kernel, which has no such freedom, from its first product on.
 //
-// Several ranks choose together (agreement). A choice never changes while a backend lives. Rollout and update run on one
-// backend, so they agree. It is a function of the library's version, the device's model and the shape: no operand, no
+// Several ranks choose together (agreement). A choice never changes while a backend lives. Rollout and update run on
+// one backend, so they agree. It is a function of the library's version, the device's model and the shape: no operand, no
 // clock and no other shape enters, so a run that is resumed on its machine chooses as before. A run does not rely on
 // that: what was chosen is recorded with it (recorded), is taken from there when it goes on, and
 // a library of another version is refused then. If the library refuses a number of rows later, after rows
