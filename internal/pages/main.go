@@ -21,6 +21,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/darkroom-rl/darkroom/outside/child"
 )
 
 // firsts are the pages that a reader takes first, in this order.
@@ -248,4 +250,51 @@ func (r *reader) shell(ctx context.Context, words string) *exec.Cmd {
 	c.WaitDelay = 10 * time.Second // a child of the shell keeps the output open when the shell is killed
 	c.Env = append(os.Environ(), "PATH="+filepath.Dir(r.program)+":"+os.Getenv("PATH"), "NO_COLOR=1")
 	return c
+}
+
+// served is a command that runs until its page ends.
+type served struct {
+	*exec.Cmd
+	words string
+	ended chan error
+}
+
+// serve starts a line and returns as soon as it seems to be at work: it has run for five seconds. One that ended by
+// itself without an error is fine, too. A server that its page already runs is not started twice.
+func (r *reader) serve(words string) (string, error) {
+	if slices.ContainsFunc(r.serving, func(s served) bool { return s.words == words }) {
+		return "", nil
+	}
+	file, err := os.Create(filepath.Join(r.dir, "served.txt"))
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	s := served{r.shell(context.Background(), words), words, make(chan error, 1)}
+	s.Stdout, s.Stderr = file, file
+	child.Apart(s.Cmd)
+	if err := s.Start(); err != nil {
+		return "", err
+	}
+	go func() { s.ended <- s.Wait() }()
+	select {
+	case err = <-s.ended:
+	case <-time.After(5 * time.Second):
+		r.serving = append(r.serving, s)
+	}
+	out, unread := os.ReadFile(file.Name())
+	return string(out), errors.Join(err, unread)
+}
+
+// end stops the servers of a page.
+func (r *reader) end() error {
+	var all error
+	for _, s := range r.serving {
+		if err := child.Kill(s.Cmd); !errors.Is(err, os.ErrProcessDone) { // its group's end may have been its own
+			all = errors.Join(all, err)
+		}
+		<-s.ended
+	}
+	r.serving = nil
+	return all
 }

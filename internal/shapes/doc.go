@@ -9,5 +9,5 @@
 // diffusers loads the folders, and so does darkroom. Weights are functions of a seed and their names. Tokenizers know
 // letters and no words; encoders larger than needed are cut; the list says so.
 //
-// Start with table.go, which holds the shapes; parts.go has the settings, weights.go draws, words.go makes tokenizers.
+// Start with table.go, which holds the shapes and their settings; weights.go draws, words.go makes tokenizers.
 package main

@@ -13,7 +13,7 @@ import (
 // 2016), as OpenCV's DISOpticalFlow 4.11 computes it. From the coarsest level on, patches of
 // 8 x 8 pixels on a grid are moved by Gauss-Newton, with gradients of the first frame, from
 // the best result of the level before, the patch to the left and the one above (search.go); each pixel's flow is the
-// mean over its patches, weighed by how well it fits there (density.go); then the flow is refined as the minimum of an
+// mean over its patches, weighed by how well it fits there (search.go); then the flow is refined as the minimum of an
 // energy (refine.go). The finest level is not the frame itself: the rest is bilinear.
 //
 // Grid rows are searched in eight bands that do not look at each other, whatever the number

@@ -1,17 +1,16 @@
 // Package ptxtest runs PTX for tests: the text that drivers compile, not its host twin.
 //
 // Start with New, which returns a Device: a driver.Caller over interpreted kernels, for cuda.Open in a test. driver.go
-// has the driver's functions, launch.go a launch.
+// has the driver's functions, block.go a launch.
 //
 // parse.go splits text into functions and statements. link.go gives a kernel's registers their places and puts called
 // functions in place of calls. table.go finds the row of an instruction: its operands, and its effect. Rows
-// are in arithmetic.go, float.go, compare.go, convert.go, move.go (registers), access.go (memory), exchange.go (a
-// warp's lanes), mma.go (fragments of tensor cores), copies.go (cp.async), and for compute capability 9.0 mbarrier.go,
-// tensorcopy.go (the copy engine) and wgmma.go. round.go has roundings.
+// are in arithmetic.go (registers, roundings), memory.go, warp.go (a warp's lanes), mma.go (fragments of tensor
+// cores), copies.go (cp.async; the copy engine), and for compute capability 9.0 mbarrier.go and wgmma.go.
 //
 // warp.go runs the lanes of a warp: those at the lowest place of the program go on, so that lanes meet where
 // branches end. block.go lets warps take turns and has the numbered barriers. races.go holds every access to those
-// before it; order.go has the order of accesses.
+// before it, and has the order of accesses.
 //
 // # Errors
 //

@@ -7,7 +7,7 @@ import (
 )
 
 // Path NEON. Filters, solve, equations and patch are written here; loops over rows of pixels are described once for
-// both machines (refine.go), through the methods of rows.
+// both machines (dis.go), through the methods of rows.
 
 // argumentsNEON loads a function's arguments into R0 and on.
 func argumentsNEON(w *neon.Writer, names ...string) {

@@ -1,3 +1,7 @@
+// Package toy is a policy that is small enough to be followed by hand: a linear
+// network in float64 that denoises a few numbers. It takes part in training as a
+// real model does, so the trainer's updates can be compared with recorded
+// iterations of other implementations, digit by digit.
 package toy
 
 import (
@@ -6,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
@@ -135,4 +140,36 @@ func Distance(state, target []float64) float64 {
 		sum += portable.Pow(x-target[i%len(target)], 2)
 	}
 	return -sum / float64(len(state))
+}
+
+// A Policy rolls the linear network along a sampler's rows.
+type Policy struct {
+	*Linear
+	Rows    []sde.Row
+	Times   []float64 // the network's time at each row
+	Trained []int     // steps that may be judged
+	Start   func(k trainer.Key) []float64
+	Noise   func(k trainer.Key, step int) []float64
+}
+
+// Roll implements trainer.Policy.
+func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
+	samples := make([]trainer.Sample, len(keys))
+	for i, key := range keys {
+		start := p.Start(key)
+		if len(start)%p.D != 0 {
+			return nil, fmt.Errorf("the start noise of %d numbers has no rows of %d", len(start), p.D)
+		}
+		net := func(x []float64, step int) []float64 { return p.forward(w, x, p.Times[step]) }
+		t := sde.Run(p.Rows, start, net, func(step int) []float64 { return p.Noise(key, step) })
+		samples[i].Key = key
+		d := &samples[i].Decisions
+		*d = trainer.Decisions{Time: p.Times, Mean: t.Means, LogProb: t.LogProb,
+			State: t.States[:len(p.Rows)], Choice: t.States[1:]}
+		for step := range p.Rows {
+			d.Step, d.Trained = append(d.Step, step), append(d.Trained, slices.Contains(p.Trained, step))
+		}
+		samples[i].Item.Final = t.States[len(p.Rows)]
+	}
+	return samples, nil
 }
