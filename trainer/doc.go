@@ -9,8 +9,7 @@
 // Start at trainer.go. sample.go has what is passed along; policy.go what a model
 // must do. There are four kinds of objective. policygradient.go judges the steps of a sampler,
 // tokenpolicy.go the tokens of a language model, forwardprocess.go finished samples that it
-// noises anew; rewardgradient.go follows the reward's own gradient through the picture, along
-// ways that ways.go makes.
+// noises anew; rewardgradient.go follows the reward's own gradient through the picture.
 // Package toy is a policy that is small enough to be followed by hand.
 //
 // Scores and advantages are float64, one a sample, and NaN is a missing score.

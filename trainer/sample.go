@@ -1,6 +1,8 @@
 package trainer
 
 import (
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -63,4 +65,69 @@ type Decisions struct {
 	// Value is what a head of values expected before each decision when it was made, and Return what
 	// came: what the head learns. nil where there is no such head.
 	Value, Return []float64
+}
+
+// Draws are the keys of what is drawn for samples.
+type Draws struct {
+	Root   rng.Key
+	Shared bool // a group starts from one noise
+	// Fixed draws are the same in every iteration: of evaluations.
+	Fixed bool
+	// Before is how many entries of a run's list stand before the held-out prompts and are not counted by Fixed draws:
+	// lessons. A run draws the same for its held-out prompts with and without them.
+	Before int
+}
+
+// prompt is the key of what is drawn for a prompt.
+func (d Draws) prompt(p rng.Purpose, k Key) rng.Key {
+	key := d.Root.With(p)
+	if d.Fixed {
+		return key.Prompt(uint64(k.Prompt - d.Before))
+	}
+	return key.Iteration(k.Iteration).Prompt(uint64(k.Prompt))
+}
+
+// Of is the key of what is drawn for a sample and a purpose.
+func (d Draws) Of(p rng.Purpose, k Key) rng.Key { return d.prompt(p, k).Sample(k.Sample) }
+
+// Keys are a sample's: of its start, and of its steps.
+func (d Draws) Keys(k Key) (start, step rng.Key) {
+	start, step = d.prompt("start noise", k), d.Of("step noise", k)
+	if !d.Shared {
+		start = start.Sample(k.Sample)
+	}
+	return start, step
+}
+
+// Groups are the places of samples by prompt, in the order of their first.
+func Groups(samples []Sample) [][]int {
+	prompts := make([]int, len(samples))
+	for i, s := range samples {
+		prompts[i] = s.Key.Prompt
+	}
+	return advantage.Groups(prompts)
+}
+
+// GroupNumbers number the groups of samples of several iterations: those of one prompt and one iteration
+// share a number.
+func GroupNumbers(samples []Sample) []int {
+	all := make([]int, len(samples))
+	number := map[[2]int]int{}
+	for i, s := range samples {
+		of := [2]int{s.Key.Iteration, s.Key.Prompt}
+		if _, ok := number[of]; !ok {
+			number[of] = len(number)
+		}
+		all[i] = number[of]
+	}
+	return all
+}
+
+// Pick are the elements at some places.
+func Pick[T any](of []T, at []int) []T {
+	out := make([]T, len(at))
+	for i, k := range at {
+		out[i] = of[k]
+	}
+	return out
 }

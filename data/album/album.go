@@ -1,3 +1,17 @@
+// Package album reads pictures from files, which objectives train on in place of samples: pairs with a preference
+// (offline DPO), or pictures with a score (fine-tuning, regression by a reward).
+//
+//	pages, err := album.Open("pairs.jsonl")
+//	picture, err := pages[0].Picture(1, 512, 512)
+//
+// Open reads them. A line of a .jsonl file is a pair or a picture,
+//
+//	{"prompt": "...", "a": "a.png", "b": "b.png", "better": "a"}
+//	{"prompt": "...", "image": "a.png", "score": 0.7}
+//
+// whose files lie in the file's folder or below it; "better" may be "tie", and a score that is not
+// there is 1. A folder has a caption in NAME.txt beside each NAME.png (or .jpg, .webp).
+// embed:scene-pairs are drawn scenes, and the same with one attribute wrong.
 package album
 
 import (
@@ -13,7 +27,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/darkroom-rl/darkroom/data/prompts"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
 // A Page is a prompt with pictures, and a score for each.
@@ -241,4 +257,38 @@ func folder(dir string) ([]Page, error) {
 		pages = append(pages, Page{prompts.Prompt{Text: prompt, Learned: beside(dir, name)}, []float64{1}, func(int) (*vision.Image, error) { return read(dir, name) }})
 	}
 	return pages, nil
+}
+
+// scenePairs is the embedded album.
+const scenePairs = "embed:scene-pairs"
+
+// drawnPairs are the captions of embed:scenes, each with the picture it asks for and one whose
+// caption has a wrong attribute. Their order is random.
+func drawnPairs() []Page {
+	list, err := prompts.Open("embed:scenes")
+	if err != nil {
+		panic(err) // embedded
+	}
+	var pages []Page
+	for i, p := range list {
+		key := rng.New(78).With("pairs of scenes").Prompt(uint64(i))
+		asked, err := scenes.Parse(p.Text)
+		if err != nil {
+			panic(err) // embedded captions are scenes
+		}
+		wrong, err := scenes.Parse(scenes.Corrupt(p.Text, key.With("wrong").Draw()))
+		if err != nil {
+			continue // two equal objects, which no scene has
+		}
+		pair, scores := [2]scenes.Scene{asked, wrong}, []float64{1, 0}
+		if key.With("order").Draw().Intn(2) == 1 {
+			pair, scores = [2]scenes.Scene{wrong, asked}, []float64{0, 1}
+		}
+		pages = append(pages, Page{p, scores, func(i int) (*vision.Image, error) {
+			m := vision.New(scenes.Size, scenes.Size)
+			copy(m.Pix, pair[i].Draw(scenes.Jitter(key.With("jitter").Sample(i).Draw())))
+			return m, nil
+		}})
+	}
+	return pages
 }

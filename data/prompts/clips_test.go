@@ -2,10 +2,12 @@ package prompts
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
 // TestClips: drawn scenes and files are opened; an error names a file that is missing or outside of the folder.
@@ -34,5 +36,38 @@ func TestClips(t *testing.T) {
 	}
 	if err := of(`"a.y4m"`).HasPictures(dir); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAnimate: each prompt has the first frame of its clip, which shows its thing, and is the same wherever the thing
+// goes; those held out are of captions that no training saw.
+func TestAnimate(t *testing.T) {
+	for name, heldOut := range map[string]bool{"embed:animate": false, "embed:animate-heldout": true} {
+		list, err := Open(name)
+		if err != nil || len(list) < 48 {
+			t.Fatalf("%d prompts, %v", len(list), err)
+		}
+		for i, p := range list {
+			s, err := moving.Parse(p.Text)
+			if err != nil || moving.HeldOut(p.Text) != heldOut {
+				t.Fatalf("%s, %d: %q (%v)", name, i, p.Text, err)
+			}
+			all, err := p.OpenSources("nowhere")
+			if err != nil || len(all) != 1 || p.HasSources("nowhere") != nil {
+				t.Fatalf("%d pictures, %v", len(all), err)
+			}
+			if l := s.Look(all[0].Pix); l.Value < 0.88 { // the largest score of another shape
+				t.Errorf("%q shows %+v", p.Text, l)
+			}
+		}
+	}
+	other := begunScene(3)
+	other.Heading = moving.Headings[(slices.Index(moving.Headings, other.Heading)+1)%len(moving.Headings)]
+	at := moving.Place{X: 1, Y: -1, Half: 5.5}
+	if a, b := begunScene(3).Begin(at), other.Begin(at); !slices.Equal(a.Frames[0], b.Frames[0]) || slices.Equal(a.Frames[1], b.Frames[1]) {
+		t.Error("the first frame says where the thing goes, or the second does not")
+	}
+	if _, err := OpenPictures("nowhere", []string{begun + "-1"}); err == nil {
+		t.Error("a picture before the first was drawn")
 	}
 }

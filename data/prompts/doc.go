@@ -3,14 +3,14 @@
 //	list, err := prompts.Open("prompts.jsonl")
 //	numbers := prompts.Pick(key, iteration, 4, len(list))
 //
-// Start with Open; Lists reads each list once, and quick.go reads plain records quickly. Files are .txt
+// Start with Open; Lists reads each list once, and scan.go reads plain records quickly. Files are .txt
 // (a line a prompt), .jsonl ({"prompt": ..., "meta": {...}}) and .csv (a column "prompt"; the others are its meta).
-// parquet.go has .parquet files, dataset.go folders of the hub's data sets, whose columns are meta, and whose pictures
-// are read when they are asked for. "image" names the pictures that one is made of (images.go).
+// parquet.go has .parquet files, prompts.go folders of the hub's data sets, whose columns are meta, and whose pictures
+// are read when they are asked for. "image" names the pictures that one is made of (pictures.go).
 //
 // embed:scenes and embed:scenes-heldout are captions of scenes that the embedded models know, embed:edits and
-// embed:edits-heldout edits of drawn scenes, embed:edits-in-place those of them that move nothing (edits.go),
-// embed:animate and embed:animate-heldout pictures whose things are to move (animate.go),
+// embed:edits-heldout edits of drawn scenes, embed:edits-in-place those of them that move nothing (scenes.go),
+// embed:animate and embed:animate-heldout pictures whose things are to move (clips.go),
 // embed:zoom and embed:zoom-heldout questions about tables of cards (pictures.go), embed:zoom-solved those of
 // embed:zoom with the call that looks at the card (meta.solution); questions may be about clips (clips.go).
 // No training saw held-out prompts.

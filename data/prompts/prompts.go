@@ -30,7 +30,7 @@ type Prompt struct {
 	Height   int     `json:"height,omitempty"`
 	Frames   int     `json:"frames,omitempty"`
 
-	Image Images `json:"image,omitempty"` // the pictures that it is made of (images.go)
+	Image Images `json:"image,omitempty"` // the pictures that it is made of (pictures.go)
 
 	Learned []string `json:"-"` // files of the pictures that are learned from in place of a roll (package album)
 	List    string   `json:"-"` // the name of the list that it stands in, where that was read by Lists
@@ -268,5 +268,178 @@ func columns(text string) (list []Prompt, err error) {
 		}
 		p.Meta = MetaOf(meta)
 		list = append(list, p)
+	}
+}
+
+// A folder in the layout of the hub's data sets has Parquet files, in data/ or beside its README, whose names begin
+// with their split: data/train-00000-of-00002.parquet. Prompts are those of split train, or of the only one;
+// FOLDER@SPLIT names another, FOLDER#COLUMN the column with the prompts, FOLDER@SPLIT#COLUMN both.
+
+// A source is a name of prompts, taken apart.
+type source struct {
+	path, split, column string
+}
+
+// sourceOf takes a name apart, unless a file is called so.
+func sourceOf(name string) source {
+	if _, err := os.Stat(name); err == nil {
+		return source{path: name}
+	}
+	s := source{path: name}
+	if i := strings.LastIndexByte(s.path, '#'); i > 0 {
+		s.path, s.column = s.path[:i], s.path[i+1:]
+	}
+	if i := strings.LastIndexByte(s.path, '@'); i > 0 && !strings.ContainsAny(s.path[i:], `/\`) {
+		if info, err := os.Stat(s.path[:i]); err == nil && info.IsDir() {
+			s.path, s.split = s.path[:i], s.path[i+1:]
+		}
+	}
+	return s
+}
+
+// dataset reads a folder. Names of pictures begin in the folder around it.
+func (s source) dataset() ([]Prompt, error) {
+	files, err := s.files()
+	if err != nil {
+		return nil, err
+	}
+	var list []Prompt
+	for _, file := range files {
+		shown := filepath.ToSlash(filepath.Join(filepath.Base(s.path), file))
+		some, err := parquetPrompts(filepath.Join(s.path, filepath.FromSlash(file)), shown, s.column)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%w", filepath.Join(s.path, filepath.FromSlash(file)), err)
+		}
+		list = append(list, some...)
+	}
+	return list, nil
+}
+
+// configurations are folders beside data/: a data set of one configuration may have its files there.
+func (s source) configurations() (dirs []string) {
+	entries, err := os.ReadDir(s.path)
+	if err != nil {
+		return nil // said where the folder itself is read
+	}
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != "data" && !strings.HasPrefix(e.Name(), ".") {
+			dirs = append(dirs, e.Name())
+		}
+	}
+	return dirs
+}
+
+// files are those of the split, from the folder, in their order.
+func (s source) files() ([]string, error) {
+	splits := map[string][]string{}
+	for _, dir := range append([]string{"data", "."}, s.configurations()...) {
+		entries, err := os.ReadDir(filepath.Join(s.path, dir))
+		if err != nil && dir == "." {
+			return nil, err
+		}
+		for _, e := range entries {
+			if strings.EqualFold(filepath.Ext(e.Name()), ".parquet") {
+				split, _, _ := strings.Cut(strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())), "-")
+				splits[split] = append(splits[split], filepath.ToSlash(filepath.Join(dir, e.Name())))
+			}
+		}
+		if len(splits) > 0 {
+			break
+		}
+	}
+	var names []string
+	for name := range splits {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	wanted := s.split
+	switch {
+	case len(names) == 0:
+		return nil, fmt.Errorf("%s: prompts are .txt, .jsonl, .csv or .parquet files, or folders of data sets with data/*.parquet, which this is not", s.path)
+	case wanted == "" && len(names) == 1:
+		wanted = names[0]
+	case wanted == "":
+		wanted = "train"
+	}
+	if len(splits[wanted]) == 0 {
+		return nil, fmt.Errorf("%s has no split %q\nhint: there are %s; FOLDER@SPLIT names one", s.path, wanted, strings.Join(names, ", "))
+	}
+	return splits[wanted], nil
+}
+
+// Files are those that a prompt's pictures are read from: those of meta.picture and of image, and those that are
+// learned from. dir is the folder that names begin in. Drawn pictures have none; a name that no file may have is left
+// out, since opening it says why.
+func (p Prompt) Files(dir string) []string {
+	all := slices.Clone(p.Learned)
+	beside, err := p.pictures()
+	if err != nil {
+		beside = nil
+	}
+	for _, name := range slices.Concat(beside, p.Sources()) {
+		if isDrawn(name) {
+			continue
+		}
+		if at, embedded, err := placeOf(name); err != nil {
+			continue
+		} else if embedded {
+			name = at.file
+		}
+		if name = filepath.FromSlash(name); filepath.IsLocal(name) {
+			all = append(all, filepath.Join(dir, name))
+		}
+	}
+	return all
+}
+
+// CheckRecord refuses a line of JSON of which two readers could understand different things: bytes that
+// are not UTF-8, which become other characters, and keys that are there twice.
+func CheckRecord(line []byte) error {
+	if !utf8.Valid(line) {
+		return errors.New("the line is not UTF-8")
+	}
+	if key := doubled(line); key != "" {
+		return fmt.Errorf("%q is there twice in one object\nhint: which of the two is meant cannot be known; delete one", key)
+	}
+	return nil
+}
+
+// doubled is a key that an object of a JSON text has twice, in it or below it; "" where none has. Of two
+// equal keys a decoder takes the last without a word, and of a record it reads "Prompt" as "prompt".
+func doubled(text []byte) string {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	type level struct {
+		keys map[string]bool // of an object; nil of a list
+		key  bool            // whether a key comes next
+	}
+	var open []level
+	for {
+		token, err := d.Token()
+		if err != nil { // the end, or an error that the reader of the record reports
+			return ""
+		}
+		if n := len(open) - 1; n >= 0 && open[n].keys != nil {
+			if name, ok := token.(string); ok && open[n].key {
+				same := name
+				if n == 0 {
+					same = strings.ToLower(name)
+				}
+				if open[n].keys[same] {
+					return name
+				}
+				open[n].keys[same], open[n].key = true, false
+				continue
+			}
+			open[n].key = true // after the value that begins here
+		}
+		switch token {
+		case json.Delim('{'):
+			open = append(open, level{map[string]bool{}, true})
+		case json.Delim('['):
+			open = append(open, level{})
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:len(open)-1]
+		}
 	}
 }

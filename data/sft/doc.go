@@ -2,8 +2,8 @@
 // are trained. Two published programs do it, and they disagree:
 //
 //	whole  TRL: the whole conversation is one text, and the tokens that touch an answer are
-//	       trained. These are the tokens that a rollout has (whole.go).
-//	turns  LLaMA-Factory: every turn is tokenised by itself (turns.go, rows.go), so that an
+//	       trained. These are the tokens that a rollout has (lesson.go).
+//	turns  LLaMA-Factory: every turn is tokenised by itself (lesson.go, rows.go), so that an
 //	       answer that begins with a newline has other tokens than a rollout's.
 //
 // Both train the newline behind <|im_end|>, which every rollout that goes on has there.

@@ -1,9 +1,12 @@
 package mmdit
 
 import (
+	"math"
+
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 )
 
 // One layer: picture and text have weights of their own and attend jointly, picture tokens
@@ -170,4 +173,134 @@ func (s *stream) finish(tp *autograd.Tape, x, a *autograd.Value, m modulated) *a
 	z := s.mlp.Apply(tp, h, autograd.With{Gate: m.gateMLP, Residual: y})
 	tp.Release(h, y)
 	return z
+}
+
+// Tokens of a layer whose picture stream has two parts: the picture that is made, and pictures that
+// it is made of, which may have a condition of their own (Qwen-Image-Edit tells the network that they
+// are clean). Their weights are the same. Text comes last, so that samples whose texts are
+// shorter see fewer keys.
+
+// Joint is what such a layer reads and returns.
+type Joint struct {
+	X, Source, Text *autograd.Value // Source is nil where there is none, or where its condition is X's and X holds it
+}
+
+// JointWith is what all layers read.
+type JointWith struct {
+	Condition, Source *autograd.Value // of X and text, and of the sources; after its activation
+	Turn              func(*autograd.Value) *autograd.Value
+	KeyLens           []int32 // tokens that are seen, one number a sample; nil: all
+}
+
+// ForwardJoint takes tokens through the layer.
+func (b *Block) ForwardJoint(tp *autograd.Tape, in Joint, w JointWith) Joint {
+	type part struct {
+		*stream
+		x  *autograd.Value
+		by modulated
+	}
+	parts := []part{{stream: b.image, x: in.X, by: b.image.modulate(tp, in.X, w.Condition)}}
+	if in.Source != nil {
+		parts = append(parts, part{b.image, in.Source, b.image.modulate(tp, in.Source, w.Source)})
+	}
+	parts = append(parts, part{b.text, in.Text, b.text.modulate(tp, in.Text, w.Condition)})
+	var q, k, v []*autograd.Value
+	var lengths []int
+	for _, p := range parts {
+		pq, pk, pv := p.attention.QKV(tp, p.by.in, p.by.in)
+		q, k, v, lengths = append(q, pq), append(k, pk), append(v, pv), append(lengths, p.x.Dim(1))
+	}
+	join := func(xs []*autograd.Value) *autograd.Value {
+		defer tp.Release(xs...)
+		return tp.Concat(1, xs...)
+	}
+	jq, jk, jv := join(q), join(k), join(v)
+	tq, tk := w.Turn(jq), w.Turn(jk)
+	tp.Release(jq, jk)
+	a := tp.Attention(tq, tk, jv, autograd.Attend{Heads: b.heads, KeyLens: w.KeyLens})
+	tp.Release(tq, tk, jv)
+	halves := tp.Split(a, 1, lengths...)
+	tp.Release(a)
+	last := len(parts) - 1
+	out := Joint{X: parts[0].finish(tp, parts[0].x, halves[0], parts[0].by), Text: parts[last].finish(tp, parts[last].x, halves[last], parts[last].by)}
+	if in.Source != nil {
+		out.Source = parts[1].finish(tp, parts[1].x, halves[1], parts[1].by)
+	}
+	return out
+}
+
+// Joined is the second half of FLUX's networks: text and picture go through layers as one stream, words first, each
+// layer a unit of memory that reads condition. It returns the first made tokens of the picture, which are those that
+// are made; sources of an edit lie behind them. It lets go of text and x.
+func Joined(tp *autograd.Tape, text, x *autograd.Value, made, layers int,
+	forward func(i int, both, condition *autograd.Value) *autograd.Value, condition *autograd.Value) *autograd.Value {
+	words := text.Dim(1)
+	both := tp.Concat(1, text, x)
+	tp.Release(text, x)
+	for i := range layers {
+		out := tp.Block(func(in ...*autograd.Value) []*autograd.Value {
+			return []*autograd.Value{forward(i, in[0], in[1])}
+		}, both, condition)
+		tp.Release(both)
+		both = out[0]
+	}
+	parts := []int{words, made}
+	if rest := both.Dim(1) - words - made; rest > 0 {
+		parts = append(parts, rest)
+	}
+	return tp.Split(both, 1, parts...)[1]
+}
+
+// Places of tokens turn queries and keys (Su et al., 2021, RoFormer; here over several
+// axes): for each axis a of a token's place, with n = Axes[a],
+//
+//	angle[i] = place[a] / Theta^(2i/n), i = 0 ... n/2-1
+//
+// turns the elements 2i and 2i+1 of the axis's part of a head. Angles are float64, their
+// cosines and sines fp32, as upstream computes them.
+
+// Rotary is how a family's heads turn.
+type Rotary struct {
+	Heads    int
+	Axes     []int   // numbers of a head that turn by each number of a place
+	LogTheta float64 // 0: Theta is 10000
+}
+
+// Angles are the cosines and sines of places, half a head of each a token.
+func (r Rotary) Angles(places [][]float32) (cos, sin []float32) {
+	scale := -math.Ln10 * 4
+	if r.LogTheta != 0 {
+		scale = -r.LogTheta
+	}
+	for _, at := range places {
+		for a, n := range r.Axes {
+			for i := range n / 2 {
+				s, co := nn.Sincos(float64(at[a]) * nn.Exp(scale*float64(2*i)/float64(n)))
+				cos, sin = append(cos, float32(co)), append(sin, float32(s))
+			}
+		}
+	}
+	return cos, sin
+}
+
+// Turn rotates queries or keys of tokens at places.
+func (r Rotary) Turn(tp *autograd.Tape, places [][]float32) func(*autograd.Value) *autograd.Value {
+	cos, sin := r.Angles(places)
+	upload := func(x []float32) *autograd.Value {
+		t := tp.Pool().FromF32(kernels.F32, x, len(places), len(x)/len(places))
+		defer t.Free()
+		return tp.Input(t)
+	}
+	c, s := upload(cos), upload(sin)
+	return func(x *autograd.Value) *autograd.Value { return tp.Rope(x, r.Heads, c, s, kernels.RopeInterleaved) }
+}
+
+// CheckAxes says what is wrong with a head's parts.
+func CheckAxes(l *hub.Limits, name string, axes []int, headDim int) {
+	sum := 0
+	for _, n := range axes {
+		l.Must(n > 0 && n%2 == 0, `%q holds %d; each must be even and positive`, name, n)
+		sum += n
+	}
+	l.Must(sum == headDim, `%q adds up to %d, and a head has %d numbers`, name, sum, headDim)
 }

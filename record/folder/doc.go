@@ -10,9 +10,9 @@
 //	checkpoints/    NNNNNN/, each with the adapter in PEFT's layout, state, and SHA256SUMS
 //	report.html, result.json
 //
-// Start with Open in folder.go. lines.go appends, save.go saves checkpoints, checkpoint.go finds
-// them, used.go lists the files that a new run may write over, links.go refuses links that lead out of the folder,
-// lock.go keeps a second process out. The caller decides the content of lines.
+// Start with Open in folder.go. lines.go appends, save.go saves checkpoints, checkpoint.go finds them, used.go lists
+// the files that a new run may write over. Open keeps a second process out, Own refuses links that lead out of the
+// folder. The caller decides the content of lines.
 //
 // Resume cuts append-only files back to the length that the checkpoint recorded, which removes torn lines and
 // lines written after it. The checkpoint also holds a checksum of the bytes before that point.

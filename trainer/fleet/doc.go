@@ -15,5 +15,5 @@
 // the other end. pack.go turns samples into bytes without losing a bit.
 //
 // What a worker computes is trusted as far as it is checked: a share of the jobs is done here again, and one that
-// has other bits ends its worker's part (audit.go).
+// has other bits ends its worker's part (results.go).
 package fleet

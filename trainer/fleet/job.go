@@ -13,7 +13,7 @@ import (
 
 // Card: a job's name is the SHA-256 of all that decides the bits of its result.
 //
-//	setup     the experiment, the model's files, the prompts, the program's version (setup.go)
+//	setup     the experiment, the model's files, the prompts, the program's version (worker.go)
 //	weights   those that are trained, as they are now
 //	how       the iteration, which fixes the sampler, and the key that everything drawn follows from
 //	keys      which samples

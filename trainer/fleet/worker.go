@@ -2,11 +2,70 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/darkroom-rl/darkroom/data/prompts"
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 )
+
+// A Setup is what a worker opens before its first job: what does not change while a run goes on.
+type Setup struct {
+	Version string           `json:"version"` // of the program
+	Class   string           `json:"class"`   // of arithmetic: two of one class compute the same bits
+	Config  string           `json:"config"`  // the resolved experiment
+	Model   Hash             `json:"model"`   // of the list of the model's files and their sums
+	Files   json.RawMessage  `json:"files"`   // that list
+	Train   []prompts.Prompt `json:"train"`
+	HeldOut []prompts.Prompt `json:"heldout,omitempty"`
+
+	// Networks are the rewards that workers may compute, by label, and the files that each reads, of folders that are no
+	// part of the program.
+	Networks map[string]json.RawMessage `json:"networks,omitempty"`
+
+	Lists []prompts.Stretch `json:"lists,omitempty"` // that the prompts stand in, training's first
+}
+
+// pack is the setup as bytes, whose hash is its name.
+func (s Setup) pack() ([]byte, error) { return json.Marshal(s) }
+
+// fetchSetup fetches what a job's run is, for a worker of its version.
+func fetchSetup(ctx context.Context, from Blobs, setup Blob, about About) (s Setup, err error) {
+	data, err := from.Get(ctx, setup)
+	if err != nil {
+		return s, fmt.Errorf("fetching the run's setup: %w", err)
+	}
+	if s, err = unpackSetup(data); err == nil && s.Version != about.Version {
+		err = Unfit{fmt.Errorf("the trainer runs version %s of the program, and this worker %s: their numbers may differ\nhint: run the same file on all machines", s.Version, about.Version)}
+	}
+	return s, err
+}
+
+// SameClass refuses a worker whose arithmetic has other bits than the trainer's.
+func SameClass(s Setup, about About) error {
+	if s.Class == about.Class {
+		return nil
+	}
+	return Unfit{fmt.Errorf("the trainer computes as %q, and this worker as %q: their bits differ\nhint: DARKROOM_CUDA=exact has the CPU's bits on every device", s.Class, about.Class)}
+}
+
+// unpackSetup is pack's way back.
+func unpackSetup(data []byte) (s Setup, err error) {
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("the run's setup: %w", err)
+	}
+	if len(s.Train) == 0 || s.Config == "" {
+		return s, errors.New("the run's setup has no experiment or no prompts")
+	}
+	return s, nil
+}
 
 // A Worker takes jobs and does them, until it is told to stop.
 type Worker struct {
@@ -177,4 +236,143 @@ func (w *Worker) beats(ctx context.Context, name Hash, stop context.CancelFunc) 
 			}
 		}
 	}
+}
+
+// A Executor does jobs on a worker's machine: it opens what a job's setup says, takes its weights, and rolls.
+type Executor struct {
+	Blobs Blobs
+	About About
+	// Open opens the run's model; ctx stops its rolls.
+	Open func(ctx context.Context, s Setup) (model.Model, *experiment.Experiment, error)
+
+	setup   Blob // that is open
+	weights Blob // that the model has
+	model   model.Model
+	travels model.Travelling
+	e       *experiment.Experiment
+	ctx     *changing
+	unseen  atomic.Bool  // the samples of the job under way are held out
+	moved   atomic.Int64 // when the job under way last went on
+	ahead   []int        // prompts that jobs to come will probably name
+}
+
+// Moved is Worker.Moved. Of held-out samples no pass is told: they count as if they went on.
+func (s *Executor) Moved() time.Time {
+	if s.unseen.Load() {
+		return time.Now()
+	}
+	return time.Unix(0, s.moved.Load())
+}
+
+// Passed is told of every pass of the network (model.Options.Progress).
+func (s *Executor) Passed(int, int) { s.moves() }
+func (s *Executor) moves()          { s.moved.Store(time.Now().UnixNano()) }
+
+// Ahead are the prompts of the job under way and of those that follow, for the model that Open opens.
+func (s *Executor) Ahead() []int { return s.ahead }
+
+// Do is Worker.Do.
+func (s *Executor) Do(ctx context.Context, j Job) (payload []byte, err error) {
+	defer unfit(&err)
+	defer kernels.Recover(&err)
+	s.moves()
+	if err := s.open(ctx, j.Setup); err != nil {
+		return nil, err
+	}
+	s.moves()
+	if err := s.take(ctx, j.Weights); err != nil {
+		return nil, err
+	}
+	s.moves()
+	s.ctx.be(ctx)
+	defer s.ctx.be(context.Background())
+	return s.roll(ctx, j)
+}
+
+// unfit ends a worker whose device failed: it can do nothing more with it.
+func unfit(err *error) {
+	if lost := kernels.DeviceError(nil); errors.As(*err, &lost) {
+		*err = Unfit{*err}
+	}
+}
+
+// open opens another run's model, or this one's for the first time.
+func (s *Executor) open(ctx context.Context, setup Blob) error {
+	if s.model != nil && s.setup == setup {
+		return nil
+	}
+	said, err := fetchSetup(ctx, s.Blobs, setup, s.About)
+	if err != nil {
+		return err
+	}
+	if err := SameClass(said, s.About); err != nil {
+		return err
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	s.ctx = newChanging()
+	if s.model, s.e, err = s.Open(s.ctx, said); err != nil {
+		s.model = nil
+		return Unfit{err}
+	}
+	var ok bool
+	if s.travels, ok = s.model.(model.Travelling); !ok {
+		return Unfit{errors.New("this version of the program cannot roll the run's samples elsewhere")}
+	}
+	s.setup, s.weights = setup, Blob{}
+	return nil
+}
+
+// take has the weights of a job.
+func (s *Executor) take(ctx context.Context, weights Blob) error {
+	if s.weights == weights {
+		return nil
+	}
+	data, err := s.Blobs.Get(ctx, weights)
+	if err != nil {
+		return fmt.Errorf("fetching the weights %s: %w", weights.Hash.Short(), err)
+	}
+	f, err := safetensors.Read("the trainer's weights", data)
+	if err != nil {
+		return err
+	}
+	s.weights = Blob{} // what fails half-way leaves none
+	if err := s.travels.Take(f); err != nil {
+		return err
+	}
+	s.weights = weights
+	return nil
+}
+
+// roll rolls a job's samples.
+func (s *Executor) roll(ctx context.Context, j Job) ([]byte, error) {
+	turn, err := j.How.turn(s.e)
+	if err != nil {
+		return nil, err
+	}
+	policy := trainer.Policy(s.model)
+	s.unseen.Store(j.How.Fixed)
+	if j.How.Fixed {
+		policy = s.model.Fixed(ctx, turn, j.How.Root)
+	} else if err := s.model.Begin(turn, j.How.Root, 1); err != nil {
+		return nil, err
+	}
+	s.ahead = j.Ahead
+	samples, err := policy.Roll(trainer.Current, j.All())
+	if err != nil {
+		return nil, err
+	}
+	s.moves()
+	return develop(s.model, samples, j, 0)
+}
+
+// Close lets go of the model.
+func (s *Executor) Close() error {
+	if s.model == nil {
+		return nil
+	}
+	m := s.model
+	s.model = nil
+	return m.Close()
 }

@@ -10,6 +10,125 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
+// Correction is what an objective over tokens does about a sampler that disagrees with the
+// trainer: [loss.correction] of a file. From the log-probabilities of both it makes the
+// weights of tokens, and the mask without the tokens that are left out.
+//
+//	weights = "token", "sequence"   verl's, with its cut of e^d from above
+//	least, drop, "geometric"        TRL's and OpenRLHF's, e^d between two bounds
+//
+// Invariants (tests): where both agree nothing changes, in every setting; what is left out
+// has neither a weight nor a place in the mean.
+type Correction struct {
+	Weights   string  `toml:"weights" enum:"none,token,sequence,geometric" doc:"what has a weight: the ratio of the trainer's probability to the sampler's, of a token or of its answer; geometric: a token's, in answers whose mean is within the bounds"`
+	Threshold float64 `toml:"threshold" range:"(0,inf)" doc:"largest weight"`
+	Least     float64 `toml:"least" range:"[0,inf)" doc:"smallest weight; 0: any"`
+	Drop      bool    `toml:"drop" doc:"what is outside of the bounds has weight 0, not that of the bound"`
+	Normalise bool    `toml:"normalise" doc:"make the weights' mean 1"`
+	Reject    string  `toml:"reject" doc:"what is left out, such as token_k1,seq_mean_k3; empty: nothing"`
+	Bounds    string  `toml:"bounds" doc:"of each rule, such as 0.5_2.0,0.05"`
+}
+
+// DefaultCorrection does nothing; turned on, it cuts at the 2 that verl and TRL cut at.
+func DefaultCorrection() Correction { return Correction{Weights: "none", Threshold: 2} }
+
+// On says whether anything is corrected.
+func (o Correction) On() bool { return o.Reject != "" || o.weighs() }
+
+func (o Correction) weighs() bool { return o.Weights != "none" && o.Weights != "" }
+
+// twoBounds says whether weights are TRL's and OpenRLHF's.
+func (o Correction) twoBounds() bool { return o.Least > 0 || o.Drop || o.Weights == "geometric" }
+
+// Check reports options that contradict each other or would do nothing.
+func (o Correction) Check(report func(key, problem, hint string)) {
+	if o.Reject == "" && o.Bounds != "" {
+		report("bounds", "there is no rule whose bounds these are", `for example reject = "token_k1"`)
+	}
+	if o.Reject != "" {
+		if _, err := Rejection(nil, nil, o.Reject, o.Bounds); err != nil {
+			key := "bounds"
+			for _, name := range strings.Split(o.Reject, ",") {
+				if _, _, wrong := ruleOf(strings.TrimSpace(name)); wrong != nil {
+					key = "reject"
+				}
+			}
+			report(key, strings.TrimPrefix(err.Error(), "rejection: "), `for example reject = "token_k1,seq_mean_k3" with bounds = "0.5_2.0,0.05"`)
+		}
+	}
+	switch {
+	case !o.weighs() && (o.Least > 0 || o.Drop || o.Normalise):
+		report("weights", "there are no weights to bound or to normalise", `write weights = "token" or "sequence"`)
+	case o.weighs() && o.Least >= o.Threshold:
+		report("least", fmt.Sprintf("no weight lies between %v and the threshold %v", o.Least, o.Threshold), "a smaller one; 1 must lie between them")
+	case o.twoBounds() && o.Normalise:
+		report("normalise", "weights with two bounds are not normalised", "leave out least and drop, or normalise")
+	}
+}
+
+// Of is the weights (nil: all 1) and the mask that remains.
+func (o Correction) Of(trainer, sampler, mask [][]float64) (weights, kept [][]float64, err error) {
+	log := zeros(mask)
+	for i := range mask {
+		for k := range mask[i] {
+			if log[i][k] = trainer[i][k] - sampler[i][k]; mask[i][k] == 0 {
+				log[i][k] = 0
+			}
+		}
+	}
+	kept = mask
+	if o.Reject != "" {
+		if kept, err = Rejection(log, mask, o.Reject, o.Bounds); err != nil {
+			return nil, nil, err
+		}
+	}
+	switch {
+	case !o.weighs():
+	case o.twoBounds():
+		weights, err = Bounded{Level: o.Weights, Drop: o.Drop, Low: o.Least, High: o.Threshold}.Weights(log, mask)
+	case o.Weights == "token", o.Weights == "sequence":
+		weights, _ = Weights(log, mask, o.Weights == "sequence", o.Threshold, o.Normalise)
+	default:
+		err = fmt.Errorf("correction: weights %q are not known: none, token, sequence and geometric are", o.Weights)
+	}
+	for i, row := range weights {
+		for k := range row {
+			if kept[i][k] == 0 {
+				row[k] = 1 // vespo multiplies those of all tokens
+			}
+		}
+	}
+	return weights, kept, err
+}
+
+// correct puts the correction into what an objective looks at. Weights that are there
+// already are multiplied.
+func (o TokenLoss) correct(t Tokens) (Tokens, error) {
+	if !o.Correction.On() {
+		return t, nil
+	}
+	weights, kept, err := o.Correction.Of(t.Old, t.Sampler, t.Mask)
+	if err != nil {
+		return t, err
+	}
+	t.Mask = kept
+	switch {
+	case weights == nil:
+	case t.Weight == nil:
+		t.Weight = weights
+	default:
+		both := slices.Clone(t.Weight)
+		for i, row := range weights {
+			both[i] = slices.Clone(both[i])
+			for k, w := range row {
+				both[i][k] *= w
+			}
+		}
+		t.Weight = both
+	}
+	return t, nil
+}
+
 // The sampler that rolled and the trainer that learns may disagree. With d the trainer's old
 // log-probability minus the sampler's, of a token or summed over an answer:
 //
@@ -231,4 +350,99 @@ func (o Bounded) keep(r float64) float64 {
 		return 0
 	}
 	return min(max(r, o.Low), o.High)
+}
+
+// OffPolicy says how far the sampler's log-probabilities lie from the trainer's old ones:
+// perplexities are means over answers, kl is the mean of sampler - trainer over tokens, k3
+// with r = trainer/sampler, chi² = E[ρ²] - 1 over tokens and over answers.
+func OffPolicy(old, sampler, mask [][]float64) map[string]float64 {
+	m := map[string]float64{"log_ppl_diff_max": math.Inf(-1), "log_ppl_diff_min": math.Inf(1)}
+	rows := float64(len(old))
+	log, k3, square := zeros(old), zeros(old), zeros(old)
+	for i := range old {
+		n := sum(mask[i]) + 1e-8
+		var trainer, other, whole float64
+		for k, on := range mask[i] {
+			if on == 0 {
+				continue
+			}
+			d := old[i][k] - sampler[i][k]
+			log[i][k], k3[i][k], square[i][k] = -d, portable.Exp(d)-d-1, portable.Exp(2*cutLog(d, farthest))
+			trainer, other, whole = trainer-float64(old[i][k]*on), other-float64(sampler[i][k]*on), whole+float64(d*on)
+		}
+		trainer, other = trainer/n, other/n
+		diff := trainer - other
+		m["training_ppl"] += portable.Exp(trainer) / rows
+		m["training_log_ppl"] += trainer / rows
+		m["rollout_ppl"] += portable.Exp(other) / rows
+		m["rollout_log_ppl"] += other / rows
+		m["log_ppl_diff"] += diff / rows
+		m["log_ppl_abs_diff"] += math.Abs(diff) / rows
+		m["ppl_ratio"] += portable.Exp(diff) / rows
+		m["log_ppl_diff_max"] = math.Max(m["log_ppl_diff_max"], diff)
+		m["log_ppl_diff_min"] = math.Min(m["log_ppl_diff_min"], diff)
+		m["chi2_seq"] += portable.Exp(2*cutLog(whole, farthest)) / rows
+	}
+	m["kl"], m["k3_kl"] = maskedMean(log, mask), maskedMean(k3, mask)
+	m["chi2_token"] = maskedMean(square, mask) - 1
+	m["chi2_seq"]--
+	return m
+}
+
+// Disagreement names the numbers that a corrected objective has beside its own.
+func Disagreement() []string {
+	return []string{"sampler_kl", "sampler_k3", "sampler_ppl_ratio", "sampler_chi2", "correction_weight", "correction_most", "correction_cut", "correction_left_out"}
+}
+
+// disagreement says how far the sampler lies from the trainer, and what the correction makes of it: the mean and the
+// largest weight of tokens that are kept, the share of them whose weight is that of a bound, and the share of tokens
+// that are left out or have weight 0.
+func (o Correction) disagreement(t, corrected Tokens) map[string]float64 {
+	off := OffPolicy(t.Old, t.Sampler, t.Mask)
+	all, kept, weights, most, cut := 0.0, 0.0, 0.0, 0.0, 0.0
+	for i, row := range t.Mask {
+		beyond := o.beyond(t.Old[i], t.Sampler[i], row)
+		for k, on := range row {
+			w := corrected.Mask[i][k]
+			if corrected.Weight != nil {
+				w *= corrected.Weight[i][k]
+			}
+			all += on
+			if w == 0 {
+				continue
+			}
+			kept, weights, most = kept+on, weights+w, max(most, w)
+			if beyond[k] {
+				cut += on
+			}
+		}
+	}
+	return map[string]float64{
+		"sampler_kl": off["kl"], "sampler_k3": off["k3_kl"], "sampler_ppl_ratio": off["ppl_ratio"], "sampler_chi2": off["chi2_token"],
+		"correction_weight": weights / max(1, kept), "correction_most": most, "correction_cut": cut / max(1, kept),
+		"correction_left_out": 1 - kept/max(1, all),
+	}
+}
+
+// beyond is which tokens of an answer have a ratio that a bound cuts. Weights of geometric are not cut.
+func (o Correction) beyond(trainer, sampler, mask []float64) []bool {
+	out := make([]bool, len(mask))
+	if !o.weighs() || o.Weights == "geometric" {
+		return out
+	}
+	whole := 0.0
+	for k, on := range mask {
+		if on != 0 {
+			whole += float64((trainer[k] - sampler[k]) * on)
+		}
+	}
+	for k, on := range mask {
+		d := whole
+		if o.Weights == "token" && on != 0 {
+			d = trainer[k] - sampler[k]
+		}
+		r := portable.Exp(cutLog(d, farthest))
+		out[k] = on != 0 && (r > o.Threshold || r < o.Least)
+	}
+	return out
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Forward is the options of objectives on finished samples that are noised anew (the forward
-// process): nft.go, awm.go, dpo.go, dgpo.go, crd.go, flowmatch.go.
+// process): nft.go, awm.go, dpo.go, dgpo.go, crd.go, and the weighted flow matching below (RWR, SFT).
 type Forward struct {
 	NoisedTimes
 	Draw   string  `toml:"time_draw" enum:"schedule,permutation,uniform,logit_normal" doc:"where these times are drawn: among the sampler's, one in each part of them; among the sampler's, none of them twice (of flows, DiffusionNFT); anywhere; or most in the middle. The last two are shifted by time_shift"`
@@ -99,3 +99,70 @@ func (n Noised) Rows(from, to int) Noised {
 
 // repeated is x over and over, n numbers.
 func repeated(x []float64, n int) []float64 { return slices.Repeat(x, n/len(x)) }
+
+// A Walk is an objective on noised samples that goes from time to time, so that what the network puts out at a few of
+// them lies in memory at once. Its sums go on where they ended: whatever is seen at once, the loss and the gradients
+// have the bits of one look at all times (test).
+type Walk struct {
+	// Next is the gradient at the outputs of the next times: of all samples at a time, before those of the time after it.
+	Next func(n Noised) (grad [][]float64, err error)
+	// Verdict is the loss, after all times.
+	Verdict func() Verdict
+}
+
+// A Verdict is a loss over finished samples.
+type Verdict struct {
+	Loss    float64
+	Metrics map[string][]float64
+}
+
+// WeightedFlow is flow matching with a weight a sample: mean of A·(v - target)² over
+// everything, target the velocity e - x0 of a flow, or what a ladder's network predicts. The weight is 1 for
+// fine-tuning, 1 or 0 for the best of a group, the reward for reward-weighted regression.
+func WeightedFlow(t Noised, weights []float64) (loss float64, grad [][]float64) {
+	grad = AddWeightedFlow(&loss, t, weights, len(t.V))
+	return loss, grad
+}
+
+// AddWeightedFlow adds rows to a loss, of so many in all, and is the gradient at their outputs.
+func AddWeightedFlow(loss *float64, t Noised, weights []float64, rows int) (grad [][]float64) {
+	grad = zeros(t.V)
+	for i, v := range t.V {
+		n := float64(len(v) * rows)
+		for e := range v {
+			d := v[e] - t.target(i, e)
+			*loss += weights[i] * d * d / n
+			grad[i][e] = 2 * weights[i] * d / n
+		}
+	}
+	return grad
+}
+
+// weighted is flow matching with advantages as weights: reward-weighted regression, or, where the
+// estimator is "best", fine-tuning on the best.
+func weighted(Options, int) NoisedLoss {
+	return func(times int, groups []int, advantages []float64) Walk {
+		var v Verdict
+		return Walk{
+			Next: func(n Noised) ([][]float64, error) {
+				return AddWeightedFlow(&v.Loss, n, repeated(advantages, len(n.V)), times*len(groups)), nil
+			},
+			Verdict: func() Verdict { return v },
+		}
+	}
+}
+
+// RWRObjective is reward-weighted regression.
+var RWRObjective = Objective{
+	Name: "rwr", Card: "Matching errors weighted by the reward (reward-weighted regression).",
+	Paper: "reward-weighted regression", Formula: "mean of r·d", Cases: []string{"loss.weighted_fm"},
+	Pictures: &Form{Learns: NoisedSamples, Needs: Advantages, Options: Forward{}, Noised: weighted},
+}
+
+// SFTObjective is fine-tuning on the best, and on conversations.
+var SFTObjective = Objective{
+	Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best). Of an episode: the cross entropy of a file's conversations (rollout.lessons).",
+	Paper: "fine-tuning on the best; of an episode cross entropy", Formula: "mean of A·d; of an episode -lp of each trained token", Cases: []string{"loss.weighted_fm", "sft.loss", "sft.tokens", "methods.loss_chord"},
+	Pictures: &Form{Learns: NoisedSamples, Needs: Advantages, Options: Forward{}, Noised: weighted},
+	Tokens:   &Form{Learns: WrittenTokens, Options: LessonOptions{}, Numbers: []string{"nll", "token_probability"}},
+}

@@ -3,7 +3,7 @@ package loss
 import "fmt"
 
 // Gradient is [loss.gradient]: how a reward's own gradient reaches the network (objective
-// "reward-gradient"). Package trainer's ways.go has the formulas.
+// "reward-gradient"). Package trainer's rewardgradient.go has the formulas.
 type Gradient struct {
 	Through string   `toml:"through" enum:"direct,refl,draft" doc:"direct: a finished sample, noised, one step, and the noise taken off (SRPO's Direct-Align); refl: what one of the last steps predicts; draft: the last steps themselves"`
 	Step    float64  `toml:"step" range:"(0,1)" of:"through=direct" doc:"of direct: how far in sigma the step goes"`

@@ -6,8 +6,10 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
@@ -163,4 +165,174 @@ func (w *Learner) Free() {
 	for _, s := range w.others {
 		s.Free()
 	}
+}
+
+// Needed are the sets of weights that any turn asks for beside the current ones.
+func Needed(e *experiment.Experiment) []trainer.Weights {
+	asked := map[trainer.Weights]bool{}
+	for _, at := range e.Turns() {
+		kl, kind := at.Loss.KL, at.Kind()
+		compared := kl.Weight > 0 || kind.Has(loss.Reference)
+		if compared && (kl.Reference == "base" || kl.Reference == "stage") {
+			asked[trainer.Reference] = true
+		}
+		if kind.Has(loss.OldWeights) || compared && kl.Reference == "old" && kind.OfFinished() {
+			asked[trainer.Old] = true
+		}
+		if at.Optim.EMA > 0 {
+			asked[Average(at)] = true
+		}
+	}
+	var all []trainer.Weights
+	for _, w := range []trainer.Weights{trainer.Reference, trainer.Old, trainer.Average} {
+		if asked[w] {
+			all = append(all, w)
+		}
+	}
+	if lag := trainer.Weights(e.Run.Lag); lag > 0 {
+		for d := range lag + 1 {
+			all = append(all, trainer.Lagged+d)
+		}
+	}
+	return all
+}
+
+// Actor is whose samples are learned from.
+func Actor(e *experiment.Experiment) trainer.Weights {
+	if e.Run.Lag > 0 {
+		return trainer.Lagged
+	}
+	return trainer.Current
+}
+
+// Average is which weights optim.ema makes. Old weights that follow at its pace are the average.
+func Average(e *experiment.Experiment) trainer.Weights {
+	if e.Kind().Has(loss.OldFollows) {
+		return trainer.Old
+	}
+	return trainer.Average
+}
+
+// Pace is how a set of weights follows: at the pace of optim.ema, or at once.
+func Pace(e *experiment.Experiment, w trainer.Weights) optim.Pace {
+	if e.Optim.EMA > 0 && w == Average(e) {
+		return e.Optim.Pace()
+	}
+	return optim.Pace{Shape: optim.Decay{Kind: "constant"}, Every: 1}
+}
+
+// Anchor is which weights loss.kl compares with; Current where it is the loss's own choice.
+func Anchor(turn experiment.Turn) trainer.Weights {
+	switch {
+	case turn.Loss.KL.Reference == "teacher":
+		return trainer.Teacher
+	case turn.Loss.KL.Reference == "ema":
+		return Average(turn.Experiment)
+	case turn.Loss.KL.Reference == "old" && turn.Noised():
+		return trainer.Old // of decisions it is known what they had
+	}
+	return trainer.Current
+}
+
+// How a checkpoint holds a learner, under names that begin with a prefix:
+//
+//	weights.K        the K-th parameter that moves
+//	others.W.K       the same of another set of weights, W as trainer.Weights numbers it
+//	optimiser.*      the optimiser's averages
+
+// TensorsFile is the file of a checkpoint that has them. EMA is the folder beside it that has the adapter's moving
+// average.
+const (
+	TensorsFile = "state.safetensors"
+	EMA         = "ema"
+)
+
+// Prefix begins the names of a set's weights.
+func Prefix(of trainer.Weights) string {
+	if of == trainer.Current {
+		return "weights."
+	}
+	return fmt.Sprintf("others.%d.", of)
+}
+
+// Tensors are a learner's, each of which is made when it is written: of a whole network they are several times its
+// size.
+func (w *Learner) Tensors(prefix string) []safetensors.Tensor {
+	var all []safetensors.Tensor
+	for i, p := range w.params {
+		all = append(all, safetensors.MakeF32(fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Shape, p.Value.F32))
+	}
+	for of, s := range w.others {
+		for i, v := range s.Values {
+			all = append(all, safetensors.MakeF32(fmt.Sprintf("%s%s%d", prefix, Prefix(of), i), v.Shape(), v.F32))
+		}
+	}
+	return append(all, w.mover.Tensors(prefix+"optimiser.")...)
+}
+
+// Load goes back to a checkpoint's.
+func (w *Learner) Load(f *safetensors.File, prefix string) error {
+	if err := w.Take(f, prefix); err != nil {
+		return err
+	}
+	for of, s := range w.others {
+		for i, v := range s.Values {
+			x, err := numbers(f, fmt.Sprintf("%s%s%d", prefix, Prefix(of), i), v.Len())
+			if err != nil {
+				return err
+			}
+			v.UploadF32(x)
+		}
+	}
+	return w.mover.Load(f, prefix+"optimiser.")
+}
+
+// Values are those of a set of weights, under the names that the current ones have in a checkpoint.
+func (w *Learner) Values(of trainer.Weights, prefix string) (all []safetensors.Tensor, err error) {
+	if of == trainer.Reference && w.others[of] == nil {
+		return nil, errors.New("the reference is the model without its adapter, and has no values of its own")
+	}
+	err = w.With(of, func() error {
+		for i, p := range w.params {
+			all = append(all, safetensors.FromF32(fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Shape, p.Value.F32()))
+		}
+		return nil
+	})
+	return all, err
+}
+
+// Take makes such values those of the current weights.
+func (w *Learner) Take(f *safetensors.File, prefix string) error {
+	for i, p := range w.params {
+		x, err := numbers(f, fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Value.Len())
+		if err != nil {
+			return err
+		}
+		p.Value.UploadF32(x)
+		p.Updated()
+	}
+	return nil
+}
+
+// Bytes are about what a checkpoint of the learner takes: weights, two averages of their gradients, other
+// weights, and the adapter once more for other programs.
+func (w *Learner) Bytes() int64 {
+	n := 0
+	for _, p := range w.params {
+		n += p.Value.Len()
+	}
+	return int64(n) * 4 * int64(3+len(w.others)+1)
+}
+
+// numbers are a tensor's n numbers.
+func numbers(f *safetensors.File, name string, n int) ([]float32, error) {
+	x, err := f.Tensor(name)
+	if err != nil {
+		return nil, err
+	}
+	out, err := x.Float32(nil)
+	if err == nil && len(out) != n {
+		err = fmt.Errorf("%s: %s has %d numbers, not %d", f.Path, name, len(out), n)
+	}
+	return out, err
 }

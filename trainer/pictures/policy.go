@@ -2,6 +2,8 @@ package pictures
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -203,3 +205,181 @@ func (p *Policy) Twin(other *pipeline.Pipeline) *Policy {
 
 // Moved are the parameters that move.
 func (p *Policy) Moved() []*autograd.Param { return p.learner.Moved() }
+
+// How the network answers at recorded states, and takes the gradients of its answers.
+
+// Eval asks the network. Points that fit one pass are remembered for Back; of more, Back
+// computes each pass once more before it goes backward, so that memory does not grow. What was answered while the
+// points were rolled is not asked again before that.
+func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
+	if w == trainer.Teacher {
+		return p.taught(at)
+	}
+	if w == trainer.Current {
+		p.drop()
+	}
+	passes, err := p.passes(at)
+	if err != nil {
+		return trainer.Answers{}, err
+	}
+	if w == trainer.Current {
+		p.Passes.Train += len(at) * p.each()
+	} else {
+		p.Passes.Reference += len(at) * runs(p.guidanceOf(w))
+	}
+	guidance := p.guidanceOf(w)
+	var out trainer.Answers
+	if w == trainer.Current && len(passes) == 1 && !p.twin {
+		tape := p.Pipeline.Tape(true, p.Checkpointing)
+		answers, err := p.Pipeline.Ask(tape, passes[0].At, p.Guidance, passes[0].questions)
+		if err != nil {
+			tape.Reset()
+			return out, err
+		}
+		p.pending = tape.Reset
+		out.Outputs = answers.Outputs
+		out.Back = func(grads [][]float64) error {
+			defer func() { tape.Reset(); p.pending = nil }()
+			p.Passes.Backward += len(at) * p.each()
+			return answers.Back(grads)
+		}
+		return out, nil
+	}
+	err = p.with(w, func() error {
+		tape := p.Pipeline.Tape(false, 0)
+		defer tape.Reset()
+		for i, pass := range passes {
+			if w == trainer.Current {
+				if passes[i].known = p.answered(pass); passes[i].known != nil {
+					out.Outputs = append(out.Outputs, passes[i].known...)
+					continue
+				}
+			}
+			answers, err := p.Pipeline.Ask(tape, pass.At, guidance, pass.questions)
+			if err != nil {
+				return err
+			}
+			out.Outputs = append(out.Outputs, answers.Outputs...)
+			tape.Reset()
+		}
+		return nil
+	})
+	if err == nil && w == trainer.Current && !p.twin {
+		out.Back = func(grads [][]float64) error { return p.back(passes, grads) }
+	}
+	return out, err
+}
+
+// guidanceOf is how a set of weights follows prompts.
+func (p *Policy) guidanceOf(w trainer.Weights) pipeline.Guidance {
+	if p.Led != nil && (w == trainer.Reference || w == trainer.Teacher) {
+		return *p.Led
+	}
+	return p.Guidance
+}
+
+// drop lets answers go that nobody took back.
+func (p *Policy) drop() {
+	if p.pending != nil {
+		p.pending()
+	}
+	p.pending = nil
+}
+
+// back computes each pass again, and goes backward.
+func (p *Policy) back(passes []pass, grads [][]float64) error {
+	tape := p.Pipeline.Tape(true, p.Checkpointing)
+	defer tape.Reset()
+	for _, pass := range passes {
+		n := len(pass.questions)
+		if len(grads) < n {
+			return errors.New("fewer gradients than answers")
+		}
+		answers, err := p.Pipeline.Ask(tape, pass.At, p.Guidance, pass.questions)
+		if err != nil {
+			return err
+		}
+		if err := pass.held(answers.Outputs); err != nil {
+			return err
+		}
+		if err := answers.Back(grads[:n]); err != nil {
+			return err
+		}
+		p.Passes.Backward += n * p.each()
+		grads = grads[n:]
+		tape.Reset()
+	}
+	return nil
+}
+
+// Card: answers that are known. Before the weights move, the network would answer at a recorded state with the bits
+// that it answered with when it rolled. So the first update asks once a pass less than others do: Eval says what is
+// known, and Back, which computes the pass to go backward, holds it to that.
+
+// recalled is what the network answered at the recorded states of an iteration's rolls, of which there are several
+// where rewards outside are asked in between, or where more is rolled.
+type recalled struct {
+	outputs map[asking][]float64
+	changes int // of the weights until then
+}
+
+// asking is a recorded state, by where it lies, and the time.
+type asking struct {
+	state *float64
+	time  float64
+}
+
+// remember begins a roll's answers, beside those of the rolls before it by the same weights; those of other weights
+// than the current ones are not kept.
+func (p *Policy) remember(w trainer.Weights) recalled {
+	if w != trainer.Current || p.twin || p.learner == nil || len(p.Trained) == 0 {
+		return recalled{}
+	}
+	if p.known.outputs != nil && p.known.changes == p.changes() {
+		return p.known
+	}
+	return recalled{outputs: map[asking][]float64{}, changes: p.changes()}
+}
+
+// add keeps the answers of a picture's recorded steps.
+func (k recalled) add(t pipeline.Track) {
+	if k.outputs == nil {
+		return
+	}
+	for _, s := range t.Steps {
+		k.outputs[asking{&s.Before[0], s.Time}] = s.Output
+	}
+}
+
+// changes is how often the trained weights were changed.
+func (p *Policy) changes() (n int) {
+	for _, w := range p.learner.Moved() {
+		n += w.Changes()
+	}
+	return n
+}
+
+// answered is what is known of a pass: all of it, or nil.
+func (p *Policy) answered(of pass) [][]float64 {
+	if p.twin || p.known.outputs == nil || p.changes() != p.known.changes {
+		return nil
+	}
+	all := make([][]float64, len(of.questions))
+	for i, q := range of.questions {
+		if all[i] = p.known.outputs[asking{&q.Latents[0], q.Time}]; all[i] == nil {
+			return nil
+		}
+	}
+	return all
+}
+
+// held is an error where a pass answers otherwise than it did when it was rolled.
+func (p pass) held(outputs [][]float64) error {
+	for i, x := range p.known {
+		if !slices.Equal(x, outputs[i]) {
+			return errors.New("the network answers otherwise than it did when the sample was rolled, by the same weights: " +
+				"this device computes a picture's bits by its batch, or computes wrongly\nhint: DARKROOM_CUDA=own computes without libraries")
+		}
+	}
+	return nil
+}

@@ -1,10 +1,22 @@
+// Package preflight holds an experiment against the files that it names, before anything is computed: prompts and
+// their pictures, the settings and headers of the model's folder, what rewards can read. No weight is read.
+//
+//	notes, err := preflight.Check(e, cpu.NewDry(cpu.Options{Path: path}))
+//
+// The error lists all mistakes, each with its place in the experiment's file, in the form of experiment.Parse. darkroom
+// plan, train and ablate begin with Check, so that a plan refuses whatever a run would refuse.
+//
+// prompts.go reads lists of prompts; the model's folder is inspected by its modality (model.Modality).
 package preflight
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/data/prompts"
@@ -12,8 +24,10 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/judges"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/run"
+	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
 // A check is one experiment with what was read of its files.
@@ -120,4 +134,97 @@ func (c *check) checkPrograms() {
 			c.Fail("episode.exec.command", fmt.Errorf("what runs the model's code: %w", err))
 		}
 	}
+}
+
+// checkRewards compares rewards with the prompts that they are asked about.
+func (c *check) checkRewards() {
+	for i, r := range c.Rewards {
+		read := judges.Reads(r)
+		if read == nil || c.AllTaught() {
+			continue
+		}
+		for _, key := range []string{"rollout.prompts", "evaluate.prompts"} {
+			c.checkReads(fmt.Sprintf("reward[%d].name", i), key, r.Called(), read)
+		}
+	}
+}
+
+// openRewards opens every reward on a device that computes nothing, as a run will on its own: folders, their settings
+// and the headers of their weights, programs and scripts are there. A key that the environment lacks is a note, since a
+// file may be planned elsewhere than it is run.
+func (c *check) openRewards() {
+	bench := judges.Bench{Device: func() (*features.Device, error) { return features.On(c.Pool, features.F32), nil }}
+	for i, r := range c.Rewards {
+		if !c.Clean(fmt.Sprintf("reward[%d]", i)) {
+			continue // as it stands it is no reward
+		}
+		o, err := judges.Open(r, bench)
+		if err == nil {
+			err = o.Close()
+		}
+		key := fmt.Sprintf("reward[%d].", i)
+		switch {
+		case errors.Is(err, judges.ErrNoKey):
+			c.Notes = append(c.Notes, fmt.Sprintf("%v: 'train' needs it", err))
+		case err != nil:
+			c.Fail(key+"path|"+key+"command|"+key+"motion|"+key+"name", err)
+		}
+	}
+}
+
+// checkReads refuses a list of which a reward can read nothing, and notes one of which it cannot read all.
+func (c *check) checkReads(at, list, reward string, read func(prompts.Prompt) error) {
+	all, unread := c.Prompts[list], 0
+	var first error
+	for _, p := range all {
+		if err := read(p); err != nil {
+			if unread++; first == nil {
+				first = err
+			}
+		}
+	}
+	switch path := map[string]string{"rollout.prompts": c.Named(), "evaluate.prompts": c.Evaluate.Prompts}[list]; {
+	case unread == 0:
+	case unread == len(all):
+		c.Refuse(at, fmt.Sprintf("reward %q can read none of the prompts of %s: %v", reward, path, first), "prompts that it reads, or another reward")
+	default:
+		c.Notes = append(c.Notes, fmt.Sprintf("reward %s cannot read %d of the %d prompts of %s, and their samples will be missing: %v", reward, unread, len(all), path, first))
+	}
+}
+
+// checkWeights refuses weights of prompts that name no reward, or that nothing reads.
+func (c *check) checkWeights() {
+	for _, key := range []string{"rollout.prompts", "evaluate.prompts"} {
+		for n, p := range c.Prompts[key] {
+			if problem, hint := wrongWeights(c.Experiment, p.Weights); problem != "" {
+				c.Refuse(key, fmt.Sprintf("prompt %d, %q: %s", n+1, p.Text, problem), hint)
+				break
+			}
+		}
+	}
+}
+
+// wrongWeights says what is wrong with a prompt's weights; "": nothing is.
+func wrongWeights(e *experiment.Experiment, weights map[string]float64) (problem, hint string) {
+	if len(weights) > 0 && e.Advantage.EachReward() {
+		return "it has weights of its own, and advantages of each reward are added up", `advantage.combine = "rewards", or no weights in prompts`
+	}
+	var trained []string
+	for _, r := range e.Rewards {
+		if r.Train {
+			trained = append(trained, r.Called())
+		}
+	}
+	for _, label := range slices.Sorted(maps.Keys(weights)) {
+		switch {
+		case !slices.Contains(trained, label):
+			return fmt.Sprintf("it weighs %q, and no reward that is trained on is called so", label), "there are " + strings.Join(trained, ", ")
+		case weights[label] < 0 && !e.Combination().Adds():
+			return fmt.Sprintf("the weight of %q is %v, and rewards that are combined by %q have none below 0", label, weights[label], e.Together.Combine), `rewards.combine = "sum" takes them off`
+		}
+	}
+	if _, err := e.Combination().WeightsFor(weights); err != nil {
+		return err.Error(), "advantage.shares = false"
+	}
+	return "", ""
 }

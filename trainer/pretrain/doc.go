@@ -10,13 +10,13 @@
 // encoders with the transformer by flow matching (flow.go), judged on held-out
 // captions as they go (judge.go), and trained on in phases with other captions.
 // Towers in towers.go is the other kind of recipe: a CLIP, by contrast
-// (contrast.go), judged by judge_towers.go. Talker in talker.go is the third: a
+// (towers.go). Talker in talker.go is the third: a
 // Qwen2.5-VL that talks about tables of cards (talk.go), judged by
-// judge_talker.go.
+// talker.go.
 //
 // Everything is drawn by coordinates of the recipe's seed: the same recipe makes
 // the same bytes on any machine, and a run that was stopped resumes to the same bytes
-// (state.go).
+// (run.go).
 //
 // Latents are [H, W, C], channels last; times run from 1 (noise) to 0.
 package pretrain

@@ -4,12 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
 // Hooks are what a run needs of its caller.
@@ -159,4 +168,160 @@ func (r *run) reportAutoencoder() error {
 	}
 	r.Say(f.String())
 	return writeGrid(filepath.Join(r.dir, "reconstruction.png"), f.pictures[:min(64, len(f.pictures))], 8)
+}
+
+// stage is one loop of updates.
+type stage struct {
+	Stage
+	name  string
+	pool  *tensor.Pool
+	mover *optim.Optimizer
+	say   func(step, steps int, format string, args ...any)
+}
+
+// begin sets a stage up. What it reports goes to say.
+func (s Stage) begin(name string, pool *tensor.Pool, say func(line string), groups ...optim.Group) stage {
+	for i := range groups {
+		o := optim.Defaults()
+		o.Betas, o.WeightDecay = s.Betas, s.Decay
+		if groups[i].Muon {
+			o.Betas[0] = 0.95
+		}
+		groups[i].Options = o
+	}
+	return stage{s, name, pool, optim.NewOptimizer(s.GradClip, groups...), func(step, steps int, format string, args ...any) {
+		say(fmt.Sprintf("%s %d/%d  ", name, step, steps) + fmt.Sprintf(format, args...))
+	}}
+}
+
+// groupsOf gives matrices to Muon, at its rate beside lr, but for those whose names have one of
+// the parts, and the rest to AdamW.
+func groupsOf(all []*autograd.Param, muon float64, not ...string) []optim.Group {
+	var hidden, rest []*autograd.Param
+	for _, p := range all {
+		named := slices.ContainsFunc(not, func(part string) bool { return strings.Contains(p.Name, part) })
+		if muon > 0 && len(p.Shape) == 2 && !named {
+			hidden = append(hidden, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	out := []optim.Group{{Params: rest, Rate: 1}}
+	if len(hidden) > 0 {
+		out = append(out, optim.Group{Params: hidden, Rate: muon, Muon: true})
+	}
+	return out
+}
+
+// rate is the learning rate of an update, counted from 1: it rises, then falls along half a
+// cosine to a share of the highest.
+func (s Stage) rate(step int, least float64) float64 {
+	fall := least + float64((1-least)*0.5*(1+portable.Cos(math.Pi*float64(step)/float64(s.Steps))))
+	return s.LR * min(1, float64(step)/float64(max(1, s.Warmup))) * fall
+}
+
+func (s *stage) tape() *autograd.Tape {
+	return autograd.New(s.pool, autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16, Train: true})
+}
+
+// mean is a running mean of what is said.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(v float64) { m.sum, m.n = m.sum+v, m.n+1 }
+
+func (m *mean) take() float64 {
+	v := m.sum / float64(max(1, m.n))
+	*m = mean{}
+	return v
+}
+
+// A run that is stopped keeps what it needs to go on as it would have: weights, optimiser and
+// average in fp32, and the step. What is drawn needs nothing: it is a function of the step.
+func (g *progress) file() string { return filepath.Join(g.dir, g.stage+".state.safetensors") }
+
+// progress is what a state holds.
+type progress struct {
+	dir    string
+	stage  string
+	params []*nn.Params
+	mover  *optim.Optimizer
+	shadow *optim.Shadow
+}
+
+func (g *progress) save(step int) error {
+	all := []safetensors.Tensor{safetensors.FromF32("step", []int{1}, []float32{float32(step)})}
+	for i, p := range g.params {
+		for _, w := range p.Trained() {
+			all = append(all, safetensors.FromF32(fmt.Sprintf("w.%d.%s", i, w.Name), w.Shape, w.Value.F32()))
+		}
+	}
+	for i, v := range g.shadow.Values {
+		all = append(all, safetensors.FromF32(fmt.Sprintf("average.%d", i), v.Shape(), v.F32()))
+	}
+	all = append(all, g.mover.Tensors("optimiser.")...)
+	if err := safetensors.Write(g.file(), all, nil); err != nil {
+		return fmt.Errorf("saving the state of step %d: %w", step, err)
+	}
+	return nil
+}
+
+// orSave keeps the state of a run that was stopped.
+func (g *progress) orSave(stopped error, step int) error { return errors.Join(stopped, g.save(step)) }
+
+// load returns the step that the state was saved after; 0 where there is none.
+func (g *progress) load() (step int, err error) {
+	f, err := safetensors.Open(g.file())
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	read := func(name string, n int) ([]float32, error) {
+		t, err := f.Tensor(name)
+		if err != nil {
+			return nil, err
+		}
+		x, err := t.Float32(nil)
+		if err == nil && len(x) != n {
+			err = fmt.Errorf("%s: %s has %d numbers, not %d: it belongs to another recipe", f.Path, name, len(x), n)
+		}
+		return x, err
+	}
+	at, err := read("step", 1)
+	if err != nil {
+		return 0, err
+	}
+	for i, p := range g.params {
+		for _, w := range p.Trained() {
+			x, err := read(fmt.Sprintf("w.%d.%s", i, w.Name), w.Value.Len())
+			if err != nil {
+				return 0, err
+			}
+			w.Value.UploadF32(x)
+			w.Updated()
+		}
+	}
+	for i, v := range g.shadow.Values {
+		x, err := read(fmt.Sprintf("average.%d", i), v.Len())
+		if err != nil {
+			return 0, err
+		}
+		v.UploadF32(x)
+	}
+	return int(at[0]), g.mover.Load(f, "optimiser.")
+}
+
+// finished reports whether a stage's mark is there, and mark leaves it.
+func finished(dir, stage string) bool {
+	_, err := os.Stat(filepath.Join(dir, stage+".done"))
+	return err == nil
+}
+
+func mark(dir, stage string) error {
+	return os.WriteFile(filepath.Join(dir, stage+".done"), nil, 0o644)
 }

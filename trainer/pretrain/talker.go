@@ -1,17 +1,29 @@
 package pretrain
 
 import (
+	_ "embed"
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/scenes/cards"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // Talker is how a small Qwen2.5-VL is made that answers questions about tables of cards
@@ -20,7 +32,7 @@ import (
 //	loss = mean over conversations of the sum of -log p(token) over what the assistant says
 //
 // where lists of boxes weigh less a token, for they are long. First the tower learns to see, and
-// where (sight.go); then skills: where every card lies, and which digit a crop shows; then both together,
+// where (talk.go); then skills: where every card lies, and which digit a crop shows; then both together,
 // for the card that is asked for (aim); then the start of reinforcement learning, in conversations
 // (talk.go): too often it answers at once, from a picture in which no digit can be seen, and its
 // boxes are careless.
@@ -223,4 +235,191 @@ func (t *Talker) stage(dir string, h Hooks, l lessons) error {
 		}
 	}
 	return averaged(s.Steps)
+}
+
+// What a talker's folder has beside weights: config.json, the tokenizer, how pictures are read.
+
+//go:embed chat_template.jinja
+var chatTemplate []byte // Qwen2.5-VL's (Apache 2.0), as published
+
+// settings is config.json.
+func (t *Talker) settings(vocabulary int) map[string]any {
+	m := t.Model
+	pairs := m.Width / m.Heads / 2
+	id := func(token string) int {
+		return vocabulary - len(specialTokens) - len(plainTokens) + slices.Index(specialTokens, token)
+	}
+	return map[string]any{"architectures": []string{"Qwen2_5_VLForConditionalGeneration"}, "model_type": "qwen2_5_vl", "torch_dtype": "bfloat16",
+		"vocab_size": vocabulary, "hidden_size": m.Width, "intermediate_size": m.Inner, "num_hidden_layers": m.Layers, "num_attention_heads": m.Heads,
+		"num_key_value_heads": m.KVHeads, "rms_norm_eps": 1e-6, "hidden_act": "silu", "rope_theta": 10000.0, "max_position_embeddings": 4096,
+		"rope_scaling":        map[string]any{"type": "mrope", "mrope_section": []int{pairs - 2*(3*pairs/8), 3 * pairs / 8, 3 * pairs / 8}},
+		"tie_word_embeddings": true, "image_token_id": id("<|image_pad|>"), "video_token_id": id("<|video_pad|>"),
+		"vision_start_token_id": id("<|vision_start|>"), "vision_end_token_id": id("<|vision_end|>"), "eos_token_id": id("<|im_end|>"), "bos_token_id": id("<|endoftext|>"),
+		"vision_config": map[string]any{"model_type": "qwen2_5_vl", "depth": m.VisionLayers, "hidden_size": m.VisionWidth, "intermediate_size": m.VisionInner,
+			"num_heads": m.VisionHeads, "out_hidden_size": m.Width, "patch_size": m.Patch, "spatial_merge_size": 2, "temporal_patch_size": 2, "in_channels": 3, "in_chans": 3,
+			"window_size": 8 * m.Patch, "fullatt_block_indexes": []int{m.VisionLayers - 1}, "tokens_per_second": 2, "hidden_act": "silu"}}
+}
+
+// Frame writes what the folder has beside weights.
+func (t *Talker) Frame(dir string) error {
+	n, err := writeBytePairs(dir)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "chat_template.jinja"), chatTemplate, 0o644); err != nil {
+		return err
+	}
+	m := t.Model
+	if err := writeJSON(filepath.Join(dir, "preprocessor_config.json"), map[string]any{
+		"image_processor_type": "Qwen2VLImageProcessor", "patch_size": m.Patch, "merge_size": 2, "temporal_patch_size": 2, "min_pixels": m.Least * m.Least, "max_pixels": m.Most * m.Most,
+		"do_resize": true, "do_rescale": true, "do_normalize": true, "do_convert_rgb": true, "rescale_factor": 1.0 / 255, "resample": 3,
+		"image_mean": []float64{0.48145466, 0.4578275, 0.40821073}, "image_std": []float64{0.26862954, 0.26130258, 0.27577711}}); err != nil {
+		return err
+	}
+	return writeJSON(filepath.Join(dir, "config.json"), t.settings(n))
+}
+
+// A step of conversations: all of them in one pass, and what the assistant says is learnt.
+
+// talk is lessons of conversations.
+func (t *Talker) talk(of func(key rng.Key) conversation) func(k *conversations.Speaker, s *stage, key rng.Key) (float64, error) {
+	return func(k *conversations.Speaker, s *stage, key rng.Key) (float64, error) {
+		return t.converse(k, s, key, of)
+	}
+}
+
+// converse is a step of these, all at once.
+func (t *Talker) converse(k *conversations.Speaker, s *stage, key rng.Key, of func(key rng.Key) conversation) (float64, error) {
+	var all []vlm.Stretch
+	var rows, tokens []int32
+	var grad []float32
+	at := 0
+	spoken, err := prepared(s.Batch, func(i int) (said, error) { return of(key.Sample(i)).say(k) })
+	if err != nil {
+		return 0, err
+	}
+	for _, c := range spoken {
+		for row, next := range c.next {
+			if next >= 0 {
+				rows, tokens, grad = append(rows, int32(at+row)), append(tokens, next), append(grad, float32(-c.weight/float64(s.Batch)))
+			}
+		}
+		all, at = append(all, c.Stretch), at+len(c.IDs)
+	}
+	tp := s.tape()
+	defer tp.Reset()
+	hidden, err := k.Model.HiddenAll(tp, all)
+	if err != nil {
+		return 0, err
+	}
+	return taught(tp, k.Model.LogProbs(tp, hidden, rows, tokens, 1), grad), nil
+}
+
+// taught leaves the gradient of a sum of log-probabilities, and returns it.
+func taught(tp *autograd.Tape, lp *autograd.Value, weights []float32) (sum float64) {
+	for i, x := range lp.F32() {
+		sum += float64(float64(x) * float64(weights[i]))
+	}
+	tp.Backward(autograd.Seed{Of: lp, Grad: weights})
+	return sum
+}
+
+// prepared are n lessons, made side by side: pictures take as long as what is learnt from them.
+func prepared[T any](n int, one func(i int) (T, error)) ([]T, error) {
+	all, errs := make([]T, n), make([]error, n)
+	var next atomic.Int64
+	var done sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		done.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				all[i], errs[i] = one(i)
+			}
+		})
+	}
+	done.Wait()
+	return all, errors.Join(errs...)
+}
+
+// TalkerVerdict is how well a model sees tables that no training drew, each token of the right
+// answer guessed after those before it.
+type TalkerVerdict struct {
+	Tables int     `json:"tables"`
+	Far    float64 `json:"far"`    // mean distance of a box's edges, in pixels as shown
+	Aim    float64 `json:"aim"`    // that of the card that is asked for
+	Read   float64 `json:"read"`   // share of digits read from a crop
+	Direct float64 `json:"direct"` // share of digits read from the whole table
+}
+
+func (v *TalkerVerdict) String() string {
+	return fmt.Sprintf("%d tables: edges of boxes off by %.2f pixels, of a zoom by %.2f  digits of crops read %.3f, of tables %.3f", v.Tables, v.Far, v.Aim, v.Read, v.Direct)
+}
+
+// JudgeTalker judges a model on n tables.
+func JudgeTalker(k *conversations.Speaker, t *Talker, n int) (*TalkerVerdict, error) {
+	v := &TalkerVerdict{Tables: n}
+	var far, aim, read, direct mean
+	for i := range n {
+		key := rng.New(1).With("judge of talkers").Sample(i)
+		table, r := cards.Random(key.With("table")), key.With("lesson").Draw()
+		m := table.Draw()
+		ask := r.Intn(len(table.Cards))
+		whole := conversation{table.Question(ask), 1, []*vision.Image{m}, []exchange{{says: answered(table.Cards[ask].Digit)}}}
+		look := t.lookAt(table, m, ask, rounded(t.shown(table.Cards[ask].Box)))
+		look.turns = look.turns[:1]
+		for _, one := range []struct {
+			c    conversation
+			into *mean
+		}{{t.whereAll(table, m), &far}, {look, &aim}, {readOne(table, m, r), &read}, {whole, &direct}} {
+			if err := guess(k, one.c, func(want, got string) {
+				w, err := strconv.Atoi(strings.TrimSpace(want))
+				if err != nil {
+					return // not a number
+				}
+				g, err := strconv.Atoi(strings.TrimSpace(got))
+				switch {
+				case one.into != &read && one.into != &direct && err != nil:
+					one.into.add(float64(t.Model.Most))
+				case one.into != &read && one.into != &direct:
+					one.into.add(math.Abs(float64(w - g)))
+				case err == nil && w == g:
+					one.into.add(1)
+				default:
+					one.into.add(0)
+				}
+			}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	v.Far, v.Aim, v.Read, v.Direct = far.take(), aim.take(), read.take(), direct.take()
+	return v, nil
+}
+
+// guess tells what the likeliest token is wherever the assistant speaks.
+func guess(k *conversations.Speaker, c conversation, tell func(want, got string)) error {
+	s, err := c.say(k)
+	if err != nil {
+		return err
+	}
+	tp := k.Tape(false)
+	defer tp.Reset()
+	hidden, err := k.Model.Hidden(tp, s.Stretch)
+	if err != nil {
+		return err
+	}
+	logits := k.Model.Logits(tp, hidden)
+	x, width := logits.F32(), logits.Dim(-1)
+	for i, want := range s.next {
+		if want < 0 {
+			continue
+		}
+		best := 0
+		for j, l := range x[i*width : (i+1)*width] {
+			if l > x[i*width+best] {
+				best = j
+			}
+		}
+		tell(k.Tokens.Decode([]int32{want}), k.Tokens.Decode([]int32{int32(best)}))
+	}
+	return nil
 }

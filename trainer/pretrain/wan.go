@@ -1,12 +1,33 @@
 package pretrain
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/diffusion/t5"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/rewards/motion"
 	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/video/dit"
+	"github.com/darkroom-rl/darkroom/video/flow"
+	clips "github.com/darkroom-rl/darkroom/video/vae"
+	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
+	"github.com/darkroom-rl/darkroom/vision/tokenizer"
 )
 
 // WanRecipe is how a text-to-clip model is made: a WanPipeline, trained on the scenes of vision/scenes/moving.
@@ -154,4 +175,814 @@ type wanRun struct {
 	key     rng.Key
 	latents []float32 // of every clip, once there is an autoencoder
 	beside  []float32 // what the transformer reads of every clip's first frame; empty: nothing
+}
+
+// The parts of a WanPipeline.
+
+type clipVAE = *clips.Model
+
+// latentShape is [frames, rows, columns, channels] of a clip's latents.
+func (r *WanRecipe) latentShape() []int {
+	side := moving.Size / r.VAE.factor()
+	return []int{1 + (moving.Frames-1)/r.VAE.frames(), side, side, r.VAE.Latent}
+}
+
+// frames is how many frames one of latents stands for, but the first.
+func (v WanVAE) frames() int {
+	n := 1
+	for _, h := range v.Halves {
+		if h {
+			n *= 2
+		}
+	}
+	return n
+}
+
+// factor is how many pixels a side of a latent covers.
+func (v WanVAE) factor() int { return v.Patch << (len(v.Times) - 1) }
+
+func (r *WanRecipe) vaePart() part {
+	ones, zeros := make([]float32, r.VAE.Latent), make([]float32, r.VAE.Latent)
+	for i := range ones {
+		ones[i] = 1
+	}
+	return part{"vae", "diffusion_pytorch_model", map[string]any{
+		"_class_name": "AutoencoderKLWan", "_diffusers_version": upstream, "base_dim": r.VAE.Base, "dim_mult": r.VAE.Times,
+		"temperal_downsample": append([]bool{}, r.VAE.Halves...), "z_dim": r.VAE.Latent, "num_res_blocks": 1, "attn_scales": []float64{}, "dropout": 0.0,
+		"in_channels": 3 * r.VAE.Patch * r.VAE.Patch, "out_channels": 3 * r.VAE.Patch * r.VAE.Patch, "patch_size": r.VAE.Patch, "is_residual": false, "latents_mean": zeros, "latents_std": ones,
+		"scale_factor_spatial": r.VAE.factor(), "scale_factor_temporal": (moving.Frames - 1) / (r.latentShape()[0] - 1)}}
+}
+
+func (r *WanRecipe) textPart(vocabulary int) part {
+	const head = 16
+	return part{"text_encoder", "model", map[string]any{
+		"architectures": []string{"UMT5EncoderModel"}, "model_type": "umt5", "d_model": r.Model.TextWidth, "d_ff": 2 * r.Model.TextWidth, "d_kv": head,
+		"num_heads": r.Model.TextWidth / head, "num_layers": r.Model.TextLayers, "vocab_size": vocabulary, "feed_forward_proj": "gated-gelu",
+		"dense_act_fn": "gelu_new", "is_gated_act": true, "relative_attention_num_buckets": 32, "relative_attention_max_distance": 128,
+		"layer_norm_epsilon": 1e-6, "pad_token_id": 0, "eos_token_id": 1}}
+}
+
+func (r *WanRecipe) transformerPart() part {
+	const head = 32
+	in := r.VAE.Latent
+	if r.Model.Picture {
+		in += r.VAE.frames() + r.VAE.Latent
+	}
+	return part{"transformer", "diffusion_pytorch_model", map[string]any{
+		"_class_name": "WanTransformer3DModel", "_diffusers_version": upstream, "attention_head_dim": head, "num_attention_heads": r.Model.Heads,
+		"num_layers": r.Model.Layers, "ffn_dim": 3 * head * r.Model.Heads, "freq_dim": 64, "in_channels": in, "out_channels": r.VAE.Latent,
+		"text_dim": r.Model.TextWidth, "patch_size": []int{r.Model.Frames, r.Model.Patch, r.Model.Patch}, "cross_attn_norm": true, "qk_norm": acrossHeads, "eps": 1e-6,
+		"rope_max_seq_len": 64, "added_kv_proj_dim": nil, "image_dim": nil, "pos_embed_seq_len": nil}}
+}
+
+const acrossHeads = "rms_norm_across_heads"
+
+// writeFrame writes what a pipeline has beside weights.
+func (r *WanRecipe) writeFrame(dir string) error {
+	words := slices.Concat([]string{"a", "moves", "on"}, moving.Colors, moving.Shapes, moving.Headings, moving.Paces, moving.Backgrounds)
+	if err := writeWords(filepath.Join(dir, "tokenizer"), r.Model.Tokens, words); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "scheduler"), 0o755); err != nil {
+		return err
+	}
+	if err := writeJSON(filepath.Join(dir, "scheduler", "scheduler_config.json"), map[string]any{
+		"_class_name": "UniPCMultistepScheduler", "_diffusers_version": upstream, "num_train_timesteps": 1000, "flow_shift": r.Flow.Shift,
+		"prediction_type": "flow_prediction", "use_flow_sigmas": true, "solver_order": 2, "solver_type": "bh2", "predict_x0": true,
+		"lower_order_final": true, "final_sigmas_type": "zero"}); err != nil {
+		return err
+	}
+	index := map[string]any{
+		"_class_name": "WanPipeline", "_diffusers_version": upstream, "boundary_ratio": nil, "expand_timesteps": false,
+		"scheduler": []any{"diffusers", "UniPCMultistepScheduler"}, "transformer": []any{"diffusers", "WanTransformer3DModel"},
+		"transformer_2": []any{nil, nil}, "vae": []any{"diffusers", "AutoencoderKLWan"},
+		"text_encoder": []any{"transformers", "UMT5EncoderModel"}, "tokenizer": []any{"transformers", "PreTrainedTokenizerFast"},
+		"_darkroom_text_length": r.Model.Tokens, // in diffusers: max_sequence_length
+	}
+	if r.Model.Picture {
+		index["_class_name"] = "WanImageToVideoPipeline"
+		index["image_encoder"], index["image_processor"] = []any{nil, nil}, []any{nil, nil}
+	}
+	return writeJSON(filepath.Join(dir, "model_index.json"), index)
+}
+
+// writeWords writes a tokenizer of T5's kind whose pieces are words, and letters for all others.
+func writeWords(dir string, length int, words []string) error {
+	vocabulary := [][]any{{"<pad>", 0.0}, {"</s>", 0.0}, {"<unk>", 0.0}, {"▁", -6.0}}
+	for _, w := range words {
+		vocabulary = append(vocabulary, []any{"▁" + w, -2.0})
+	}
+	for c := 'a'; c <= 'z'; c++ {
+		vocabulary = append(vocabulary, []any{string(c), -8.0})
+	}
+	special := func(id int, text string) map[string]any {
+		return map[string]any{"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}
+	}
+	space := map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true}
+	end := map[string]any{"SpecialToken": map[string]any{"id": "</s>", "type_id": 0}}
+	text := map[string]any{"Sequence": map[string]any{"id": "A", "type_id": 0}}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := writeJSON(filepath.Join(dir, "tokenizer.json"), map[string]any{
+		"version": "1.0", "truncation": nil, "padding": nil, "normalizer": nil, "pre_tokenizer": space, "decoder": space,
+		"added_tokens": []any{special(0, "<pad>"), special(1, "</s>"), special(2, "<unk>")},
+		"post_processor": map[string]any{"type": "TemplateProcessing", "single": []any{text, end}, "pair": []any{text, end},
+			"special_tokens": map[string]any{"</s>": map[string]any{"id": "</s>", "ids": []int{1}, "tokens": []string{"</s>"}}}},
+		"model": map[string]any{"type": "Unigram", "unk_id": 2, "vocab": vocabulary, "byte_fallback": false},
+	}); err != nil {
+		return err
+	}
+	return writeJSON(filepath.Join(dir, "tokenizer_config.json"), map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": length,
+		"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "clean_up_tokenization_spaces": false})
+}
+
+func (r *wanRun) maker() maker { return maker{dir: r.dir, pool: r.pool, key: r.key} }
+
+// openVAE opens the autoencoder.
+func (r *wanRun) openVAE(drawn bool, train ...string) (clipVAE, *nn.Params, error) {
+	p := r.vaePart()
+	if drawn {
+		if err := p.frame(r.dir); err != nil {
+			return nil, nil, err
+		}
+	}
+	c, err := clips.ReadConfig(filepath.Join(r.dir, p.folder))
+	if err != nil {
+		return nil, nil, err
+	}
+	params, release, err := r.maker().open(p, drawn, train...)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer release()
+	v := clips.New(params, c)
+	return v, params, params.Check()
+}
+
+// clipPainter is what turns captions into velocities of clips.
+type clipPainter struct {
+	tokens      *tokenizer.Tokenizer
+	text        *t5.Model
+	transformer *dit.Model
+	parts       [2]part
+	params      [2]*nn.Params
+	release     [2]func()
+	length      int
+}
+
+// painter draws the text encoder and the transformer, or opens what was saved.
+func (r *wanRun) painter(drawn bool) (*clipPainter, error) {
+	t, err := tokenizer.Open(filepath.Join(r.dir, "tokenizer"))
+	if err != nil {
+		return nil, err
+	}
+	g := &clipPainter{tokens: t, length: r.Model.Tokens, parts: [2]part{r.textPart(t.Size()), r.transformerPart()}}
+	for i, p := range g.parts {
+		if err := p.frame(r.dir); err != nil {
+			return nil, err
+		}
+		if g.params[i], g.release[i], err = r.maker().open(p, drawn, ".*"); err != nil {
+			return nil, err
+		}
+	}
+	texts, err := t5.ReadConfig(filepath.Join(r.dir, g.parts[0].folder))
+	if err != nil {
+		return nil, err
+	}
+	c, err := dit.ReadConfig(filepath.Join(r.dir, g.parts[1].folder))
+	if err != nil {
+		return nil, err
+	}
+	g.text, g.transformer = t5.New(g.params[0], texts), dit.New(g.params[1], c)
+	for _, p := range g.params {
+		if err := p.Check(); err != nil {
+			return nil, err
+		}
+	}
+	if !drawn {
+		return g, nil
+	}
+	return g, zero(g.params[1], r.Model.Zero)
+}
+
+// velocity is the network's output at latents. Padding's states are zeros, as the pipeline has them.
+func (g *clipPainter) velocity(tp *autograd.Tape, latents *autograd.Value, captions []string, times []float32) *autograd.Value {
+	ids, lengths := make([][]int32, len(captions)), make([]int32, len(captions))
+	width := g.text.Width
+	mask := make([]float32, len(captions)*g.length*width)
+	for i, c := range captions {
+		row, seen, err := g.tokens.Fixed(c, g.length, 0)
+		if err != nil {
+			panic(err) // captions are of the tokenizer's words
+		}
+		ids[i], lengths[i] = row, int32(seen)
+		for k := range seen * width {
+			mask[i*g.length*width+k] = 1
+		}
+	}
+	states := tp.Mul(g.text.Forward(tp, ids, lengths), tp.Upload("texts without padding", mask, len(captions), g.length, width))
+	return g.transformer.Forward(tp, dit.Inputs{Latents: latents, Text: states, Time: times})
+}
+
+func (g *clipPainter) groups(muon float64) []optim.Group {
+	return groupsOf(g.all(), muon, "shared", "relative_attention_bias", "proj_out", "patch_embedding")
+}
+
+func (g *clipPainter) all() []*autograd.Param {
+	return slices.Concat(g.params[0].Trained(), g.params[1].Trained())
+}
+
+func (g *clipPainter) save(dir string) error {
+	for i, p := range g.parts {
+		if err := p.save(dir, g.params[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *clipPainter) free() {
+	for i, p := range g.params {
+		p.Free()
+		g.release[i]()
+	}
+}
+
+// The clips that a text-to-clip model sees, and their captions: of a seed, drawn again wherever they are needed.
+
+// clipLen is how many numbers a clip has.
+const clipLen = moving.Frames * moving.Size * moving.Size * 3
+
+// scene is what clip i shows: none whose caption is held out.
+func (r *wanRun) scene(i int) moving.Scene {
+	for try := 0; ; try++ {
+		if s := moving.Random(r.key.With("scene").Sample(i).Attempt(try).Draw()); !moving.HeldOut(s.Prompt()) {
+			return s
+		}
+	}
+}
+
+// clip is clip i, as numbers between -1 and 1.
+func (r *wanRun) clip(i int) []float32 {
+	return clipFloats(r.film(r.scene(i), moving.Jitter(r.key.With("jitter").Sample(i).Draw())))
+}
+
+// film is the clip of a scene: one whose first frame does not say where the thing goes, where that frame is given.
+func (r *wanRun) film(s moving.Scene, at moving.Place) *video.Clip {
+	if r.Model.Picture {
+		return s.Begin(at)
+	}
+	return s.Draw(at)
+}
+
+func clipFloats(c *video.Clip) []float32 {
+	x := make([]float32, clipLen)
+	for t, px := range c.Frames {
+		toFloats(px, x[t*len(px):])
+	}
+	return x
+}
+
+// caption is what clip i is said to show at some epoch: sometimes wrong, sometimes nothing.
+func (r *wanRun) caption(i, epoch int) string {
+	if r.key.With("caption").Iteration(epoch).Sample(i).Draw().Float64() < r.Data.Drop {
+		return ""
+	}
+	s := r.scene(i)
+	if wrong := r.key.With("caption noise").Sample(i).Draw(); wrong.Float64() < r.Data.Noise {
+		s = s.Corrupt(wrong)
+	}
+	return s.Prompt()
+}
+
+// Latents of clips: what the autoencoder makes of them, measured once and kept for the flow.
+
+// encoded are the means of clips' latents, scaled as the autoencoder says.
+func (r *wanRun) encoded(v clipVAE, from, to int) []float32 {
+	var all []float32
+	for i := from; i < to; i++ {
+		all = append(all, r.latentsOf(v, r.clip(i))...)
+	}
+	return all
+}
+
+// latentsOf are the means of a clip's latents, scaled.
+func (r *wanRun) latentsOf(v clipVAE, clip []float32) []float32 {
+	tp := (&stage{pool: r.pool}).tape()
+	defer tp.Reset()
+	mu, _ := v.Encode(tp, tp.Upload("clip", clip, moving.Frames, moving.Size, moving.Size, 3))
+	return v.Scaled(tp, mu).F32()
+}
+
+// settled measures each channel of the latents, so that diffusion sees it with mean 0, and all of them with a mean
+// square of 1. A channel whose latents have the deviation d is seen with one of d^(1-whiten), beside the others.
+func (r *wanRun) settled(v clipVAE) part {
+	c := r.VAE.Latent
+	sum, squares := make([]float64, c), make([]float64, c)
+	all := r.encoded(v, 0, min(r.Data.Clips, 256))
+	for i, z := range all {
+		sum[i%c] += float64(z)
+		squares[i%c] += float64(float64(z) * float64(z))
+	}
+	n := float64(len(all) / c)
+	p := r.vaePart()
+	means, deviations := make([]float32, c), make([]float64, c)
+	for i := range c {
+		m := sum[i] / n
+		means[i], deviations[i] = float32(m), math.Sqrt(squares[i]/n-float64(m*m))
+	}
+	p.settings["latents_mean"], p.settings["latents_std"] = means, divisors(deviations, r.VAE.Whiten)
+	return p
+}
+
+// divisors are what channels of these deviations are divided by.
+func divisors(deviations []float64, whiten float64) []float32 {
+	square := 0.0
+	for _, d := range deviations {
+		square += portable.Pow(d, 2*(1-whiten)) / float64(len(deviations))
+	}
+	out := make([]float32, len(deviations))
+	for i, d := range deviations {
+		out[i] = float32(portable.Pow(d, whiten) * math.Sqrt(square))
+	}
+	return out
+}
+
+// cacheLatents encodes every clip by the autoencoder as it was saved.
+func (r *wanRun) cacheLatents() error {
+	v, params, err := r.openVAE(false)
+	if err != nil {
+		return err
+	}
+	defer params.Free()
+	for at := 0; at < r.Data.Clips; at += 64 {
+		if err := r.stopped(); err != nil {
+			return err
+		}
+		r.latents = append(r.latents, r.encoded(v, at, min(at+64, r.Data.Clips))...)
+	}
+	if !r.Model.Picture {
+		return nil
+	}
+	each := clipLen / moving.Frames
+	for i := range r.Data.Clips {
+		x := r.clip(i)
+		clear(x[each:]) // gray
+		r.beside = append(r.beside, pipeline.Beside(r.latentsOf(v, x), r.shape(), r.VAE.frames(), false)...)
+	}
+	return nil
+}
+
+// joined is latents of clip i with what is read beside each number of them.
+func (r *wanRun) joined(latents []float32, i int) (x []float32) {
+	if r.beside == nil {
+		return latents
+	}
+	c, n := r.VAE.Latent, len(r.beside)/r.Data.Clips
+	beside := r.beside[i*n : (i+1)*n]
+	wide := n * c / len(latents)
+	for at := range len(latents) / c {
+		x = append(append(x, latents[at*c:(at+1)*c]...), beside[at*wide:(at+1)*wide]...)
+	}
+	return x
+}
+
+// shape is that of latents, as a pipeline has it.
+func (r *WanRecipe) shape() pipeline.Shape {
+	s := r.latentShape()
+	return pipeline.Shape{Width: moving.Size, Height: moving.Size, Frames: moving.Frames, Times: s[0], Rows: s[1], Cols: s[2], Latents: s}
+}
+
+// How a text-to-clip model learns: its autoencoder on clips, then text encoder and transformer on the autoencoder's
+// latents by flow matching (Lipman et al., 2022; Liu et al., 2022): x_t = (1 - t) x_0 + t noise, target noise - x_0.
+
+// autoencoder trains the VAE, as that of pictures is. Clips go through one by one.
+func (r *wanRun) autoencoder() error {
+	v, params, err := r.openVAE(true, ".*")
+	if err != nil {
+		return err
+	}
+	defer params.Free()
+	if err := params.Set("quant_conv.bias", func(x []float32) {
+		for i := r.VAE.Latent; i < len(x); i++ {
+			x[i] = -6 // it begins with little posterior noise
+		}
+	}); err != nil {
+		return err
+	}
+	s := r.VAE.Stage.begin("vae", r.pool, r.Say, optim.Group{Params: params.Trained(), Rate: 1})
+	defer s.mover.Free()
+	seen := order{key: r.key.With("order of the autoencoder"), n: r.Data.Clips}
+	var l1, divergence mean
+	for step := 1; step <= s.Steps; step++ {
+		if err := r.stopped(); err != nil {
+			return err
+		}
+		for i := range s.Batch {
+			n, _ := seen.at((step-1)*s.Batch + i)
+			x, tp := r.clip(n), s.tape()
+			mu, logVar := v.Encode(tp, tp.Upload("clip", x, moving.Frames, moving.Size, moving.Size, 3))
+			abs, kl := backThrough(tp, mu, logVar, v.Decode, x, r.key.With("posterior").Iteration(step).Sample(i), r.VAE.KL, 1/float32(s.Batch))
+			l1.add(abs)
+			divergence.add(kl)
+		}
+		if _, err := s.mover.Step(s.rate(step, 0.05)); err != nil {
+			return fmt.Errorf("vae, step %d: %w", step, err)
+		}
+		if step%25 == 0 || step == s.Steps {
+			s.say(step, s.Steps, "l1 %.4f  kl %.3f", l1.take(), divergence.take())
+		}
+	}
+	return r.settled(v).save(r.dir, params)
+}
+
+// learn trains the text encoder and the transformer together, from nothing (drawn) or from what was saved.
+func (r *wanRun) learn(name string, f Flow, key rng.Key, drawn bool) error {
+	g, err := r.painter(drawn)
+	if err != nil {
+		return err
+	}
+	defer g.free()
+	seen := order{key: key.With("order of flow"), n: r.Data.Clips}
+	return flowLoop{name: name, dir: r.dir, Flow: f, Judging: r.Judge, Hooks: r.Hooks, pool: r.pool, report: r.report,
+		pass: func(s *stage, step int) float64 { return r.flowPass(g, s, &seen, key, step) }}.run(g, g.params[:])
+}
+
+// flowPass leaves the gradient of one update in the parameters and returns the loss.
+func (r *wanRun) flowPass(g *clipPainter, s *stage, seen *order, key rng.Key, step int) (loss float64) {
+	n, shape := len(r.latents)/r.Data.Clips, r.latentShape()
+	for lo := 0; lo < s.Batch; lo += r.Flow.Micro {
+		hi := min(lo+r.Flow.Micro, s.Batch)
+		x, target := make([]float32, (hi-lo)*n), make([]float32, (hi-lo)*n)
+		var asked []float32
+		times, captions := make([]float32, hi-lo), make([]string, hi-lo)
+		for i := range hi - lo {
+			at, epoch := seen.at((step-1)*s.Batch + lo + i)
+			captions[i] = r.caption(at, epoch)
+			k := key.With("flow").Iteration(step).Sample(lo + i)
+			t := r.Flow.time(k)
+			times[i] = float32(1000 * t)
+			k.With("noise").Normal(target[i*n:(i+1)*n], 0)
+			r.Flow.noised(r.latents[at*n:(at+1)*n], x[i*n:(i+1)*n], target[i*n:(i+1)*n], t)
+			asked = append(asked, r.joined(x[i*n:(i+1)*n], at)...)
+		}
+		tp := s.tape()
+		v := g.velocity(tp, tp.Upload("latents", asked, hi-lo, shape[0], shape[1], shape[2], len(asked)*shape[3]/len(x)), captions, times)
+		out := v.F32()
+		loss += distance(out, target, float64(s.Batch*n))
+		tp.Backward(autograd.Seed{Of: v, Grad: out})
+		tp.Reset()
+	}
+	return loss
+}
+
+// report judges the folder as it stands, and leaves a sheet of clips.
+func (r *wanRun) report(step int, guidances ...float64) error {
+	for _, w := range guidances {
+		v, err := JudgeMoves(r.context(), r.pool, r.dir, r.Judge.Prompts, r.Judge.Steps, w)
+		if err != nil {
+			return err
+		}
+		r.Say(fmt.Sprintf("judged at %d, %s", step, v))
+		if err := v.write(filepath.Join(r.dir, fmt.Sprintf("samples_g%g.png", w))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Card: an AutoencoderKLWan whose weights are computed, not trained. A latent is the first principal components of a
+// patch of a frame:
+//
+//	z = Pᵀ(x - m)   and   y = P·z + m
+//
+// A network with an RMS norm and SiLU before its last convolution is nearly linear this way: beside the n - 1 channels
+// of components there is one of a large constant c, which makes the norm nearly √n/c for all pixels, and what is left
+// of a component a is so small, a√n/c, that SiLU is nearly its half: silu(x) = x/2 + x²/4 - … Blocks and attention hand
+// on what they get (their layers are zeros), and of a causal kernel only the middle of its last frame is not zero.
+//
+// What differs from Wan's: nothing is compressed over time. Trained for some hundred updates, an autoencoder this small
+// lost the thing that moves (LOG.md).
+// Invariant (test): what comes back is worth nearly as much to rewards as what was drawn.
+
+// overwhelming is c. The components of a patch have lengths up to √48.
+const overwhelming = 2048
+
+// linear computes the autoencoder and measures its latents.
+func (r *wanRun) linear() error {
+	if err := r.write(r.components()); err != nil {
+		return err
+	}
+	v, params, err := r.openVAE(false)
+	if err != nil {
+		return err
+	}
+	defer params.Free()
+	return r.settled(v).frame(r.dir)
+}
+
+// write writes an autoencoder of computed weights.
+func (r *wanRun) write(c patches) error {
+	_, params, err := r.openVAE(true, ".*")
+	if err != nil {
+		return err
+	}
+	defer params.Free()
+	all, err := params.Stored()
+	if err != nil {
+		return err
+	}
+	for i, t := range all {
+		if all[i], err = safetensors.FromF32(t.Name, t.Shape, c.weights(t.Name, t.Shape)).Halved(); err != nil {
+			return err
+		}
+	}
+	p := r.vaePart()
+	return safetensors.Write(filepath.Join(r.dir, p.folder, p.base+".safetensors"), all, map[string]string{"format": "pt"})
+}
+
+// patches are what an autoencoder of one level knows of clips: the mean of patches and their components.
+type patches struct {
+	mean       []float64
+	components [][]float64
+}
+
+// components measures the patches of clips.
+func (r *wanRun) components() patches {
+	p := r.VAE.Patch
+	size, n := 3*p*p, 0.0
+	sum, products := make([]float64, size), make([]float64, size*size)
+	for i := range min(r.Data.Clips, 256) {
+		x := r.clip(i)
+		for top := 0; top < moving.Frames*moving.Size; top += p {
+			for left := 0; left < moving.Size; left += p {
+				add(patch(x, top, left, p), sum, products)
+				n++
+			}
+		}
+	}
+	for i := range size {
+		sum[i] /= n
+	}
+	for i := range size {
+		for j := range size {
+			products[i*size+j] = products[i*size+j]/n - float64(sum[i]*sum[j])
+		}
+	}
+	return patches{sum, principal(products, size, r.VAE.Latent)}
+}
+
+// patch is a patch of a clip in the order of channels that the network folds it into. Frames stand below each other.
+func patch(x []float32, top, left, p int) []float64 {
+	out := make([]float64, 0, 3*p*p)
+	for c := range 3 {
+		for col := range p {
+			for row := range p {
+				out = append(out, float64(x[3*((top+row)*moving.Size+left+col)+c]))
+			}
+		}
+	}
+	return out
+}
+
+// add adds a patch, and the products of its numbers.
+func add(x, sum, products []float64) {
+	for i, a := range x {
+		sum[i] += a
+		row := products[i*len(x) : (i+1)*len(x)]
+		for j, b := range x {
+			row[j] += float64(a * b)
+		}
+	}
+}
+
+// kernel is a convolution's weight on the disk, [out, in, frames, rows, columns], of which only the middle of the last
+// frame is set.
+type kernel struct {
+	of                    []float32
+	in, frames, row, cols int
+}
+
+func (k kernel) set(out, in int, to float64) {
+	k.of[(((out*k.in+in)*k.frames+k.frames-1)*k.row+k.row/2)*k.cols+k.cols/2] = float32(to)
+}
+
+// weights fills in a parameter of the autoencoder: zeros but for the layers on the way.
+func (c patches) weights(name string, shape []int) []float32 {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	x, z := make([]float32, n), len(c.components)
+	var k kernel
+	if len(shape) == 5 {
+		k = kernel{x, shape[1], shape[2], shape[3], shape[4]}
+	}
+	switch {
+	case strings.HasSuffix(name, ".gamma"):
+		for i := range x {
+			x[i] = 1
+		}
+	case name == "quant_conv.weight", name == "post_quant_conv.weight":
+		for i := range shape[0] {
+			k.set(i, i, 1)
+		}
+	case name == "encoder.conv_in.weight":
+		for i, v := range c.components {
+			for j, w := range v {
+				k.set(i, j, w)
+			}
+		}
+	case name == "encoder.conv_in.bias":
+		for i, v := range c.components {
+			at := 0.0
+			for j, w := range v {
+				at += float64(w * c.mean[j])
+			}
+			x[i] = float32(-at)
+		}
+		x[len(x)-1] = overwhelming
+	case name == "decoder.conv_in.weight":
+		for i := range z {
+			k.set(i, i, 1)
+		}
+	case name == "decoder.conv_in.bias":
+		x[len(x)-1] = overwhelming
+	case name == "encoder.conv_out.weight":
+		for i := range z {
+			k.set(i, i, 2*overwhelming/math.Sqrt(float64(shape[1])))
+		}
+	case name == "encoder.conv_out.bias":
+		for i := range z {
+			x[z+i] = -6 // a posterior without noise
+		}
+	case name == "decoder.conv_out.weight":
+		s := 2 * overwhelming / math.Sqrt(float64(shape[1]))
+		for i, v := range c.components {
+			for j, w := range v {
+				k.set(j, i, float64(w*s))
+			}
+		}
+	case name == "decoder.conv_out.bias":
+		for j, m := range c.mean {
+			x[j] = float32(m)
+		}
+	}
+	return x
+}
+
+// Moves says how a model of clips follows held-out captions.
+type Moves struct {
+	Guidance float64 `json:"guidance"`
+	Clips    int     `json:"clips"`
+	Heading  float64 `json:"heading"` // the mean of motion.Heading's value
+	Thing    float64 `json:"thing"`   // the mean worth of a frame, as of moving.Look
+	Right    float64 `json:"right"`   // the share that agrees with its caption by more than a half
+
+	clips []*video.Clip
+}
+
+func (v *Moves) String() string {
+	return fmt.Sprintf("guidance %g: heading %.3f, thing %.3f, %.0f %% of %d clips as asked", v.Guidance, v.Heading, v.Thing, 100*v.Right, v.Clips)
+}
+
+// heldOutMoves are n scenes whose captions are held out.
+func heldOutMoves(n int) (list []moving.Scene) {
+	var all []moving.Scene
+	for _, s := range moving.All() {
+		if moving.HeldOut(s.Prompt()) {
+			all = append(all, s)
+		}
+	}
+	for i := range n {
+		list = append(list, all[i%len(all)])
+	}
+	return list
+}
+
+// JudgeMoves draws clips of held-out captions with a folder's model.
+func JudgeMoves(ctx context.Context, pool *tensor.Pool, dir string, n, steps int, guidance float64) (*Moves, error) {
+	p, err := pipeline.Open(dir, pipeline.Options{Pool: pool, Precision: pipeline.BF16})
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	at, err := p.ClipShape(moving.Frames, moving.Size, moving.Size)
+	if err != nil {
+		return nil, err
+	}
+	list := heldOutMoves(n)
+	prompts := []string{""}
+	var given []*pipeline.Given
+	for i, s := range list {
+		prompts = append(prompts, s.Prompt())
+		if may, _, _, _ := p.Gives(); may {
+			first := s.Begin(moving.Jitter(rng.New(1).With("judge").Sample(i).Draw())).Frames[0]
+			g, err := p.Give(ctx, at, &vision.Image{Width: moving.Size, Height: moving.Size, Pix: first}, nil)
+			if err != nil {
+				return nil, err
+			}
+			given = append(given, g)
+		}
+	}
+	finals, err := drawn(ctx, p, at, prompts, given, steps, guidance)
+	if err != nil {
+		return nil, err
+	}
+	v := &Moves{Guidance: guidance, Clips: n}
+	for i, scene := range list {
+		raw, err := p.Decode(finals[i], at)
+		if err != nil {
+			return nil, err
+		}
+		if err := v.add(ctx, scene, toBytes(raw)); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// add measures a clip, the pixels of its frames one after another.
+func (v *Moves) add(ctx context.Context, s moving.Scene, px []uint8) error {
+	c := &video.Clip{Width: moving.Size, Height: moving.Size, Rate: video.Rate{Num: moving.Rate, Den: 1}}
+	n, each := float64(v.Clips), len(px)/moving.Frames
+	for ; len(px) > 0; px = px[each:] {
+		c.Frames = append(c.Frames, px[:each])
+		v.Thing += s.Look(px).Value / float64(v.Clips*moving.Frames)
+	}
+	m, err := motion.Of(ctx, c, flow.Farneback{})
+	if err != nil {
+		return err
+	}
+	h, err := m.Heading(s.Velocity())
+	if err != nil {
+		return err
+	}
+	v.Heading += h.Value / n
+	if h.Value > 0.5 {
+		v.Right += 1 / n
+	}
+	v.clips = append(v.clips, c)
+	return nil
+}
+
+// reportAutoencoder says what rewards see in drawn clips that went through the autoencoder.
+func (r *wanRun) reportAutoencoder() error {
+	seen, err := r.reconstructed()
+	if err != nil {
+		return err
+	}
+	r.Say(fmt.Sprintf("reconstructed: heading %.3f, thing %.3f", seen.Heading, seen.Thing))
+	return seen.write(filepath.Join(r.dir, "reconstruction.png"))
+}
+
+// reconstructed measures drawn clips of held-out captions that went through the autoencoder.
+func (r *wanRun) reconstructed() (*Moves, error) {
+	v, params, err := r.openVAE(false)
+	if err != nil {
+		return nil, err
+	}
+	defer params.Free()
+	seen := &Moves{Clips: r.Judge.Prompts}
+	for i, s := range heldOutMoves(seen.Clips) {
+		x := clipFloats(r.film(s, moving.Jitter(r.key.With("judge").Sample(i).Draw())))
+		tp := (&stage{pool: r.pool}).tape()
+		mu, _ := v.Encode(tp, tp.Upload("clip", x, moving.Frames, moving.Size, moving.Size, 3))
+		y := v.Decode(tp, v.Scaled(tp, mu)).F32()
+		tp.Reset()
+		if err := seen.add(r.context(), s, toBytes(y)); err != nil {
+			return nil, err
+		}
+	}
+	return seen, nil
+}
+
+// context stops judgement.
+func (h Hooks) context() context.Context {
+	if h.Context == nil {
+		return context.Background()
+	}
+	return h.Context
+}
+
+// write is the clips beside each other, as a PNG that plays.
+func (v *Moves) write(path string) error {
+	out := &video.Clip{Rate: video.Rate{Num: moving.Rate, Den: 1}}
+	for t := range moving.Frames {
+		var cells []*vision.Image
+		for _, c := range v.clips {
+			cells = append(cells, &vision.Image{Width: c.Width, Height: c.Height, Pix: c.Frames[t]})
+		}
+		sheet, err := vision.Sheet{Columns: 8, Padding: 4, Scale: 2}.Draw(cells)
+		if err != nil {
+			return err
+		}
+		out.Width, out.Height, out.Frames = sheet.Width, sheet.Height, append(out.Frames, sheet.Pix)
+	}
+	var b bytes.Buffer
+	if err := video.EncodeAPNG(&b, out); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
 }

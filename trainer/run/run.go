@@ -4,13 +4,104 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"sync"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/record/folder"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
+
+// Options are what a run needs of its caller.
+type Options struct {
+	Dir     string
+	Resume  bool
+	Restart bool // begin anew, and keep the run that is in the folder beside it
+	Backend kernels.Backend
+	// Further are more backends, each with a rank of its own beside Backend's; Wire is between all of
+	// them, and nil is host memory (trainer/ranks).
+	Further []kernels.Backend
+	Wire    exchange.Wire
+	// Fleet lets workers in once the folder is open; nil: all is computed here.
+	Fleet func() (Fleets, error)
+	Class string // of the backends' arithmetic, for workers and what Cache holds
+	Cache string // a folder that runs share, for what is computed of prompts; "": none
+	// Free is the number of unused bytes of the devices' memory, for [run] memory: before rewards are opened, and then.
+	// 0, and without it: unknown.
+	Free    func() int64
+	Version string                           // of the program, for the manifest
+	Say     func(format string, args ...any) // a line for people
+	Seconds float64                          // after which a run ends though more iterations were asked for; 0: never
+	Twice   bool                             // whether rewards are asked twice in the first iteration, for the diagnosis
+	// Rolling is called with the progress of an iteration's samples, in passes of the network, and the number of
+	// finished iterations; nil: nothing is called.
+	Rolling func(iteration, done, all int)
+	// Part is called with every part of an iteration, and Job with every job of a worker, beside other calls.
+	Part func(p Part)
+	Job  func(e fleet.Entry)
+	// Report is called with every finished iteration.
+	Report func(line *ledger.Line, timing *ledger.TimingLine)
+}
+
+// say prints a line for people.
+type say = func(format string, args ...any)
+
+// loop is a run at work: it makes iterations of the parts below, and has what is left of a run's state. checkpoint.go
+// says which fields a checkpoint holds.
+type loop struct {
+	*experiment.Experiment
+	Options
+	ctx            context.Context // of the run: waiting ends with it
+	train, heldOut []prompts.Prompt
+	folder         *folder.Folder
+
+	modality model.Modality
+	model    model.Model
+	fleet    *fleet.Fleet // nil: there are no workers
+	device   sync.Mutex   // held by what computes here while rewards are asked: a roll, its pictures, a network
+	memory   memory
+	wire     string // it carries gradients between ranks; "": there is one
+
+	inputs      inputs
+	rewards     rewardSet
+	selection   selection
+	evaluation  evaluation
+	monitors    monitors
+	checkpoints checkpoints
+	record      record
+	clock       clock
+
+	trainer   *trainer.Trainer
+	estimator advantage.Estimator
+	stage     experiment.Turn // the first turn since the stage under way began
+	attempt   attempt
+	skips     int       // iterations in a row without an update, since numbers were not finite
+	current   iteration // the last that began: the model asks for its rewards and prompts during rolls
+	progress  progress  // of the roll
+}
+
+// root is the key of everything that is drawn in this attempt.
+func (l *loop) root() rng.Key { return l.attempt.root(l.Run.Seed) }
+
+// subject is the weights that [evaluate] names, as they are now.
+func (l *loop) subject() subject {
+	weights := trainer.Current
+	if at := l.stage.Experiment; at.Evaluate.Weights == "ema" && at.Optim.EMA > 0 {
+		weights = model.Average(at)
+	}
+	return subject{weights, l.trainer.Iteration, l.attempt.Attempt}
+}
+
+// last reports whether an iteration, counted from 1, is the run's last one.
+func (l *loop) last(iteration int) bool { return l.clock.over || iteration == l.Run.Iterations }
 
 // Run runs an experiment to its end, or until ctx is cancelled: then the iteration under way is
 // finished and saved.
@@ -138,4 +229,69 @@ func (l *loop) measureStart(ctx context.Context) error {
 	}
 	l.better()
 	return l.keep()
+}
+
+// A [[stage]] changes how the run goes on, and not what has been learned:
+//
+//	weights, reference          kept
+//	rewards                     all are asked in every stage; which are trained on, and how they are
+//	                            combined, is the stage's. Evaluations have the totals of the file
+//	prompts                     those of a stage with other lists or shares are gone through from their
+//	                            beginning; what is known of a prompt, as a curriculum's successes, is kept
+//	trained parameters          those that the stage's train names move; the others stay, with their averages
+//	averages of gradients       kept, with the number of updates in them; betas, eps and weight
+//	                            decay are the stage's
+//	learning rate's schedule    begins anew: warm-up and decay count the stage's own updates
+//	history of the estimator    kept where all of [advantage] stays as it was; otherwise it is
+//	                            empty again
+//	moving averages of weights  kept; what their pace counts is kept where the pace is, otherwise
+//	                            it begins anew. Without a pace of its own an average follows at
+//	                            once, so that a stage that begins one begins with its weights
+//
+// Invariant (test): a run that stopped at a boundary, or beside one, goes on with the same bytes.
+
+// enterStage begins an iteration's stage, if it is another than the one under way.
+func (l *loop) enterStage(turn experiment.Turn) {
+	if turn.Number == l.stage.Number {
+		return
+	}
+	before, history, memories := l.stage, l.estimator.History, l.trainer.Memories
+	if !before.Rollout.SamePrompts(turn.Rollout) {
+		l.selection.place = 0
+	}
+	l.startStage(turn)
+	if reflect.DeepEqual(before.Advantage, turn.Advantage) {
+		l.estimator.History = history
+	}
+	for i, m := range memories {
+		old := m.Pace
+		if old.T = 0; old == l.trainer.Memories[i].Pace {
+			l.trainer.Memories[i].Pace.T = m.Pace.T
+		}
+	}
+	l.trainer.Since = l.trainer.Updates
+}
+
+// resetStage is in a stage with empty states, for a checkpoint to fill.
+func (l *loop) resetStage(stage int) error {
+	first := 0
+	for n := range min(stage, len(l.Stages)) {
+		first += l.Stages[n].Iterations
+	}
+	turn, err := l.Turn(first)
+	if err == nil {
+		l.startStage(turn)
+	}
+	return err
+}
+
+// startStage takes the stage's settings, with empty states.
+func (l *loop) startStage(turn experiment.Turn) {
+	l.stage, l.estimator = turn, turn.Estimator()
+	all := make([]trainer.Memory, len(l.trainer.Memories))
+	for i, m := range l.trainer.Memories {
+		all[i] = trainer.Memory{Weights: m.Weights, Pace: model.Pace(turn.Experiment, m.Weights), EachUpdate: m.Weights == trainer.Average}
+	}
+	l.trainer.Memories, l.trainer.Since = all, 0
+	l.model.Settle(turn.Optim, turn.Moves())
 }

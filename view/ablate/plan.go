@@ -3,15 +3,111 @@ package ablate
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/record/folder"
+	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/preflight"
 	"github.com/darkroom-rl/darkroom/trainer/run"
+	"github.com/darkroom-rl/darkroom/view/report"
 )
+
+// A Budget limits every run: iterations, or seconds of training without evaluations.
+type Budget struct {
+	Iterations int     `json:"iterations,omitempty"`
+	Seconds    float64 `json:"seconds,omitempty"`
+}
+
+// ParseBudget reads 40, or 90s, 10m, 1h30m; an empty text means the base's value.
+func ParseBudget(s string) (Budget, error) {
+	if s == "" {
+		return Budget{}, nil
+	}
+	if n, err := strconv.Atoi(strings.TrimSpace(s)); err == nil && n > 0 {
+		return Budget{Iterations: n}, nil
+	}
+	if d, err := time.ParseDuration(strings.TrimSpace(s)); err == nil && d > 0 {
+		return Budget{Seconds: d.Seconds()}, nil
+	}
+	return Budget{}, fmt.Errorf("--budget %q is neither iterations nor a time\nhint: for example --budget 40, --budget 90s, --budget 10m", s)
+}
+
+func (b Budget) sets() []string {
+	if b.Iterations == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("run.iterations=%d", b.Iterations)}
+}
+
+// A Cell is a combination of values.
+type Cell struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"`
+	Trials []*Trial `json:"-"`
+}
+
+// A Trial is a cell's run with one seed.
+type Trial struct {
+	Seed       int
+	Dir        string
+	Device     string // that it runs on, where the grid was given devices
+	Err        error  // why it has no result
+	experiment *experiment.Experiment
+	resume     bool
+	done       bool
+}
+
+// look reads the state of the folder. A run with other settings is a mistake.
+func (r *Trial) look(b Budget) error {
+	path := filepath.Join(r.Dir, folder.Config)
+	old, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	r.resume = true
+	before, err := experiment.Parse(path, old, nil)
+	if err != nil {
+		return err
+	}
+	if list := experiment.Changes(before, r.experiment); len(list) > 0 {
+		return fmt.Errorf("%s: %w:\n  %s\nhint: --out names another folder", r.Dir, run.ErrChanged, strings.Join(list, "\n  "))
+	}
+	run, err := report.Read(r.Dir)
+	if err != nil {
+		return err
+	}
+	if n := len(run.Lines); n > r.experiment.Run.Iterations {
+		return fmt.Errorf("%s has %d iterations already, and the budget is %d\nhint: --out names another folder", r.Dir, n, r.experiment.Run.Iterations)
+	}
+	if run.Result == nil {
+		return nil
+	}
+	spent := 0.0
+	for _, l := range run.Lines {
+		spent += ledger.Work(run.Seconds[l.Iteration])
+	}
+	switch run.Result.Status {
+	case ledger.Stopped:
+		r.done = true
+	case ledger.Finished:
+		r.done = run.Result.Iterations == r.experiment.Run.Iterations || b.Seconds > 0 && spent >= b.Seconds
+	}
+	return nil
+}
+
+// Iterations are those that the run has when it is finished, unless its time is up before.
+func (r *Trial) Iterations() int { return r.experiment.Run.Iterations }
 
 // Most runs of a grid: more is a slip of the keyboard.
 const mostRuns = 10000
@@ -140,4 +236,75 @@ func folderName(vary []Vary, values []string) string {
 		return '_'
 	}, strings.Join(parts, ","))
 	return name[:min(len(name), 100)]
+}
+
+// A Vary is a key and the values that it takes, as they are written on a command line.
+type Vary struct {
+	Key    string   `json:"key"`
+	Values []string `json:"values"`
+}
+
+// ParseVary reads KEY=v1,v2,... A comma within brackets, braces or quotation marks belongs to its
+// value, so lists and tables can be varied: targets=["a","b"],["c"].
+func ParseVary(s string) (Vary, error) {
+	key, rest, ok := strings.Cut(s, "=")
+	v := Vary{Key: strings.TrimSpace(key)}
+	if !ok || v.Key == "" {
+		return v, fmt.Errorf("--vary %q: what varies is KEY=VALUE,VALUE,...\nhint: for example --vary sampler.window.size=1,2,4", s)
+	}
+	switch v.Key {
+	case "run.seed":
+		return v, fmt.Errorf("--vary run.seed: every combination has the same seeds\nhint: --seeds says how many")
+	case "run.iterations":
+		return v, fmt.Errorf("--vary run.iterations: every combination has the same budget\nhint: --budget says which")
+	case "run.name":
+		return v, fmt.Errorf("--vary run.name: a name changes nothing\nhint: folders are named after what varies")
+	}
+	values, err := split(rest)
+	if err != nil {
+		return v, fmt.Errorf("--vary %s: %w", v.Key, err)
+	}
+	for _, value := range values {
+		if value = strings.TrimSpace(value); value == "" {
+			return v, fmt.Errorf("--vary %s: a value is empty in %q\nhint: an empty string is \"\"", v.Key, rest)
+		}
+		if slices.Contains(v.Values, value) {
+			return v, fmt.Errorf("--vary %s: the value %s is there twice", v.Key, value)
+		}
+		v.Values = append(v.Values, value)
+	}
+	return v, nil
+}
+
+// split cuts at commas outside of brackets and quotation marks.
+func split(s string) ([]string, error) {
+	var parts []string
+	var open []byte // brackets that wait for their other half
+	closes := map[byte]byte{']': '[', '}': '{', ')': '('}
+	start, quote := 0, byte(0)
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case quote != 0:
+			if c == '\\' && quote == '"' {
+				i++
+			} else if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '[' || c == '{' || c == '(':
+			open = append(open, c)
+		case closes[c] != 0:
+			if len(open) == 0 || open[len(open)-1] != closes[c] {
+				return nil, fmt.Errorf("%q closes nothing in %q", c, s)
+			}
+			open = open[:len(open)-1]
+		case c == ',' && len(open) == 0:
+			parts, start = append(parts, s[start:i]), i+1
+		}
+	}
+	if quote != 0 || len(open) > 0 {
+		return nil, fmt.Errorf("something is not closed in %q", s)
+	}
+	return append(parts, s[start:]), nil
 }

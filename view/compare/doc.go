@@ -6,8 +6,8 @@
 //		fmt.Println(c.First, c.Meaning)
 //	}
 //
-// Start with Runs in compare.go. numbers.go walks a line's numbers, lines.go walks two files side by
-// side, order.go has the order of events, meaning.go draws the conclusion.
+// Start with Runs in compare.go, which has the order of events. lines.go walks two files side by side, and a line's
+// numbers; meaning.go draws the conclusion.
 //
 // A run is a function of its settings, model and prompts, so two equal runs have equal files but for
 // timing.jsonl; the first difference in the order of events is where to look for the cause.

@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"html"
+	"html/template"
 	"maps"
 	"math"
 	"path/filepath"
@@ -174,4 +176,163 @@ func count(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// An Evaluation is a sheet of held-out pictures, with each one's scores where the folder has them.
+type Evaluation struct {
+	Iteration int                  `json:"iteration"` // 0: before training
+	Guided    bool                 `json:"guided,omitempty"`
+	Sheet     string               `json:"sheet,omitempty"`   // where the page finds it
+	Plays     bool                 `json:"plays,omitempty"`   // it is animated: of clips
+	Sources   string               `json:"sources,omitempty"` // of their sources, each in its picture's place on the first sheet
+	Samples   []ledger.HeldOutLine `json:"samples,omitempty"`
+}
+
+// A Source is where a page finds a picture of the run's folder; "" where the page shows it not.
+type Source func(name string) string
+
+// evaluations are those of a run, the one before training first.
+func (r *Run) evaluations(source Source, few int) ([]Evaluation, error) {
+	names := []string{"images/heldout_before.png"}
+	sheets, _ := filepath.Glob(filepath.Join(r.Dir, "images", "heldout_[0-9]*.png")) // the pattern is well formed
+	slices.Sort(sheets)
+	for _, s := range spread(sheets, few-1) {
+		names = append(names, "images/"+filepath.Base(s))
+	}
+	var wanted []int
+	for _, name := range names {
+		wanted = append(wanted, iterationOf(name))
+	}
+	samples, err := ledger.ReadHeldOutOf(filepath.Join(r.Dir, ledger.HeldOutFile), wanted...)
+	if err != nil {
+		return nil, err
+	}
+	var all []Evaluation
+	for _, name := range names {
+		e := Evaluation{Iteration: iterationOf(name), Sheet: source(name), Plays: animated(r.Dir, name)}
+		if e.Iteration == 0 {
+			e.Sources = source("images/heldout_sources.png")
+		}
+		for _, l := range samples[e.Iteration] {
+			if l.At != nil {
+				e.Samples = append(e.Samples, l)
+			}
+		}
+		if e.Sheet != "" {
+			all = append(all, e)
+		}
+	}
+	for _, when := range []string{"before", "after"} {
+		e := Evaluation{Guided: true, Sheet: source("images/guided_" + when + ".png")}
+		if when == "after" {
+			e.Iteration = r.Iterations()
+		}
+		if e.Sheet != "" {
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+// iterationOf reads a sheet's name; 0: before training.
+func iterationOf(name string) (n int) {
+	for _, c := range name {
+		if c >= '0' && c <= '9' && n < 1e8 {
+			n = 10*n + int(c-'0')
+		}
+	}
+	return n
+}
+
+// spread are at most n of a list at even distances, its first and last among them; n < 0: all.
+func spread[T any](list []T, n int) []T {
+	switch {
+	case n < 0 || len(list) <= n:
+		return list
+	case n == 0:
+		return nil
+	case n == 1:
+		return list[len(list)-1:]
+	}
+	var few []T
+	for k := range n {
+		few = append(few, list[k*(len(list)-1)/(n-1)])
+	}
+	return few
+}
+
+// A Forest is rows of a name and an interval, one below the other.
+type Forest struct {
+	Title     string
+	Rows      []ForestRow
+	Threshold *float64  // a line across all rows
+	Ticks     []float64 // where the axis is marked; of Wide, in units of the values
+	Wide      bool      // the axis is even near 0 and logarithmic far from it
+}
+
+// A ForestRow is one of them.
+type ForestRow struct {
+	Name, Note       string
+	Value, Low, High float64
+	Hue              int // of hues
+}
+
+// The drawing's sizes, in its own units.
+const (
+	rowHeight  = 20.0
+	nameWidth  = 190.0
+	noteWidth  = 120.0
+	forestWide = 640.0
+)
+
+// SVG is the drawing.
+func (f Forest) SVG() template.HTML {
+	x := interval{math.Inf(1), math.Inf(-1)}
+	for _, r := range f.Rows {
+		x.take(f.place(r.Low))
+		x.take(f.place(r.High))
+	}
+	for _, t := range f.Ticks {
+		if !f.Wide {
+			x.take(t)
+		}
+	}
+	if f.Threshold != nil {
+		x.take(f.place(*f.Threshold))
+		x.take(0)
+	}
+	x = x.widened(0.03)
+	high := rowHeight*float64(len(f.Rows)) + 30
+	at := func(v float64) float64 {
+		return nameWidth + (f.place(v)-x.low)/(x.high-x.low)*(forestWide-nameWidth-noteWidth)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, forestWide, high, html.EscapeString(f.Title))
+	for _, t := range f.Ticks {
+		if p := f.place(t); p < x.low || p > x.high {
+			continue
+		}
+		fmt.Fprintf(&b, `<line class="grid" x1="%.1[1]f" x2="%.1[1]f" y1="2" y2="%[2]g"/><text class="tick" x="%.1[1]f" y="%[3]g" text-anchor="middle">%[4]s</text>`, at(t), high-26, high-8, label(t))
+	}
+	if f.Threshold != nil {
+		fmt.Fprintf(&b, `<line class="threshold" x1="%.1[1]f" x2="%.1[1]f" y1="2" y2="%[2]g"/>`, at(*f.Threshold), high-26)
+	}
+	for i, r := range f.Rows {
+		y := rowHeight*float64(i) + 12
+		hue := hues[r.Hue%len(hues)]
+		fmt.Fprintf(&b, `<text class="name" x="%g" y="%.1f" text-anchor="end">%s</text>`, nameWidth-10, y+4, html.EscapeString(r.Name))
+		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%.1[3]f" y2="%.1[3]f" stroke="%[4]s" stroke-width="2"/>`, at(r.Low), at(r.High), y, hue)
+		fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s"><title>%s: %s (%s to %s)</title></circle>`, at(r.Value), y, hue, html.EscapeString(r.Name), label(r.Value), label(r.Low), label(r.High))
+		fmt.Fprintf(&b, `<text class="tick" x="%g" y="%.1f">%s</text>`, forestWide-noteWidth+8, y+4, html.EscapeString(r.Note))
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String()) //nolint:gosec // names are escaped, all else is numbers
+}
+
+// place is where a value lies on the axis.
+func (f Forest) place(v float64) float64 {
+	if !f.Wide {
+		return v
+	}
+	return math.Asinh(4*v) / math.Ln10
 }

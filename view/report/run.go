@@ -181,3 +181,68 @@ func (r *Run) Status() string {
 	}
 	return r.Result.Status
 }
+
+// Settings are computed from a run's config.toml alone. A reader that comes back to a run hands in the same ones:
+// they are computed again only for a changed file.
+type Settings struct {
+	text       string
+	experiment *experiment.Experiment // nil where this version cannot read it
+	plan       *plan
+	planned    bool
+}
+
+func (s *Settings) read(config string) {
+	if s.text == config && config != "" {
+		return
+	}
+	*s = Settings{text: config}
+	if e, err := experiment.Parse(folder.Config, []byte(config), nil); err == nil {
+		s.experiment = e
+	}
+}
+
+// planOf returns their plan; nil where this version cannot make one.
+func (s *Settings) planOf() *plan {
+	if s != nil && !s.planned && s.experiment != nil {
+		s.plan, s.planned = planned(s.experiment), true
+	}
+	if s == nil {
+		return nil
+	}
+	return s.plan
+}
+
+// plan summarises a run's experiment, as darkroom plan prints it.
+type plan struct {
+	Facts    []experiment.Fact `json:"facts"`
+	Stages   []stage           `json:"stages"`
+	Warnings []string          `json:"warnings"`
+}
+
+type stage struct {
+	Title string               `json:"title"`
+	Facts []experiment.Fact    `json:"facts"`
+	Rows  []experiment.PlanRow `json:"rows"`
+}
+
+// planned is an experiment's; nil where this version cannot say it.
+func planned(e *experiment.Experiment) *plan {
+	p, err := e.Plan()
+	if err != nil {
+		return nil
+	}
+	v := &plan{Facts: p.Facts}
+	for _, w := range p.Warnings {
+		if !strings.Contains(w, "not read") { // the file is resolved: it has every key, from any source
+			v.Warnings = append(v.Warnings, w)
+		}
+	}
+	for _, s := range p.Stages {
+		one := stage{Facts: s.Facts, Rows: s.Rows, Title: fmt.Sprintf("iterations %d to %d", s.First, s.First+s.Iterations-1)}
+		if s.Name != "" {
+			one.Title = s.Name + ": " + one.Title
+		}
+		v.Stages = append(v.Stages, one)
+	}
+	return v
+}

@@ -1,17 +1,25 @@
 package track
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
+	"image/png"
 	"io"
 	"io/fs"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/darkroom-rl/darkroom/record/folder"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
@@ -250,3 +258,324 @@ func result(dir string) (*ledger.Result, error) {
 	}
 	return &r, nil
 }
+
+// Of an iteration the samples of the highest and the lowest total are shown, with their pictures.
+
+// shown is a sample's line with its iteration's place.
+type shown struct {
+	ledger.SampleLine
+	Said []string `json:"said"` // of a transcript
+	Held bool     `json:"heldout"`
+}
+
+// extremes are the samples of the highest and the lowest total of an iteration; nil where nothing was scored.
+func extremes(t *tail, kept *[]byte, l *ledger.Line) (best, worst *shown, err error) {
+	for {
+		line := *kept
+		if *kept = nil; line == nil {
+			if line, err = t.next(); err != nil || line == nil {
+				return best, worst, err
+			}
+		}
+		var s shown
+		if err := json.Unmarshal(line, &s); err != nil {
+			return nil, nil, fmt.Errorf("%s, before byte %d: %w", t.path, t.at, err)
+		}
+		switch {
+		case s.Rollback != nil || s.Held || s.Attempt < l.Attempt || s.Attempt == l.Attempt && s.Iteration < l.Iteration:
+			continue
+		case s.Attempt > l.Attempt || s.Iteration > l.Iteration:
+			*kept = line
+			return best, worst, nil
+		}
+		if s.Total == nil {
+			continue
+		}
+		if best == nil || *s.Total > *best.Total {
+			best = &s
+		}
+		if worst == nil || *s.Total < *worst.Total {
+			worst = &s
+		}
+	}
+}
+
+// text describes a sample in words: its total, its prompt, and the model's answer.
+func (s *shown) text() string {
+	text := fmt.Sprintf("%.3f  %s", *s.Total, s.Text)
+	if len(s.Said) > 0 {
+		text += "\n\n" + strings.Join(s.Said, "\n\n")
+	}
+	return text
+}
+
+// picture reads a PNG file of the run's folder; nil for another kind of file, or a missing one.
+func picture(dir, file, name, caption string) (*Picture, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	data, err := root.ReadFile(filepath.FromSlash(file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := png.DecodeConfig(bytes.NewReader(data))
+	if err != nil {
+		return nil, nil //nolint:nilerr // other files are not shown
+	}
+	return &Picture{Name: name, Caption: caption, Width: c.Width, Height: c.Height, PNG: data}, nil
+}
+
+// scalars gathers an entry's numbers under their names.
+type scalars struct {
+	names aliases
+	all   []Scalar
+}
+
+// add adds a number; one that was not measured is left out.
+func (s *scalars) add(name string, v float64) {
+	if !math.IsNaN(v) {
+		s.all = append(s.all, Scalar{s.names.of(name), v})
+	}
+}
+
+// each adds numbers of a kind, by their names.
+func (s *scalars) each(group string, all map[string]float64) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		s.add(group+"/"+name, all[name])
+	}
+}
+
+// spread adds a mean with its bounds.
+func (s *scalars) spread(name string, of ledger.Spread, samples int) {
+	if of.Missing < samples {
+		s.add(name, of.Mean)
+		s.add(name+"_std", of.Std)
+		s.add(name+"_min", of.Least)
+		s.add(name+"_max", of.Most)
+	}
+}
+
+// heldOut adds the measures of an evaluation.
+func (s *scalars) heldOut(group string, all map[string]ledger.Measure) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		m := all[name]
+		s.add(group+"/"+name, m.Mean)
+		s.add(group+"/"+name+"_low", m.Low)
+		s.add(group+"/"+name+"_high", m.High)
+	}
+}
+
+// line adds the ledger's numbers of an iteration. gold are the rewards that are not trained on.
+func (s *scalars) line(l *ledger.Line, gold map[string]bool) {
+	samples, prompts := float64(max(1, l.Samples)), float64(max(1, len(l.Prompts)))
+	s.spread("reward/total", l.Total, l.Samples)
+	s.add("missing/total", float64(l.Total.Missing)/samples)
+	for _, name := range slices.Sorted(maps.Keys(l.Rewards)) {
+		group := "reward/"
+		if gold[name] {
+			group = "gold/"
+		}
+		s.spread(group+name, l.Rewards[name], l.Samples)
+		s.add("missing/"+name, float64(l.Rewards[name].Missing)/samples)
+	}
+	if l.Skipped > 0 {
+		s.add("update/skipped", float64(l.Skipped))
+	}
+	if l.Samples == 0 {
+		s.heldOut("heldout", l.HeldOut)
+		return
+	}
+	s.add("group/dead_share", float64(l.Dead)/prompts)
+	s.add("group/spread", l.Spread)
+	s.add("group/diversity", l.Diversity)
+	if l.Histogram != nil {
+		s.add("sample/modes", l.Histogram.Modes)
+	}
+	s.each("best_of", l.BestOf)
+	s.each("picture", l.Pictures)
+	s.each("episode", l.Episodes)
+	if l.Check != nil {
+		s.add("check/ratio", l.Check.Ratio)
+		if l.Check.Floor != nil {
+			s.add("check/noise_floor", *l.Check.Floor)
+		}
+	}
+	s.updates(l.Updates)
+	s.heldOut("heldout", l.HeldOut)
+}
+
+// updates adds the last move of the weights; the mismatch is the first one's.
+func (s *scalars) updates(all []ledger.UpdateLine) {
+	if len(all) == 0 {
+		return
+	}
+	u := all[len(all)-1]
+	s.add("update/loss", u.Loss)
+	s.add("update/gradient", u.Gradient)
+	s.add("update/lr", u.Rate)
+	if u.RatioMost != 0 {
+		s.add("update/ratio_furthest", u.RatioMost)
+		s.add("update/mismatch", all[0].Mismatch)
+	}
+	s.each("update", u.Metrics)
+}
+
+// tail reads the whole lines of a file that grows. A run that goes on cuts its files back to its checkpoint and
+// writes the same lines again: until they are there, nothing new is.
+type tail struct {
+	path string
+	file *os.File
+	from *bufio.Reader
+	at   int64  // behind the last whole line
+	part []byte // of the line under way
+}
+
+// next returns the next whole line with its end; nil before there is one.
+func (t *tail) next() ([]byte, error) {
+	if err := t.ready(); err != nil || t.file == nil {
+		return nil, err
+	}
+	line, err := t.from.ReadBytes('\n')
+	t.part = append(t.part, line...)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	line, t.part = t.part, nil
+	t.at += int64(len(line))
+	return line, nil
+}
+
+// ready opens the file where it is not, and goes back where it was cut.
+func (t *tail) ready() error {
+	if t.file == nil {
+		f, err := os.Open(t.path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		t.file, t.from = f, bufio.NewReaderSize(f, 1<<16)
+		return t.seek()
+	}
+	if t.from.Buffered() > 0 {
+		return nil
+	}
+	info, err := t.file.Stat()
+	if err == nil && info.Size() < t.at+int64(len(t.part)) {
+		return t.seek()
+	}
+	return err
+}
+
+// seek goes behind the last whole line that was read. Beyond the file's end there is nothing until it grows.
+func (t *tail) seek() error {
+	t.part = nil
+	t.from.Reset(t.file)
+	_, err := t.file.Seek(t.at, io.SeekStart)
+	return err
+}
+
+func (t *tail) close() error {
+	if t.file == nil {
+		return nil
+	}
+	return t.file.Close()
+}
+
+// stateFile lies in the target's folder and says how far the run was read into it.
+const stateFile = "darkroom.json"
+
+// state is the file's content.
+type state struct {
+	As      string  `json:"as"`
+	Names   string  `json:"names"`
+	Project string  `json:"project"`
+	Run     string  `json:"run"`
+	ID      string  `json:"id"`
+	Began   float64 `json:"began"`
+	Mark    Mark    `json:"mark"`
+	Bytes   int64   `json:"bytes,omitempty"`   // of the file that is appended to
+	Records int64   `json:"records,omitempty"` // in it, where they are numbered
+}
+
+// readState is nil where nothing was exported yet.
+func readState(dir string) (*state, error) {
+	path := filepath.Join(dir, stateFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s state
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, fmt.Errorf("%s: %w\nhint: delete the folder, and export again", path, err)
+	}
+	return &s, nil
+}
+
+func (s *state) write(dir string) error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return folder.WriteFile(filepath.Join(dir, stateFile), append(text, '\n'))
+}
+
+// growing is a file that is appended to, and whose length is part of the state.
+type growing struct {
+	dir   string
+	state state
+	file  *os.File
+	end   int64
+}
+
+// openGrowing opens a file of a target, cut back to the last commit.
+func openGrowing(dir, name string, s state) (*growing, error) {
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() < s.Bytes {
+		err = fmt.Errorf("%s has %d bytes, and had %d when it was exported to last: it was cut off since\nhint: delete %s, and export again", path, info.Size(), s.Bytes, dir)
+	}
+	if err == nil {
+		err = f.Truncate(s.Bytes)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &growing{dir: dir, state: s, file: f, end: s.Bytes}, nil
+}
+
+func (g *growing) Write(p []byte) (int, error) {
+	n, err := g.file.WriteAt(p, g.end)
+	g.end += int64(n)
+	return n, err
+}
+
+// commit makes the last writes permanent.
+func (g *growing) commit(m Mark) error {
+	if err := g.file.Sync(); err != nil {
+		return err
+	}
+	g.state.Mark, g.state.Bytes = m, g.end
+	return g.state.write(g.dir)
+}
+
+func (g *growing) Close() error { return g.file.Close() }

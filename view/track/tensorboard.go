@@ -4,7 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
 // TensorBoard reads a file of events, each a protocol buffer with its length and checksums around it
@@ -188,3 +191,97 @@ func (t *tensorBoard) Commit(m Mark) error { return t.commit(m) }
 
 // Finish has nothing to write: a file of events has no end.
 func (t *tensorBoard) Finish(string) error { return nil }
+
+// message is a protocol buffer under way: fields by their numbers, in the order in which they are added.
+type message []byte
+
+func (m *message) tag(field int, wire uint64) {
+	*m = binary.AppendUvarint(*m, uint64(field)<<3|wire)
+}
+
+func (m *message) int(field int, v int64) {
+	m.tag(field, 0)
+	*m = binary.AppendUvarint(*m, uint64(v))
+}
+
+func (m *message) double(field int, v float64) {
+	m.tag(field, 1)
+	*m = binary.LittleEndian.AppendUint64(*m, math.Float64bits(v))
+}
+
+func (m *message) float(field int, v float32) {
+	m.tag(field, 5)
+	*m = binary.LittleEndian.AppendUint32(*m, math.Float32bits(v))
+}
+
+func (m *message) bytes(field int, v []byte) {
+	m.tag(field, 2)
+	*m = binary.AppendUvarint(*m, uint64(len(v)))
+	*m = append(*m, v...)
+}
+
+func (m *message) text(field int, v string) { m.bytes(field, []byte(v)) }
+
+// within adds a message that fill makes.
+func (m *message) within(field int, fill func(in *message)) {
+	var in message
+	fill(&in)
+	m.bytes(field, in)
+}
+
+// Histogram counts values between edges, of which there is one more than counts.
+type Histogram struct {
+	Name   string
+	Edges  []float64
+	Counts []int
+}
+
+// totals is how an iteration's totals are distributed.
+func totals(h *ledger.Histogram) Histogram {
+	out := Histogram{Name: "sample/totals", Counts: h.Counts}
+	for i := range len(h.Counts) + 1 {
+		out.Edges = append(out.Edges, h.Low+(h.High-h.Low)*float64(i)/float64(len(h.Counts)))
+	}
+	return out
+}
+
+// binned is a histogram as W&B and trackio write it; they call its kind otherwise.
+type binned struct {
+	Type   string    `json:"_type"`
+	Bins   []float64 `json:"bins"`
+	Values []int     `json:"values"`
+}
+
+func (h Histogram) binned(kind string) binned { return binned{kind, h.Edges, h.Counts} }
+
+// used is the histogram without the empty bins at its ends: TensorBoard takes them for a part of their neighbours.
+func (h Histogram) used() Histogram {
+	from, to := 0, len(h.Counts)
+	for from < to && h.Counts[from] == 0 {
+		from++
+	}
+	for to > from && h.Counts[to-1] == 0 {
+		to--
+	}
+	return Histogram{h.Name, h.Edges[from : to+1], h.Counts[from:to]}
+}
+
+// proto is tensorflow's HistogramProto. Of values only their bins are known, so its sums are of the bins' middles.
+func (h Histogram) proto(m *message) {
+	h = h.used()
+	var n, sum, squares float64
+	var limits, counts []byte
+	for i, c := range h.Counts {
+		middle, of := (h.Edges[i]+h.Edges[i+1])/2, float64(c)
+		n, sum, squares = n+of, sum+float64(of*middle), squares+float64(of*float64(middle*middle))
+		limits = binary.LittleEndian.AppendUint64(limits, math.Float64bits(h.Edges[i+1]))
+		counts = binary.LittleEndian.AppendUint64(counts, math.Float64bits(of))
+	}
+	m.double(1, h.Edges[0])
+	m.double(2, h.Edges[len(h.Counts)])
+	m.double(3, n)
+	m.double(4, sum)
+	m.double(5, squares)
+	m.bytes(6, limits)
+	m.bytes(7, counts)
+}

@@ -5,7 +5,7 @@
 //	go s.Follow(ctx)
 //	err := http.Serve(listener, s)
 //
-// Start with Server in server.go. find.go looks for folders, follow.go reads their new lines, events.go sends it to
-// pages, metrics.go to Prometheus, guard.go refuses requests of strangers' pages. Package report makes the page: the
-// page in a file is the same.
+// Start with Server in server.go, which finds folders and refuses requests of a stranger's page. events.go reads new
+// lines and sends them to pages, metrics.go to Prometheus. The page is package report's: the page in a file is the
+// same.
 package watch

@@ -1,15 +1,20 @@
 package watch
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
+	"github.com/darkroom-rl/darkroom/record/folder"
 	"github.com/darkroom-rl/darkroom/view/report"
 )
 
@@ -168,4 +173,82 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", report.MediaType(name))
 	w.Header().Set("Cache-Control", "private, max-age=86400") // its address has its time
 	http.ServeContent(w, r, "", info.ModTime(), f)
+}
+
+// ServeHTTP answers readers alone. A page of the network that calls this machine by a name of its own (DNS rebinding)
+// is refused by the name, one that puts the page in a frame or asks from elsewhere by the browser, through headers.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", report.Guard("'self'", "'self'")+"; img-src 'self'; media-src 'self'; connect-src 'self'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if !s.known(r.Host) {
+		http.Error(w, "this server is not called "+r.Host+"\nhint: --addr NAME:PORT says by which name it may be called", http.StatusMisdirectedRequest)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		h.Set("Allow", "GET, HEAD")
+		http.Error(w, "nothing can be changed here", http.StatusMethodNotAllowed)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// known reports whether a browser may call the server so: a number cannot be rebound to this machine by a stranger's
+// name server.
+func (s *Server) known(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	name = strings.Trim(name, "[]")
+	return net.ParseIP(name) != nil || strings.EqualFold(name, "localhost") || slices.ContainsFunc(s.hosts, func(h string) bool { return strings.EqualFold(h, name) })
+}
+
+// mostDeep is how far below a given folder runs are looked for: a grid of an ablation has its runs two levels below
+// the folder of all.
+const mostDeep = 3
+
+// find lists the folders of runs at or below some paths, in order, each once.
+func find(paths []string) []string {
+	var all []string
+	seen := map[string]bool{}
+	var look func(dir string, deep int)
+	look = func(dir string, deep int) {
+		if _, err := os.Lstat(filepath.Join(dir, folder.Config)); err == nil {
+			if id := identity(dir); !seen[id] {
+				seen[id] = true
+				all = append(all, dir)
+			}
+			return
+		}
+		if deep == 0 {
+			return
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return // it is not there yet, or not to be read
+		}
+		for _, e := range entries {
+			if e.IsDir() && e.Name()[0] != '.' {
+				look(filepath.Join(dir, e.Name()), deep-1)
+			}
+		}
+	}
+	for _, p := range paths {
+		look(p, mostDeep)
+	}
+	return all
+}
+
+// identity names a folder in addresses: nothing of its path can be read from it, or written into it.
+func identity(dir string) string {
+	if whole, err := filepath.Abs(dir); err == nil {
+		dir = whole
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return hex.EncodeToString(sum[:6])
 }

@@ -6,7 +6,7 @@
 //	l, err := natsio.Join(ctx, "run/join", "worker-7")   // a worker
 //
 // Start with names.go: what is called how, and what of it a worker may touch. hub.go is the trainer's end, link.go a
-// worker's; server.go starts the server and guard.go says who may come in, and what for: the build tag nobroker leaves
+// worker's; server.go starts the server and checks who may come in, and what for: the build tag nobroker leaves
 // both out. peers.go takes blobs past the server. join.go is the file by which a worker is let in, and identity.go what
 // it is made of.
 //
