@@ -27,6 +27,11 @@ type Relative struct {
 	Of       Judge   `toml:"-"`
 }
 
+// Card is a sentence: what it is, and whose.
+func (Relative) Card() string {
+	return "A reward's score with a positive control word less that with a negative one (SRPO): what it likes anyway cancels out."
+}
+
 // Check reports words that cannot differ.
 func (r Relative) Check(report func(key, problem, hint string)) {
 	if strings.TrimSpace(r.Positive) == strings.TrimSpace(r.Negative) {

@@ -1,6 +1,7 @@
 package prompts
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
@@ -26,6 +27,16 @@ type Curriculum struct {
 	Floor   float64  `toml:"floor" range:"(0,1]" doc:"the least weight of a prompt, so that none is forgotten"`
 	Memory  float64  `toml:"memory" range:"[0,1)" doc:"how much of a prompt's success so far stays when it is rolled again"`
 	Success *float64 `toml:"success" doc:"a total from which a sample counts as a success; without, the total itself does, cut to 0 and 1"`
+}
+
+// Card is a sentence: what it is, and whose.
+func (Curriculum) Card() string {
+	return "Prompts drawn in proportion to how often they fail (GLM-4.5V, Kimi k1.5), or to how open their outcome is (single-stream SPO)."
+}
+
+// Words are the choice in a plan.
+func (c Curriculum) Words() string {
+	return fmt.Sprintf("prompts drawn in proportion to failure, at least %v", c.Floor)
 }
 
 // SetDefaults is a curriculum before its keys are read.

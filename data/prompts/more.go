@@ -1,6 +1,9 @@
 package prompts
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // More rolls further samples of prompts that mostly fail, in the same iteration (DARS; Yang et al., 2025): a group of N
 // samples of success s moves the weights by N·S, S = 2s(1-s), or 2√(s(1-s)) where advantages are divided by a
@@ -17,6 +20,16 @@ type More struct {
 	By      string   `toml:"by" enum:"equal,hard" doc:"how many: until all prompts move the weights alike, or the more the harder they are"`
 	Most    int      `toml:"most,required" range:"[2,1e6]" doc:"samples of a prompt in all"`
 	Success *float64 `toml:"success" doc:"a total from which a sample counts as a success; without, the total itself does, cut to 0 and 1"`
+}
+
+// Card is a sentence: what it is, and whose.
+func (More) Card() string {
+	return "Further samples of prompts that mostly fail, in the same iteration, until they move the weights as much as others (DARS)."
+}
+
+// Words are the choice in a plan.
+func (m More) Words() string {
+	return fmt.Sprintf("up to %d samples of prompts that mostly fail", m.Most)
 }
 
 // SetDefaults is the paper's first schedule.

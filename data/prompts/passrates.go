@@ -15,6 +15,23 @@ type PassRates struct {
 	Path    string  `toml:"path" doc:"a pass_rates.jsonl of another run, instead of measuring"`
 }
 
+// Card is a sentence: what it is, and whose.
+func (PassRates) Card() string {
+	return "Prompts that the untrained model always or never solves are left out before training (Qwen3-VL); rates are measured once, or read from a file."
+}
+
+// Words are the choice in a plan.
+func (f PassRates) Words() string {
+	how := fmt.Sprintf("measured with %d samples each", f.Samples)
+	switch {
+	case f.Path != "":
+		how = "read from " + f.Path
+	case f.Samples == 1:
+		how = "measured with 1 sample each"
+	}
+	return fmt.Sprintf("prompts with a pass rate above %v and at most %v (%s)", f.Above, f.AtMost, how)
+}
+
 // SetDefaults is Qwen3-VL's, for rewards of right and wrong.
 func (f *PassRates) SetDefaults() { *f = PassRates{Samples: 16, Success: 1, AtMost: 0.9} }
 

@@ -1,6 +1,9 @@
 package prompts
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // A Skip leaves out prompts that keep teaching nothing (GRESO; Zheng et al., 2025), before they are
 // rolled. A prompt that was solved, or failed, z visits in a row is skipped with probability
@@ -26,6 +29,16 @@ type Skip struct {
 	Solved  float64  `toml:"solved" doc:"a prompt whose pass rate is at least this was solved"`
 	Failed  float64  `toml:"failed" doc:"a prompt whose pass rate is at most this failed"`
 	Success *float64 `toml:"success" doc:"a total from which a sample counts as a success; without, the total itself does, cut to 0 and 1"`
+}
+
+// Card is a sentence: what it is, and whose.
+func (Skip) Card() string {
+	return "Prompts that keep being solved, or keep failing, are skipped before they are rolled, more often the longer (GRESO)."
+}
+
+// Words are the choice in a plan.
+func (s Skip) Words() string {
+	return fmt.Sprintf("prompts that keep being solved (at %v) or failing (at %v) are skipped", s.Solved, s.Failed)
 }
 
 // SetDefaults are the authors' scripts.

@@ -94,6 +94,12 @@ func Pairs(ids []int, scores []float64, margin float64) [][2]int {
 	return pairs
 }
 
+// BestCard says what best_of is, and whose.
+const BestCard = "Of a group its best and its worst samples are learned from (DanceGRPO), the largest advantages (CPPO), or the best and drawn others (PF-PPO); all of them are compared."
+
+// MarginCard says what margin is, and whose.
+const MarginCard = "Of objective dpo: pairs whose totals lie closer are left out (verl-omni)."
+
 // PairOptions are the options of objectives over pairs of samples.
 type PairOptions struct {
 	Margin float64 `toml:"margin" range:"[0,inf)" doc:"of objective dpo: pairs whose scores lie closer are left out"`

@@ -29,6 +29,11 @@ type Filter struct {
 // DefaultFilter is DAPO's, for rewards of right and wrong.
 func DefaultFilter() Filter { return Filter{By: "mean", Low: 0.01, High: 0.99, Least: 1e-4} }
 
+// Card is a sentence: what it is, and whose.
+func (Filter) Card() string {
+	return "Groups that teach nothing are left out before samples are compared (DAPO)."
+}
+
 // SetDefaults is DefaultFilter, before its keys are read.
 func (f *Filter) SetDefaults() { *f = DefaultFilter() }
 

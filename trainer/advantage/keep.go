@@ -22,6 +22,11 @@ type Keep struct {
 	By string `toml:"by" enum:"length,efficiency" doc:"the shortest, or those with the largest reward per token"`
 }
 
+// Card is a sentence: what it is, and whose.
+func (Keep) Card() string {
+	return "Of a large group only the shortest answers, or those with the largest reward per token, are compared (GFPO)."
+}
+
 // SetDefaults is the paper's first choice.
 func (k *Keep) SetDefaults() { *k = Keep{By: "length"} }
 

@@ -23,6 +23,11 @@ type Turns struct {
 	Scale  string  `toml:"scale" enum:"none,group" doc:"whether the turns of a state are divided by their deviation"`
 }
 
+// Card is a sentence: what it is, and whose.
+func (Turns) Card() string {
+	return "Turns of a group's episodes that begin in the same state are compared with each other, beside whole episodes (GiGPO)."
+}
+
 // SetDefaults is what verl-agent's scripts have.
 func (t *Turns) SetDefaults() { *t = Turns{Weight: 1, Gamma: 0.95, Scale: "none"} }
 

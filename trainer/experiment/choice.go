@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/data/prompts"
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
@@ -19,6 +21,16 @@ type Resample struct {
 	Prompts int `toml:"prompts" range:"[0,1e6]" doc:"of a further roll; 0: as many as groups are lacking"`
 }
 
+// Card is a sentence: what it is, and whose.
+func (Resample) Card() string {
+	return "Further prompts are rolled in place of groups that teach nothing, up to a number of rolls (DAPO's dynamic sampling)."
+}
+
+// Words are the choice in a plan.
+func (q Resample) Words() string {
+	return fmt.Sprintf("further prompts for groups that teach nothing, up to %s", count(q.Rolls, "roll"))
+}
+
 // SetDefaults is how far one goes who says nothing: verl's recipes have ten.
 func (r *Resample) SetDefaults() { *r = Resample{Rolls: 10} }
 
@@ -26,6 +38,16 @@ func (r *Resample) SetDefaults() { *r = Resample{Rolls: 10} }
 type Buffer struct {
 	Iterations int `toml:"iterations" range:"[1,1e6]" doc:"that a group is kept for"`
 	Groups     int `toml:"groups" range:"[1,1e6]" doc:"of earlier iterations that an iteration learns from beside its own"`
+}
+
+// Card is a sentence: what it is, and whose.
+func (Buffer) Card() string {
+	return "Groups with signal are learned from again for some iterations, with the log-probabilities they were rolled with (Skywork R1V2)."
+}
+
+// Words are the choice in a plan.
+func (b Buffer) Words() string {
+	return fmt.Sprintf("%s of the last %s learned from again", count(b.Groups, "group"), count(b.Iterations, "iteration"))
 }
 
 // SetDefaults is one old group, from no further back than four iterations.
@@ -121,46 +143,39 @@ func (t Turn) Anywhere() ([]sde.Row, error) {
 func (e *Experiment) choiceWords() string {
 	var all []string
 	roll := e.Rollout
-	if f := roll.Filter; f != nil {
-		how := fmt.Sprintf("measured with %s each", count(f.Samples, "sample"))
-		if f.Path != "" {
-			how = "read from " + f.Path
+	for _, c := range []struct {
+		on    bool
+		words func() string
+	}{
+		{roll.Filter != nil, func() string { return roll.Filter.Words() }},
+		{roll.Curriculum != nil, func() string { return roll.Curriculum.Words() }},
+		{roll.More != nil, func() string { return roll.More.Words() }},
+		{roll.Skip != nil, func() string { return roll.Skip.Words() }},
+		{roll.Resample != nil, func() string { return roll.Resample.Words() }},
+		{roll.Buffer != nil, func() string { return roll.Buffer.Words() }},
+	} {
+		if c.on {
+			all = append(all, c.words())
 		}
-		all = append(all, fmt.Sprintf("prompts with a pass rate above %v and at most %v (%s)", f.Above, f.AtMost, how))
-	}
-	if c := roll.Curriculum; c != nil {
-		all = append(all, fmt.Sprintf("prompts drawn in proportion to failure, at least %v", c.Floor))
-	}
-	if m := roll.More; m != nil {
-		all = append(all, fmt.Sprintf("up to %d samples of prompts that mostly fail", m.Most))
-	}
-	if s := roll.Skip; s != nil {
-		all = append(all, fmt.Sprintf("prompts that keep being solved (at %v) or failing (at %v) are skipped", s.Solved, s.Failed))
-	}
-	if q := roll.Resample; q != nil {
-		all = append(all, fmt.Sprintf("further prompts for groups that teach nothing, up to %s", count(q.Rolls, "roll")))
-	}
-	if b := roll.Buffer; b != nil {
-		all = append(all, fmt.Sprintf("%s of the last %s learned from again", count(b.Groups, "group"), count(b.Iterations, "iteration")))
 	}
 	return strings.Join(all, "; ")
 }
 
-// Choices are the keys that choose, for darkroom list.
+// Choices are the keys that choose, for darkroom list. What each is stands beside its formula.
 func Choices() []Name {
 	return []Name{
-		{Name: "rollout.filter", Card: "Prompts that the untrained model always or never solves are left out before training (Qwen3-VL); rates are measured once, or read from a file."},
-		{Name: "rollout.curriculum", Card: "Prompts drawn in proportion to how often they fail (GLM-4.5V, Kimi k1.5), or to how open their outcome is (single-stream SPO)."},
-		{Name: "rollout.skip", Card: "Prompts that keep being solved, or keep failing, are skipped before they are rolled, more often the longer (GRESO)."},
-		{Name: "rollout.more", Card: "Further samples of prompts that mostly fail, in the same iteration, until they move the weights as much as others (DARS)."},
-		{Name: "rollout.resample", Card: "Further prompts are rolled in place of groups that teach nothing, up to a number of rolls (DAPO's dynamic sampling)."},
-		{Name: "rollout.buffer", Card: "Groups with signal are learned from again for some iterations, with the log-probabilities they were rolled with (Skywork R1V2)."},
-		{Name: "advantage.keep", Card: "Of a large group only the shortest answers, or those with the largest reward per token, are compared (GFPO)."},
-		{Name: "advantage.filter", Card: "Groups that teach nothing are left out before samples are compared (DAPO)."},
-		{Name: "advantage.best_of", Card: "Of a group its best and its worst samples are learned from (DanceGRPO), the largest advantages (CPPO), or the best and drawn others (PF-PPO); all of them are compared."},
-		{Name: "advantage.turns", Card: "Turns of a group's episodes that begin in the same state are compared with each other, beside whole episodes (GiGPO)."},
-		{Name: "advantage.margin", Card: "Of objective dpo: pairs whose totals lie closer are left out (verl-omni)."},
-		{Name: "reward.relative", Card: "A reward's score with a positive control word less that with a negative one (SRPO): what it likes anyway cancels out."},
+		{Name: "rollout.filter", Card: prompts.PassRates{}.Card()},
+		{Name: "rollout.curriculum", Card: prompts.Curriculum{}.Card()},
+		{Name: "rollout.skip", Card: prompts.Skip{}.Card()},
+		{Name: "rollout.more", Card: prompts.More{}.Card()},
+		{Name: "rollout.resample", Card: Resample{}.Card()},
+		{Name: "rollout.buffer", Card: Buffer{}.Card()},
+		{Name: "advantage.keep", Card: advantage.Keep{}.Card()},
+		{Name: "advantage.filter", Card: advantage.Filter{}.Card()},
+		{Name: "advantage.best_of", Card: advantage.BestCard},
+		{Name: "advantage.turns", Card: advantage.Turns{}.Card()},
+		{Name: "advantage.margin", Card: advantage.MarginCard},
+		{Name: "reward.relative", Card: rewards.Relative{}.Card()},
 	}
 }
 
