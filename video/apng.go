@@ -20,6 +20,10 @@ import (
 // frame's data is in IDAT if it is also the still picture, else in fdAT with a sequence number before the bytes. Each
 // frame is made a PNG of its own, which the standard library decodes.
 
+// APNG is the container. A plain PNG is a clip of one frame.
+var APNG = Container{Name: "PNG", Card: "Animated PNG: every pixel as it is, and a picture for programs that know no animation.",
+	Endings: []string{".png", ".apng"}, Picture: ".png", Magic: pngMagic, Decode: decodeAPNG, Encode: EncodeAPNG}
+
 const pngMagic = "\x89PNG\r\n\x1a\n"
 
 // A chunk is a part of a PNG file; data lies in it.

@@ -5,15 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
 // Card: files of other kinds go through the program ffmpeg, found on PATH, as Y4M over a pipe.
@@ -21,37 +18,18 @@ import (
 // files and hosts. It may open files only, decodes no frame larger than Limits.Pixels, and is ended when it takes too
 // long.
 
-// containers are the kinds of files that are handed on, by ffmpeg's names for them.
-var containers = []struct {
-	at          int
-	magic, name string
-}{
-	{4, "ftyp", "mov"}, {4, "moov", "mov"}, {0, "\x1a\x45\xdf\xa3", "matroska"},
-	{8, "AVI ", "avi"}, {0, "FLV\x01", "flv"}, {0, "\x00\x00\x01\xba", "mpeg"},
-}
-
-// writable are the endings of files that ffmpeg is asked to write.
-var writable = []string{".mp4", ".mkv", ".webm", ".mov", ".avi"}
+// The containers that ffmpeg reads, and writes where they have an ending.
+var (
+	MP4       = Container{Name: "MP4", Card: "MPEG-4 part 14, and what else begins with its box ftyp.", Endings: []string{".mp4"}, At: 4, Magic: "ftyp", FFmpeg: "mov"}
+	Matroska  = Container{Name: "Matroska", Card: "Matroska, and WebM.", Endings: []string{".mkv", ".webm"}, Magic: "\x1a\x45\xdf\xa3", FFmpeg: "matroska"}
+	QuickTime = Container{Name: "QuickTime", Card: "QuickTime without a box ftyp.", Endings: []string{".mov"}, At: 4, Magic: "moov", FFmpeg: "mov"}
+	AVI       = Container{Name: "AVI", Card: "Audio Video Interleave.", Endings: []string{".avi"}, At: 8, Magic: "AVI ", FFmpeg: "avi"}
+	FLV       = Container{Name: "FLV", Card: "Flash video; read alone.", Magic: "FLV\x01", FFmpeg: "flv"}
+	MPEG      = Container{Name: "MPEG", Card: "MPEG program streams; read alone.", Magic: "\x00\x00\x01\xba", FFmpeg: "mpeg"}
+)
 
 // patience is how long ffmpeg may work on one clip.
 const patience = 5 * time.Minute
-
-// containerOf returns ffmpeg's name of a file's format, or "" for all others.
-func containerOf(path string) (string, error) {
-	f, err := regular.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	head := make([]byte, 16)
-	n, _ := io.ReadFull(f, head) // short files are not containers
-	for _, c := range containers {
-		if strings.HasPrefix(string(head[min(c.at, n):n]), c.magic) {
-			return c.name, nil
-		}
-	}
-	return "", nil
-}
 
 // ErrNoFFmpeg: the file needs ffmpeg, which is not on PATH.
 var ErrNoFFmpeg = errors.New("this kind of file needs ffmpeg, which is not on PATH: install it, or use .gif, .png or .y4m")

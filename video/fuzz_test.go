@@ -8,13 +8,12 @@ import (
 // FuzzDecode: no bytes make a reader panic, or return frames beyond the limits.
 func FuzzDecode(f *testing.F) {
 	c := moving(6, 5, 3)
-	for _, encode := range []func(*bytes.Buffer) error{
-		func(b *bytes.Buffer) error { return EncodeGIF(b, c) },
-		func(b *bytes.Buffer) error { return EncodeAPNG(b, c) },
-		func(b *bytes.Buffer) error { return EncodeY4M(b, c) },
-	} {
+	for _, k := range Containers() {
+		if k.Encode == nil {
+			continue
+		}
 		var b bytes.Buffer
-		if err := encode(&b); err != nil {
+		if err := k.Encode(&b, c); err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b.Bytes())

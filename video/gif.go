@@ -18,6 +18,9 @@ import (
 // the earlier canvas comes back. A Clip has one rate: frames by the sum of their delays. As browsers do, a delay below
 // 2 means 10.
 
+// GIF is the container.
+var GIF = Container{Name: "GIF", Card: "GIF89a: palettes of 256 colours, delays of whole hundredths.", Endings: []string{".gif"}, Magic: "GIF8", Decode: decodeGIF, Encode: EncodeGIF}
+
 func decodeGIF(data []byte, l Limits) (*Clip, error) {
 	if err := scanGIF(data, l); err != nil {
 		return nil, err

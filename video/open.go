@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/outside/regular"
@@ -24,10 +23,12 @@ func Open(path string, l Limits) (*Clip, error) {
 	if info.IsDir() {
 		return readFolder(path, l.filled())
 	}
-	if container, err := containerOf(path); err != nil {
+	head, err := readHead(path)
+	if err != nil {
 		return nil, err
-	} else if container != "" {
-		return readContainer(path, container, l.filled())
+	}
+	if c, ok := containerOf(head); ok && c.Decode == nil {
+		return readContainer(path, c.FFmpeg, l.filled())
 	}
 	data, err := readFile(path, l.filled().Bytes)
 	if err != nil {
@@ -46,21 +47,42 @@ func Decode(data []byte, l Limits) (*Clip, error) {
 	if int64(len(data)) > l.Bytes {
 		return nil, fmt.Errorf("%d bytes, more than the %d that are allowed: store the clip smaller, or raise Limits.Bytes", len(data), l.Bytes)
 	}
-	for _, f := range []struct {
-		name, magic string
-		read        func([]byte, Limits) (*Clip, error)
-	}{
-		{"GIF", "GIF8", decodeGIF}, {"PNG", pngMagic, decodeAPNG}, {"Y4M", y4mMagic, decodeY4M},
-	} {
-		if bytes.HasPrefix(data, []byte(f.magic)) {
-			c, err := f.read(data, l)
-			if err != nil {
-				return nil, fmt.Errorf("reading a %s: %w", f.name, err)
-			}
-			return c, nil
+	f, ok := containerOf(data[:min(headBytes, len(data))])
+	if !ok || f.Decode == nil {
+		return nil, errors.New(unknown())
+	}
+	c, err := f.Decode(data, l)
+	if err != nil {
+		return nil, fmt.Errorf("reading a %s: %w", f.Name, err)
+	}
+	return c, nil
+}
+
+// unknown says which containers are read here.
+func unknown() string {
+	var names []string
+	for _, c := range Containers() {
+		if c.Decode != nil {
+			names = append(names, c.Name)
 		}
 	}
-	return nil, errors.New("neither GIF, PNG nor Y4M: convert it, ffmpeg -i CLIP out.y4m")
+	last := len(names) - 1
+	return fmt.Sprintf("neither %s nor %s: convert it, ffmpeg -i CLIP out.y4m", strings.Join(names[:last], ", "), names[last])
+}
+
+// headBytes are enough for every Magic.
+const headBytes = 16
+
+// readHead reads a file's first bytes, fewer of a short file.
+func readHead(path string) ([]byte, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	head := make([]byte, headBytes)
+	n, _ := io.ReadFull(f, head) // a short file is none that ffmpeg reads
+	return head[:n], nil
 }
 
 // readFile reads a file of at most limit bytes.
@@ -79,24 +101,20 @@ func WriteFile(path string, c *Clip) error {
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	var write func(io.Writer, *Clip) error
-	switch ending := strings.ToLower(filepath.Ext(path)); ending {
-	case ".gif":
-		write = EncodeGIF
-	case ".png", ".apng":
-		write = EncodeAPNG
-	case ".y4m":
-		write = EncodeY4M
-	case "":
+	ending := strings.ToLower(filepath.Ext(path))
+	if ending == "" {
 		return writeFolder(path, c)
-	default:
-		if !slices.Contains(writable, ending) {
-			return fmt.Errorf("%s: clips are written as .gif, .png, .y4m, as a folder without an ending, or through ffmpeg as %s", path, strings.Join(writable, ", "))
-		}
+	}
+	container, ok := containerNamed(ending)
+	switch {
+	case !ok:
+		own, others := written()
+		return fmt.Errorf("%s: clips are written as %s, as a folder without an ending, or through ffmpeg as %s", path, strings.Join(own, ", "), strings.Join(others, ", "))
+	case container.Encode == nil:
 		return writeFFmpeg(path, c)
 	}
 	var file bytes.Buffer
-	if err := write(&file, c); err != nil {
+	if err := container.Encode(&file, c); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	part := path + ".part" // renamed when it is whole
@@ -104,4 +122,17 @@ func WriteFile(path string, c *Clip) error {
 		return err
 	}
 	return os.Rename(part, path)
+}
+
+// written are the endings of files that are written: one of each container of our own, and those of ffmpeg.
+func written() (own, others []string) {
+	for _, c := range Containers() {
+		switch {
+		case c.Encode != nil:
+			own = append(own, c.Endings[0])
+		case len(c.Endings) > 0:
+			others = append(others, c.Endings...)
+		}
+	}
+	return own, others
 }

@@ -17,6 +17,9 @@ import (
 // repeated, wherever its samples sit. Clips are written as 4:4:4, which turns a byte by two
 // at most.
 
+// Y4M is the container.
+var Y4M = Container{Name: "Y4M", Card: "YUV4MPEG2: uncompressed frames, for other programs.", Endings: []string{".y4m"}, Magic: y4mMagic, Decode: decodeY4M, Encode: EncodeY4M}
+
 const y4mMagic = "YUV4MPEG2"
 
 type y4m struct {

@@ -17,6 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/eval"
+	"github.com/darkroom-rl/darkroom/video"
 )
 
 // readPairs is an embedded set, a published collection, or a file with a line a pair. What is wrong with a line is told
@@ -128,7 +129,7 @@ func readSample(key string, raw json.RawMessage, l pairLine, folder string) (eva
 		return eval.Sample{}, "", fmt.Errorf("%s: %w", key, err)
 	}
 	of := eval.Pictures
-	if inputs.IsClip(file) {
+	if video.Named(file) {
 		of = eval.Moving
 	}
 	return eval.Sample{Name: file, Open: func() (rewards.Item, error) {

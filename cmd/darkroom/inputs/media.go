@@ -10,29 +10,20 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// IsClip goes by a file's ending; a PNG is one where it plays.
-func IsClip(path string) bool {
-	ending := strings.ToLower(filepath.Ext(path))
-	return slices.Contains(ClipFiles, ending) || ending == ".png" && video.Plays(path)
-}
-
 // IsPicture goes by a file's ending.
 func IsPicture(path string) bool {
 	return slices.Contains(PictureFiles, strings.ToLower(filepath.Ext(path)))
 }
 
-// Files by what they hold. A GIF may be either: it is taken for a clip.
-var (
-	PictureFiles = []string{".png", ".jpg", ".jpeg", ".webp"}
-	ClipFiles    = []string{".gif", ".apng", ".y4m", ".mp4", ".mov", ".webm", ".mkv", ".avi"}
-)
+// PictureFiles are the endings of files of pictures. A GIF may be either: it is taken for a clip.
+var PictureFiles = []string{".png", ".jpg", ".jpeg", ".webp"}
 
 // MaxPicture is the largest file of a picture, as vision has it.
 const MaxPicture = 64 << 20
 
 // OpenMedia reads a picture or a clip.
 func OpenMedia(path string, item *rewards.Item) (err error) {
-	if IsClip(path) {
+	if video.Named(path) {
 		item.Clip, err = video.Open(path, video.Limits{})
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/inputs"
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/video"
 )
 
 // Command is 'darkroom inspect'.
@@ -51,7 +52,7 @@ is measured, and drawn; a folder of PNG files is then a clip, too.`,
 				switch {
 				case inputs.IsPicture(path) && flowTo == "":
 					look = func() (*Document, error) { return inspectPicture(path) }
-				case flowTo != "" || inputs.IsClip(path):
+				case flowTo != "" || video.Named(path):
 					look = func() (*Document, error) { return inspectClip(cmd.Context(), path, flowTo) }
 				}
 				in, err := look()

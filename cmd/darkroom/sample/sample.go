@@ -16,6 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/video"
 )
 
 // Command is 'darkroom sample'.
@@ -146,7 +147,7 @@ func (o *options) check(cmd *cobra.Command) error {
 	o.clipOptions.check(must)
 	if o.out != "" {
 		ending := strings.ToLower(filepath.Ext(o.out))
-		must(o.single() || ending == ".png" || slices.Contains(clipEndings, ending), "--out %s: pictures are written as PNG; name a file that ends in .png, or a folder, with / at its end", o.out)
+		must(o.single() || ending == ".png" || slices.Contains(video.Endings(), ending), "--out %s: pictures are written as PNG; name a file that ends in .png, or a folder, with / at its end", o.out)
 		parent := filepath.Dir(filepath.Clean(o.out))
 		info, err := os.Stat(parent)
 		must(err == nil && info.IsDir(), "--out %s: there is no folder %s", o.out, parent)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -46,7 +47,7 @@ func (o *options) shape(p *pipeline.Pipeline) (pipeline.Shape, error) {
 	switch ending := strings.ToLower(filepath.Ext(o.out)); {
 	case o.frames > 1 || len(o.images) > 0:
 		return pipeline.Shape{}, fmt.Errorf("--frames and --image: a %s makes pictures of texts alone", p.Class())
-	case slices.Contains(clipEndings, ending):
+	case slices.Contains(video.Endings(), ending):
 		return pipeline.Shape{}, fmt.Errorf("--out %s: a %s makes pictures, which are written as PNG; name a file that ends in .png", o.out, p.Class())
 	}
 	return p.Shape(height, width)
@@ -101,7 +102,7 @@ func (o *options) edited(p *pipeline.Pipeline, most int, must bool) (pipeline.Sh
 		return pipeline.Shape{}, fmt.Errorf("--image was given %d times: a %s reads %d", n, p.Class(), most)
 	case o.last != "" || o.frames > 1:
 		return pipeline.Shape{}, fmt.Errorf("--last-image and --frames are for clips: a %s makes pictures", p.Class())
-	case slices.Contains(clipEndings, strings.ToLower(filepath.Ext(o.out))):
+	case slices.Contains(video.Endings(), strings.ToLower(filepath.Ext(o.out))):
 		return pipeline.Shape{}, fmt.Errorf("--out %s: a %s makes pictures, which are written as PNG; name a file that ends in .png", o.out, p.Class())
 	}
 	sources, err := o.sources()

@@ -10,9 +10,6 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// clipEndings are files of clips; a PNG may hold either.
-var clipEndings = []string{".gif", ".apng", ".y4m", ".mp4", ".mkv", ".webm", ".mov", ".avi"}
-
 // writeClips writes a clip, or a sheet of several that play side by side, or each as a file of its own. One
 // frame alone is a picture.
 func (o *options) writeClips(clips [][]*vision.Image, settings []vision.Setting) error {

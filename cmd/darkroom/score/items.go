@@ -19,6 +19,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -77,7 +78,7 @@ func filesIn(folder string) (names []string, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if ext := strings.ToLower(filepath.Ext(e.Name())); slices.Contains(inputs.PictureFiles, ext) || slices.Contains(inputs.ClipFiles, ext) {
+		if ext := strings.ToLower(filepath.Ext(e.Name())); slices.Contains(inputs.PictureFiles, ext) || slices.Contains(video.Endings(), ext) {
 			names = append(names, filepath.Join(folder, e.Name()))
 		}
 	}
