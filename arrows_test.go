@@ -65,6 +65,7 @@ var floors = map[string][][]string{
 		{"fleet/peer"},
 		{"run", "pretrain", "fleet/natsio"},
 		{"preflight", "trained"},
+		{"trained/layouts"},
 	},
 	"view": {{"otlp", "report", "compare", "track"}, {"watch"}, {"ablate"}},
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/assets"
-	"github.com/darkroom-rl/darkroom/cmd/darkroom/export"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/trained"
+	"github.com/darkroom-rl/darkroom/trainer/trained/layouts"
 	"github.com/darkroom-rl/darkroom/view/track"
 )
 
@@ -36,7 +36,7 @@ func completeNames(root *cobra.Command) {
 		"set":     completeSetting,
 		"vary":    completeSetting,
 		"device":  complete(deviceNames),
-		"as":      words(slices.Concat(export.Layouts(), track.Layouts())...),
+		"as":      words(slices.Concat(layouts.Names(), track.Layouts())...),
 		"names":   words(slices.Concat([]string{"transformers5", "transformers4"}, track.Names())...),
 		"dtype":   words("stored", "f32", "bf16"),
 		"weights": words(string(trained.Evaluated), string(trained.Current), string(trained.EMA)),

@@ -2,6 +2,10 @@
 package export
 
 import (
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/trainer/trained/layouts"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+
 	"errors"
 	"fmt"
 	"io"
@@ -30,16 +34,7 @@ func Command() *cobra.Command {
 		Long: `Write what a run has trained in the layout that another program reads. RUN is a run's
 folder, and the newest checkpoint is taken; --lora names an adapter from elsewhere.
 
-  --as peft       a folder with adapter_config.json and adapter_model.safetensors
-  --as diffusers  one file that load_lora_weights of a diffusers pipeline reads
-  --as kohya      one file in the layout of kohya's scripts, which ComfyUI reads, for
-                  adapters of U-Nets and of FLUX
-  --as hub        a copy of the model's folder with what was trained in it, which
-                  diffusers or transformers load: parameters of the model itself, or
-                  an adapter folded in (W + scale x B A, in fp32). Weights keep their
-                  names, files and types; --dtype f32 keeps trained ones in fp32
-  --as merged     the same, of adapters
-
+` + layouts.Help() + `
 Where two networks take turns (Wan 2.2's A14B), each has an adapter: that of transformer_2 lies in
 a folder of this name below PEFT's, and for diffusers in NAME.transformer_2.safetensors, which
 load_lora_weights(FILE, load_into_transformer_2=True) reads.
@@ -71,7 +66,7 @@ with --names transformers4 those of 4.51 and before (model.layers.0...).`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.lora, "lora", "", "an adapter in place of a run: `PATH` of a folder of PEFT's, or of a folder or a file of diffusers'")
-	f.StringVar(&o.as, "as", "", "`LAYOUT`: "+strings.Join(slices.Concat(Layouts(), track.Layouts()), ", "))
+	f.StringVar(&o.as, "as", "", "`LAYOUT`: "+strings.Join(slices.Concat(layouts.Names(), track.Layouts()), ", "))
 	happened.flags(cmd)
 	f.StringVar(&o.out, "out", "", "`PATH` to write; it must not exist")
 	inputs.WeightsFlag(cmd, &o.weights)
@@ -82,9 +77,6 @@ with --names transformers4 those of 4.51 and before (model.layers.0...).`,
 	f.StringVar(&o.component, "component", "", "`NAME` of the network in its pipeline (default: the model's, or transformer or unet, as the adapter says)")
 	return cmd
 }
-
-// Layouts are what can be written.
-func Layouts() []string { return []string{"peft", "diffusers", "kohya", "merged", "hub"} }
 
 type options struct{ run, lora, as, out, model, component, device, weights, names, dtype string }
 
@@ -116,9 +108,6 @@ func (r *report) String() string {
 	return s
 }
 
-// whole reports whether a whole model is written.
-func (o *options) whole() bool { return o.as == "merged" || o.as == "hub" }
-
 func (o *options) check(cmd *cobra.Command) error {
 	var wrong []string
 	must := func(ok bool, format string, args ...any) {
@@ -130,22 +119,22 @@ func (o *options) check(cmd *cobra.Command) error {
 	must(o.run != "" || o.lora != "", "what is exported is missing: the folder of a run, or --lora with an adapter")
 	must(o.run == "" || o.lora == "", "a run and --lora: one of them")
 	must(o.out != "", "--out is missing: what to write")
-	must(slices.Contains(Layouts(), o.as), "--as %q: one of %s", o.as, strings.Join(slices.Concat(Layouts(), track.Layouts()), ", "))
+	l, known := layouts.Named(o.as)
+	must(known, "--as %q: one of %s", o.as, strings.Join(slices.Concat(layouts.Names(), track.Layouts()), ", "))
 	must(o.lora == "" || !given("weights"), "--weights is of a run")
 	must(inputs.KnownWeights(o.weights), "--weights %q: evaluated, current or ema", o.weights)
 	must(slices.Contains([]string{"transformers5", "transformers4"}, o.names), "--names %q: transformers5 or transformers4", o.names)
 	must(slices.Contains([]string{"stored", "f32"}, o.dtype), "--dtype %q: stored or f32", o.dtype)
-	reads := o.whole() || o.as == "kohya"
-	must(!reads || o.model != "" || o.lora == "", "--as %s needs --model, the folder of a model", o.as)
-	must(reads || o.model == "" || o.run != "", "--model is for --as merged, hub and kohya")
-	must(o.whole() || !given("device"), "--device is for --as merged and hub: the other layouts compute nothing")
-	must(o.as == "hub" || !given("dtype"), "--dtype is for --as hub")
-	must(o.as != "diffusers" && o.as != "kohya" || strings.HasSuffix(o.out, ".safetensors"), "--out %s: %s reads one file; name one that ends in .safetensors", o.out, o.as)
+	must(!l.Model || o.model != "" || o.lora == "", "--as %s needs --model, the folder of a model", o.as)
+	must(l.Model || o.model == "" || o.run != "", "--model is for --as %s", layouts.Those("and", func(l layouts.Layout) bool { return l.Model }))
+	must(l.Form == layouts.Whole || !given("device"), "--device is for --as %s: the other layouts compute nothing", layouts.Those("and", func(l layouts.Layout) bool { return l.Form == layouts.Whole }))
+	must(l.Values || !given("dtype"), "--dtype is for --as %s", layouts.Those("and", func(l layouts.Layout) bool { return l.Values }))
+	must(l.Form != layouts.File || strings.HasSuffix(o.out, ".safetensors"), "--out %s: %s reads one file; name one that ends in .safetensors", o.out, o.as)
 	if o.out != "" {
 		_, err := os.Lstat(o.out)
 		must(errors.Is(err, os.ErrNotExist), "--out %s: it exists already", o.out)
-		_, err = os.Lstat(o.secondOut())
-		must(errors.Is(err, os.ErrNotExist), "--out %s: %s exists already", o.out, o.secondOut())
+		_, err = os.Lstat(l.Second(o.out))
+		must(errors.Is(err, os.ErrNotExist), "--out %s: %s exists already", o.out, l.Second(o.out))
 		info, err := os.Stat(filepath.Dir(o.out))
 		must(err == nil && info.IsDir(), "--out %s: there is no folder %s", o.out, filepath.Dir(o.out))
 	}
@@ -153,4 +142,65 @@ func (o *options) check(cmd *cobra.Command) error {
 		return exits.Usagef("%s\nhint: see '%s --help'", strings.Join(wrong, "\n"), cmd.CommandPath())
 	}
 	return nil
+}
+
+// write writes what was asked for.
+func (o *options) write(log io.Writer) (*report, error) {
+	l, _ := layouts.Named(o.as) // check knows it
+	x := &layouts.Export{Layout: l, Out: o.out, Adapter: o.lora, Component: o.component, Wide: o.dtype == "f32",
+		Names: map[string]vlm.Names{"transformers4": vlm.Transformers4, "transformers5": vlm.Transformers5}[o.names]}
+	r := &report{Out: o.out, As: o.as}
+	if l.Form == layouts.Whole { // first: a device that is not there is told before anything is read
+		be, err := devices.Open(o.device)
+		if err != nil {
+			return nil, err
+		}
+		defer be.Close()
+		x.Backend = be
+	}
+	if err := o.source(x, log); err != nil {
+		return nil, err
+	}
+	if x.Run != nil {
+		x.Weights = trained.Which(o.weights)
+		r.Iteration, r.Weights = &x.Run.Checkpoint.Iteration, o.weights
+	}
+	w, err := x.Do()
+	r.Out, r.Second, r.Layers, r.Tensors = w.Out, w.Second, w.Layers, w.Tensors
+	var refused layouts.Refused
+	if errors.As(err, &refused) {
+		err = exits.Usage(err)
+	}
+	return r, err
+}
+
+// source opens the run, or finds the model of an adapter.
+func (o *options) source(x *layouts.Export, log io.Writer) (err error) {
+	if o.run == "" {
+		if o.model != "" {
+			if x.Model, err = assets.Resolve(o.model); err != nil {
+				return exits.Usage(err)
+			}
+		}
+		return nil
+	}
+	if x.Run, err = inputs.OpenRun(o.run, o.model, &o.weights, log); err != nil {
+		return err
+	}
+	x.Model = x.Run.Model
+	if base := x.Run.Experiment.Model.Base; base != "" && x.Layout.Form == layouts.Whole {
+		return exits.Usagef("--as %s: the model of %s is one file, %s, and a whole folder is copied from a folder\nhint: --model names the model in diffusers' layout; adapters leave as %s", o.as, o.run, x.Model,
+			layouts.Those("or", func(l layouts.Layout) bool { return l.Form != layouts.Whole }))
+	} else if base != "" {
+		x.Model = base
+	}
+	if x.Run.Adapted() {
+		return nil
+	}
+	if !x.Layout.Values {
+		return exits.Usagef("--as %s: %s trained parameters of the model itself, and no adapter\nhint: --as %s writes the whole model", o.as, o.run,
+			layouts.Those("or", func(l layouts.Layout) bool { return l.Values }))
+	}
+	x.Dry, err = devices.Dry()
+	return err
 }
