@@ -533,10 +533,7 @@ func responseMask(c *Case) {
 	for _, id := range c.Ints("eos") {
 		ends[id] = true
 	}
-	var all [][]float64
-	for _, row := range mat(c, "ids") {
-		all = append(all, answerMask(to[int](row), ends))
-	}
+	all := each(mat(c, "ids"), func(row []float64) []float64 { return answerMask(to[int](row), ends) })
 	c.Put("mask", c.like("ids", all))
 }
 

@@ -12,7 +12,7 @@ import (
 
 var clipMathOps = map[string]Op{
 	// Steps, rollouts and objectives of policies of clips.
-	"ema.crd_decay":          crdDecay,
+	"ema.crd_decay":          func(c *Case) { limit, d := crdRamp(c.String("type")); putDecays(c, limit, d) },
 	"guidance.two_experts":   twoExperts,
 	"kl.adaptive":            adaptiveKL,
 	"loss.crd":               lossCRD,
@@ -216,11 +216,6 @@ func lossCRD(c *Case) {
 	for name, x := range map[string]any{"r_theta": r.Reward, "adv01": r.Share, "policy_loss": r.Policy, "kl_div": r.Distant, "kl_loss": r.KL, "loss": r.Loss, "grad_v": Array{v.Shape, flat(r.GradV)}} {
 		c.Put(name, x)
 	}
-}
-
-func crdDecay(c *Case) {
-	limit, d := crdRamp(c.String("type"))
-	putDecays(c, limit, d)
 }
 
 // adaptiveWeight moves the weight of a KL towards a target (Ziegler et al., 2019; Pref-GRPO's

@@ -249,8 +249,7 @@ func lossNFT(c *Case) {
 func lossAWMLogProb(c *Case) {
 	t := noisedTerms(c)
 	lp, grad := must2(loss.AWMLogProb(t, c.String("weighting"), numberOr(c, "power", 1), c.Floats("w")))
-	std := each(t.Time, loss.AWMDeviation)
-	c.Put("log_prob", lp, "std", std)
+	c.Put("log_prob", lp, "std", each(t.Time, loss.AWMDeviation))
 	putGradV(c, grad)
 }
 

@@ -450,11 +450,7 @@ func clampLogVariance(x []float32) []float32 {
 
 // ids are an input's rows of tokens.
 func (n *network) ids(name string) [][]int32 {
-	var all [][]int32
-	for _, row := range n.rows(name) {
-		all = append(all, to[int32](row))
-	}
-	return all
+	return each(n.rows(name), to[int32])
 }
 
 func clipText(c *Case) {

@@ -223,10 +223,7 @@ func vlmExpand(c *Case) {
 	t := vlmTokens(c)
 	p := vlm.NewProcessor()
 	p.Patch, p.Merge, p.Pixels = c.Int("patch_size"), c.Int("merge_size"), vlm.Pixels{Min: c.Int("min_pixels"), Max: c.Int("max_pixels")}
-	var grids []vlm.Grid
-	for _, s := range groups(c, "image_hw", 2) {
-		grids = append(grids, must(p.Grid(s[1], s[0])))
-	}
+	grids := each(groups(c, "image_hw", 2), func(s []int) vlm.Grid { return must(p.Grid(s[1], s[0])) })
 	marks := must(vlm.MarksOf(t))
 	ids, kinds := must2(marks.Expand(must(t.Encode(c.String("text"))).IDs, grids, nil, p.Merge))
 	c.Put("grid_thw", gridRows(grids), "input_ids", to[int](ids), "mm_token_type_ids", kinds)
