@@ -28,12 +28,8 @@ var clipMathOps = map[string]Op{
 
 // flowWan: where the case is of evaluation, the mean is scored and Euler's step is taken.
 func flowWan(c *Case) {
-	b := newBatch(c, func(s sde.Schedule, step int) sde.Row { return sde.FlowWan(s, step, 1) })
-	if c.Bool("deterministic") {
-		b.put(b.euler)
-	} else {
-		b.put(nil)
-	}
+	b := newBatch(c, step(sde.FlowWanSolver.Step(1, sde.Epsilon)))
+	b.orEuler()
 	index := c.Ints("index")
 	at := func(i int) int { return index[min(i, len(index)-1)] }
 	b.perRow("std_dev_t", func(i int) float64 { return b.rows[i].Noise / math.Sqrt(b.rows[i].From-b.rows[i].To) })
@@ -43,23 +39,12 @@ func flowWan(c *Case) {
 // flowFactoryUniPC: the step's sigmas may be whole timesteps over 1000.
 func flowFactoryUniPC(c *Case) {
 	if !c.Bool("use_timesteps") {
-		flowFactory(c)
+		newBatch(c, factoryStep(c)).put(nil)
 		return
 	}
-	sigmas := each(c.Floats("timesteps"), func(t float64) float64 { return t / 1000 })
-	eta, kind := c.Float("eta"), c.String("kind")
-	newBatch(c, func(_ sde.Schedule, step int) sde.Row {
-		s := sde.Schedule{Sigmas: append(slices.Clone(sigmas), 0)}
-		switch kind {
-		case "CPS":
-			return sde.CPS(s, step, eta)
-		case "Dance-SDE":
-			r := sde.Dance(s, step, eta, sde.Gaussian)
-			r.KLDeviation = eta
-			return r
-		}
-		return sde.FlowSDE(s, step, eta, 0)
-	}).put(nil)
+	whole := sde.Schedule{Sigmas: append(each(c.Floats("timesteps"), func(t float64) float64 { return t / 1000 }), 0)}
+	row := factoryStep(c)
+	newBatch(c, func(_ sde.Schedule, step int) sde.Row { return row(whole, step) }).put(nil)
 }
 
 func schedWan(c *Case) {

@@ -72,13 +72,8 @@ func clipOptions(c *Case) loss.Clip {
 
 func terms(c *Case) loss.Terms {
 	t := loss.Terms{LogProb: c.Floats("log_prob"), Old: c.Floats("old_log_prob")}
-	c.Given("advantages", &t.Advantage)
-	for name, to := range map[string]*[][]float64{"mean": &t.Mean, "mean_old": &t.MeanOld, "mean_ref": &t.MeanRef} {
-		c.Given(name, to)
-	}
-	for name, to := range map[string]*[]float64{"std": &t.Std, "sqrt_dt": &t.SqrtDt, "is_weights": &t.Weight} {
-		c.Given(name, to)
-	}
+	c.Given("advantages", &t.Advantage, "mean", &t.Mean, "mean_old", &t.MeanOld, "mean_ref", &t.MeanRef)
+	c.Given("std", &t.Std, "sqrt_dt", &t.SqrtDt, "is_weights", &t.Weight)
 	return t
 }
 
@@ -210,10 +205,7 @@ func lossDance(c *Case) {
 // noisedTerms are a forward-process case's.
 func noisedTerms(c *Case) loss.Noised {
 	var t loss.Noised
-	for name, to := range map[string]*[][]float64{"x0": &t.Clean, "noise": &t.Noise, "v": &t.V, "v_old": &t.VOld, "v_ref": &t.VRef, "v_ema": &t.EMA} {
-		c.Given(name, to)
-	}
-	c.Given("t", &t.Time)
+	c.Given("x0", &t.Clean, "noise", &t.Noise, "t", &t.Time, "v", &t.V, "v_old", &t.VOld, "v_ref", &t.VRef, "v_ema", &t.EMA)
 	return t
 }
 

@@ -17,11 +17,11 @@ var stepOps = map[string]Op{
 	"sde.ddim":               ddim,
 	"sde.dpm":                dpm,
 	"sde.euler_stochastic":   func(c *Case) { newBatch(c, sde.EulerStochastic).put(nil) },
-	"sde.flow_cps":           flowStep,
-	"sde.flow_ddim":          flowDDIM,
-	"sde.flow_factory":       flowFactory,
-	"sde.flow_sde":           flowStep,
-	"sde.mixgrpo_flow":       mixgrpoFlow,
+	"sde.flow_cps":           func(c *Case) { newBatch(c, stepOf(c, sde.CPSSolver)).put(nil) },
+	"sde.flow_ddim":          func(c *Case) { newBatch(c, stepOf(c, sde.FlowDDIMSolver).dense(sde.Gaussian)).put(nil) },
+	"sde.flow_factory":       func(c *Case) { newBatch(c, factoryStep(c)).put(nil) },
+	"sde.flow_sde":           func(c *Case) { newBatch(c, stepOf(c, sde.FlowSDESolver)).put(nil) },
+	"sde.mixgrpo_flow":       func(c *Case) { newBatch(c, stepOf(c, sde.FlowSDESolver)).orEuler() },
 	"sde.tempflow_branch":    tempflowBranch,
 	"sde.truncated":          truncated,
 	"sde.verl_omni":          verlOmni,
@@ -44,26 +44,33 @@ var stepOps = map[string]Op{
 	"tree.split_points":   treeSplits,
 }
 
-func flowStep(c *Case) {
-	eta, cps := c.Float("eta"), c.Op == "sde.flow_cps"
-	newBatch(c, func(s sde.Schedule, step int) sde.Row {
-		if cps {
-			return sde.CPS(s, step, eta)
-		}
-		return sde.FlowSDE(s, step, eta, 0)
-	}).put(nil)
+// A step makes a row of a schedule.
+type step func(s sde.Schedule, step int) sde.Row
+
+// stepOf is the step of one of the product's solvers at the case's noise level.
+func stepOf(c *Case, solver sde.Solver) step { return solver.Step(c.Float("eta"), sde.Epsilon) }
+
+// with is a step whose rows are changed.
+func (f step) with(change func(r *sde.Row)) step {
+	return func(s sde.Schedule, step int) sde.Row {
+		r := f(s, step)
+		change(&r)
+		return r
+	}
+}
+
+// dense is a step whose rows have another density.
+func (f step) dense(density sde.Density) step {
+	return f.with(func(r *sde.Row) { r.Density = density })
 }
 
 // dance: where the case says ODE the mean is Euler's, with the density of the stochastic
 // step; one of the two upstreams draws noise all the same.
 func dance(c *Case) {
-	eta, density := c.Float("eta"), sde.Gaussian
-	if c.Op == "sde.dance_unnormalised" {
-		density = sde.Unnormalised
-	}
-	stochastic := c.Bool("sde")
+	density := map[string]sde.Density{"sde.dance": sde.Gaussian, "sde.dance_unnormalised": sde.Unnormalised}[c.Op]
+	published, stochastic := stepOf(c, sde.DanceSolver).dense(density), c.Bool("sde")
 	b := newBatch(c, func(s sde.Schedule, step int) sde.Row {
-		r := sde.Dance(s, step, eta, density)
+		r := published(s, step)
 		if !stochastic {
 			r.Next = sde.Euler(s, step).Next
 		}
@@ -82,10 +89,9 @@ func (b *batch) euler(i int) []float64 {
 	return sde.Euler(b.s, index[min(i, len(index)-1)]).Mean(b.history(i))
 }
 
-func mixgrpoFlow(c *Case) {
-	eta := c.Float("eta")
-	b := newBatch(c, func(s sde.Schedule, step int) sde.Row { return sde.FlowSDE(s, step, eta, 0) })
-	if c.Bool("deterministic") {
+// orEuler puts what was drawn, and Euler's step where the case is deterministic.
+func (b *batch) orEuler() {
+	if b.Bool("deterministic") {
 		b.put(b.euler)
 	} else {
 		b.put(nil)
@@ -93,18 +99,9 @@ func mixgrpoFlow(c *Case) {
 }
 
 func truncated(c *Case) {
-	eta, clip, kind := c.Float("eta"), c.Float("clip"), c.String("kind")
-	b := newBatch(c, func(s sde.Schedule, step int) sde.Row {
-		if kind == "flow_cps" {
-			return sde.CPS(s, step, eta)
-		}
-		return sde.FlowSDE(s, step, eta, clip)
-	})
-	if c.Bool("deterministic") {
-		b.put(b.euler)
-	} else {
-		b.put(nil)
-	}
+	o := sde.DefaultSolverOptions()
+	o.Noise, o.NoiseLimit = c.Float("eta"), c.Float("clip")
+	newBatch(c, map[bool]sde.Solver{true: sde.CPSSolver, false: sde.FlowSDESolver}[c.String("kind") == "flow_cps"].Build(o)).orEuler()
 }
 
 // repeated puts branches of every row, each with its own noise.
@@ -127,13 +124,9 @@ func (b *batch) repeated(branches int, scale float64, clean bool) {
 }
 
 func branchSplit(c *Case) {
-	eta, splits, scale := c.Float("eta"), c.Int("num_splits"), 1.0
-	b := newBatch(c, func(s sde.Schedule, step int) sde.Row {
-		r := sde.Dance(s, step, eta, sde.Gaussian)
-		r.Noise = math.Max(r.Noise, 1e-8)
-		return r
-	})
-	b.put(func(i int) []float64 { return b.mean(i) })
+	splits, scale := c.Int("num_splits"), 1.0
+	b := newBatch(c, stepOf(c, sde.DanceSolver).with(func(r *sde.Row) { r.Noise = math.Max(r.Noise, 1e-8) }))
+	b.put(b.mean)
 	if splits > 1 {
 		scale = c.Float("split_noise_scale")
 	}
@@ -141,55 +134,35 @@ func branchSplit(c *Case) {
 }
 
 func tempflowBranch(c *Case) {
-	eta := c.Float("eta")
-	b := newBatch(c, func(s sde.Schedule, step int) sde.Row { return sde.FlowSDE(s, step, eta, 0) })
+	b := newBatch(c, stepOf(c, sde.FlowSDESolver))
 	b.repeated(c.Int("branches"), 1, false)
 	b.perRow("tau", func(i int) float64 { return b.rows[i].Noise })
 	b.each("ode", b.euler)
 }
 
-func flowDDIM(c *Case) {
-	eta := c.Float("eta")
-	newBatch(c, func(s sde.Schedule, step int) sde.Row {
-		r := sde.FlowDDIM(s, step, eta)
-		r.Density = sde.Gaussian
-		return r
-	}).put(nil)
-}
-
 func verlOmni(c *Case) {
-	eta, kind, density := c.Float("eta"), c.String("kind"), sde.Unnormalised
-	if c.Bool("normaliser") {
-		density = sde.Gaussian
+	density := map[bool]sde.Density{true: sde.Gaussian, false: sde.Unnormalised}[c.Bool("normaliser")]
+	switch c.String("kind") {
+	case "cps":
+		newBatch(c, stepOf(c, sde.CPSSolver)).put(nil)
+	case "dance_sde":
+		newBatch(c, stepOf(c, sde.DanceSolver).dense(density)).put(nil)
+	default:
+		newBatch(c, stepOf(c, sde.FlowSDESolver).dense(density)).put(nil)
 	}
-	newBatch(c, func(s sde.Schedule, step int) sde.Row {
-		switch kind {
-		case "cps":
-			return sde.CPS(s, step, eta)
-		case "dance_sde":
-			return sde.Dance(s, step, eta, density)
-		}
-		r := sde.FlowSDE(s, step, eta, 0)
-		r.Density = density
-		return r
-	}).put(nil)
 }
 
-func flowFactory(c *Case) {
-	eta, kind := c.Float("eta"), c.String("kind")
-	newBatch(c, func(s sde.Schedule, step int) sde.Row {
-		switch kind {
-		case "ODE":
-			return sde.Euler(s, step)
-		case "CPS":
-			return sde.CPS(s, step, eta)
-		case "Dance-SDE":
-			r := sde.Dance(s, step, eta, sde.Gaussian)
-			r.KLDeviation = eta
-			return r
-		}
-		return sde.FlowSDE(s, step, eta, 0)
-	}).put(nil)
+// factoryStep is Flow-Factory's step of a kind.
+func factoryStep(c *Case) step {
+	switch c.String("kind") {
+	case "ODE":
+		return stepOf(c, sde.EulerSolver)
+	case "CPS":
+		return stepOf(c, sde.CPSSolver)
+	case "Dance-SDE":
+		return stepOf(c, sde.DanceSolver).with(func(r *sde.Row) { r.KLDeviation = c.Float("eta") })
+	}
+	return stepOf(c, sde.FlowSDESolver)
 }
 
 func ddim(c *Case) {
@@ -244,7 +217,7 @@ type batch struct {
 }
 
 // newBatch reads x and sigmas, and makes each row's step.
-func newBatch(c *Case, step func(s sde.Schedule, step int) sde.Row) *batch {
+func newBatch(c *Case, step step) *batch {
 	b := &batch{Case: c, x: c.Array("x")}
 	n := b.x.Shape[0]
 	b.width = len(b.x.Data) / max(n, 1)
@@ -355,7 +328,7 @@ func statesOf(shape []int, all [][]float64) Array {
 }
 
 // everyStep is a solver's rows over the case's sigmas.
-func everyStep(c *Case, row func(s sde.Schedule, step int) sde.Row) []sde.Row {
+func everyStep(c *Case, row step) []sde.Row {
 	s := sde.Schedule{Sigmas: c.Floats("sigmas")}
 	return times(s.Steps(), func(step int) sde.Row { return row(s, step) })
 }
