@@ -32,28 +32,28 @@ import (
 
 var modelOps = map[string]Op{
 	// Diffusion networks.
-	"models.flux_transformer": fluxTransformer,
-	"models.sd3_transformer":  sd3Transformer,
+	"models.flux_transformer": model(flux.ReadConfig, flux.New, fluxTransformer),
+	"models.sd3_transformer":  model(mmdit.ReadConfig, mmdit.New, sd3Transformer),
 
-	"models.flux2_transformer":      flux2Transformer,
-	"models.z_image_transformer":    zImageTransformer,
-	"models.qwen_image_transformer": qwenImageTransformer,
-	"models.unet2d_condition":       unetCondition,
+	"models.flux2_transformer":      model(flux2.ReadConfig, flux2.New, flux2Transformer),
+	"models.z_image_transformer":    model(zimage.ReadConfig, zimage.New, zImageTransformer),
+	"models.qwen_image_transformer": model(qwenimage.ReadConfig, qwenimage.New, qwenImageTransformer),
+	"models.unet2d_condition":       model(unet.ReadConfig, unet.New, unetCondition),
 
 	// Autoencoders.
 	"models.autoencoder_kl":     autoencoderKL,
-	"models.autoencoder_kl_wan": autoencoderWan,
-	"models.autoencoder_tiny":   autoencoderTiny,
+	"models.autoencoder_kl_wan": model(clips.ReadConfig, clips.New, autoencoderWan),
+	"models.autoencoder_tiny":   model(vae.ReadTinyConfig, vae.NewTiny, autoencoderTiny),
 
 	// Text encoders, and CLIP's two towers.
-	"models.clip":                 clipModel,
+	"models.clip":                 model(clip.ReadConfig, clip.New, clipModel),
 	"models.clip_text":            clipText,
 	"models.clip_text_projection": clipText,
-	"models.t5_encoder":           t5Encoder,
-	"models.umt5_encoder":         t5Encoder,
+	"models.t5_encoder":           model(t5.ReadConfig, t5.New, t5Encoder),
+	"models.umt5_encoder":         model(t5.ReadConfig, t5.New, t5Encoder),
 
 	// Networks over clips: cases have [B, C, T, H, W], the engine [B, T, H, W, C].
-	"models.wan_transformer": wanTransformer,
+	"models.wan_transformer": model(dit.ReadConfig, dit.New, wanTransformer),
 
 	// Low-rank adapters on a model.
 	"models.lora":     func(c *Case) { lora(c, sd3WithAdapter) },
@@ -95,6 +95,18 @@ type operand struct {
 // backward where the case has gradients.
 func runNetwork(c *Case, folder string, forward func(n *network)) {
 	runFolder(c, folder, how{}, forward)
+}
+
+// model is the op of a model in the case's folder: its configuration, its weights, and how it is run.
+func model[C, M any](read func(dir string) (C, error), build func(p *nn.Params, config C) M, run func(n *network, m M, config C)) Op {
+	return func(c *Case) {
+		config := must(read(c.Dir()))
+		runNetwork(c, c.Dir(), func(n *network) {
+			m := build(n.params, config)
+			check(n.params.Check())
+			run(n, m, config)
+		})
+	}
 }
 
 func runFolder(c *Case, folder string, how how, forward func(n *network)) {
@@ -176,6 +188,12 @@ func (n *network) array(shape []int, x []float32, picture bool) Array {
 	return a
 }
 
+// putGrad puts the gradient of a weight.
+func (n *network) putGrad(name, weight string) {
+	g := must(n.params.Grad(weight))
+	n.Put(name, Array{Shape: g.Shape, Data: to[float64](must(g.Float32(nil)))})
+}
+
 // backward runs from the case's cotangents to the gradients that it lists.
 func (n *network) backward() {
 	if !n.Has("grad") {
@@ -196,8 +214,7 @@ func (n *network) backward() {
 	n.tape.Backward(seeds...)
 	for _, name := range n.Strings("grad") {
 		if weight, ok := strings.CutPrefix(name, "grad.w."); ok {
-			g := must(n.params.Grad(weight))
-			n.Put(name, Array{Shape: g.Shape, Data: to[float64](must(g.Float32(nil)))})
+			n.putGrad(name, weight)
 			continue
 		}
 		in := strings.TrimPrefix(name, "grad.")
@@ -255,74 +272,46 @@ func moveAxes(a Array, order ...int) Array {
 	return Array{Shape: n[:], Data: data}
 }
 
-func sd3Transformer(c *Case) {
-	config := must(mmdit.ReadConfig(c.Dir()))
-	runNetwork(c, c.Dir(), func(n *network) {
-		m := mmdit.New(n.params, config)
-		check(n.params.Check())
-		x := n.picture("in.hidden_states")
-		text, pooled := n.value("in.encoder_hidden_states"), n.value("in.pooled_projections")
-		n.outPicture("out.sample", m.Forward(n.tape, x, text, pooled, n.floats("in.timestep")))
-	})
+func sd3Transformer(n *network, m *mmdit.Model, _ mmdit.Config) {
+	x := n.picture("in.hidden_states")
+	text, pooled := n.value("in.encoder_hidden_states"), n.value("in.pooled_projections")
+	n.outPicture("out.sample", m.Forward(n.tape, x, text, pooled, n.floats("in.timestep")))
 }
 
-func fluxTransformer(c *Case) {
-	config := must(flux.ReadConfig(c.Dir()))
-	runNetwork(c, c.Dir(), func(n *network) {
-		m := flux.New(n.params, config)
-		check(n.params.Check())
-		in := flux.Inputs{Latents: n.value("in.hidden_states"), Text: n.value("in.encoder_hidden_states"), Pooled: n.value("in.pooled_projections"),
-			Time: n.floats("in.timestep"), Places: n.rows("in.img_ids"), TextPlaces: n.rows("in.txt_ids")}
-		if config.Guidance {
-			in.Guidance = n.floats("in.guidance")
-		}
-		n.out("out.sample", m.Forward(n.tape, in))
-	})
+func fluxTransformer(n *network, m *flux.Model, config flux.Config) {
+	in := flux.Inputs{Latents: n.value("in.hidden_states"), Text: n.value("in.encoder_hidden_states"), Pooled: n.value("in.pooled_projections"),
+		Time: n.floats("in.timestep"), Places: n.rows("in.img_ids"), TextPlaces: n.rows("in.txt_ids")}
+	if config.Guidance {
+		in.Guidance = n.floats("in.guidance")
+	}
+	n.out("out.sample", m.Forward(n.tape, in))
 }
 
-func unetCondition(c *Case) {
-	config := must(unet.ReadConfig(c.Dir()))
-	runNetwork(c, c.Dir(), func(n *network) {
-		m := unet.New(n.params, config)
-		check(n.params.Check())
-		in := unet.Inputs{Latents: n.picture("in.sample"), Text: n.value("in.encoder_hidden_states"), Time: n.floats("in.timestep")}
-		if config.Added != "" {
-			in.Pooled, in.Sizes = n.value("in.text_embeds"), n.rows("in.time_ids")
-		}
-		n.outPicture("out.sample", m.Forward(n.tape, in))
-	})
+func unetCondition(n *network, m *unet.Model, config unet.Config) {
+	in := unet.Inputs{Latents: n.picture("in.sample"), Text: n.value("in.encoder_hidden_states"), Time: n.floats("in.timestep")}
+	if config.Added != "" {
+		in.Pooled, in.Sizes = n.value("in.text_embeds"), n.rows("in.time_ids")
+	}
+	n.outPicture("out.sample", m.Forward(n.tape, in))
 }
 
-// FLUX.2's transformer.
-
-func flux2Transformer(c *Case) {
-	config := must(flux2.ReadConfig(c.Dir()))
-	runNetwork(c, c.Dir(), func(n *network) {
-		m := flux2.New(n.params, config)
-		check(n.params.Check())
-		in := flux2.Inputs{Latents: n.value("in.hidden_states"), Text: n.value("in.encoder_hidden_states"), Time: n.floats("in.timestep"),
-			Places: n.rows("in.img_ids"), TextPlaces: n.rows("in.txt_ids")}
-		in.Places, in.TextPlaces = in.Places[:in.Latents.Dim(1)], in.TextPlaces[:in.Text.Dim(1)] // those of all samples are the same
-		if config.Guidance {
-			in.Guidance = n.floats("in.guidance")
-		}
-		n.out("out.sample", m.Forward(n.tape, in))
-	})
+func flux2Transformer(n *network, m *flux2.Model, config flux2.Config) {
+	in := flux2.Inputs{Latents: n.value("in.hidden_states"), Text: n.value("in.encoder_hidden_states"), Time: n.floats("in.timestep"),
+		Places: n.rows("in.img_ids"), TextPlaces: n.rows("in.txt_ids")}
+	in.Places, in.TextPlaces = in.Places[:in.Latents.Dim(1)], in.TextPlaces[:in.Text.Dim(1)] // those of all samples are the same
+	if config.Guidance {
+		in.Guidance = n.floats("in.guidance")
+	}
+	n.out("out.sample", m.Forward(n.tape, in))
 }
 
-// Z-Image's transformer: samples of sizes of their own.
-
-func zImageTransformer(c *Case) {
-	config := must(zimage.ReadConfig(c.Dir()))
-	runNetwork(c, c.Dir(), func(n *network) {
-		m := zimage.New(n.params, config)
-		check(n.params.Check())
-		for i, t := range n.floats("in.timestep") {
-			x := n.tape.Permute(n.value(fmt.Sprintf("in.hidden_states.%d", i)), 1, 2, 3, 0) // which the case has as channels, frame, row, column
-			y := m.Forward(n.tape, x, n.oneSample(fmt.Sprintf("in.encoder_hidden_states.%d", i)), t)
-			n.out(fmt.Sprintf("out.sample.%d", i), n.tape.Permute(y, 3, 0, 1, 2))
-		}
-	})
+// zImageTransformer has samples of sizes of their own.
+func zImageTransformer(n *network, m *zimage.Model, _ zimage.Config) {
+	for i, t := range n.floats("in.timestep") {
+		x := n.tape.Permute(n.value(fmt.Sprintf("in.hidden_states.%d", i)), 1, 2, 3, 0) // which the case has as channels, frame, row, column
+		y := m.Forward(n.tape, x, n.oneSample(fmt.Sprintf("in.encoder_hidden_states.%d", i)), t)
+		n.out(fmt.Sprintf("out.sample.%d", i), n.tape.Permute(y, 3, 0, 1, 2))
+	}
 }
 
 // oneSample is an input of rows as those of one sample.
@@ -332,21 +321,14 @@ func (n *network) oneSample(name string) *autograd.Value {
 	return n.tape.Gather(x, rows, 1, len(rows))
 }
 
-// Qwen-Image's transformer.
-
-func qwenImageTransformer(c *Case) {
-	config := must(qwenimage.ReadConfig(c.Dir()))
-	runNetwork(c, c.Dir(), func(n *network) {
-		m := qwenimage.New(n.params, config)
-		check(n.params.Check())
-		in := qwenimage.Inputs{Latents: n.value("in.hidden_states"), Text: n.value("in.encoder_hidden_states"), Time: n.floats("in.timestep")}
-		shapes, samples := c.Ints("img_shapes"), len(in.Time)
-		for shapes = shapes[:len(shapes)/samples]; len(shapes) > 2; shapes = shapes[3:] {
-			in.Pictures = append(in.Pictures, qwenimage.Picture{Rows: shapes[1], Cols: shapes[2]})
-		}
-		in.Words = lengths(c.Array("in.encoder_hidden_states_mask"))
-		n.out("out.sample", m.Forward(n.tape, in))
-	})
+func qwenImageTransformer(n *network, m *qwenimage.Model, _ qwenimage.Config) {
+	in := qwenimage.Inputs{Latents: n.value("in.hidden_states"), Text: n.value("in.encoder_hidden_states"), Time: n.floats("in.timestep")}
+	shapes, samples := n.Ints("img_shapes"), len(in.Time)
+	for shapes = shapes[:len(shapes)/samples]; len(shapes) > 2; shapes = shapes[3:] {
+		in.Pictures = append(in.Pictures, qwenimage.Picture{Rows: shapes[1], Cols: shapes[2]})
+	}
+	in.Words = lengths(n.Array("in.encoder_hidden_states_mask"))
+	n.out("out.sample", m.Forward(n.tape, in))
 }
 
 // lengths are the numbers of ones at the beginning of a mask's rows.
@@ -395,52 +377,42 @@ func (n *network) cut(name string, v *autograd.Value, bound func(x []float32) []
 }
 
 // autoencoderWan runs clip by clip: each has a causal cache of its own.
-func autoencoderWan(c *Case) {
-	config := must(clips.ReadConfig(c.Dir()))
-	runNetwork(c, c.Dir(), func(n *network) {
-		m := clips.New(n.params, config)
-		check(n.params.Check())
-		// clipwise runs f on every clip of an input, and joins what it makes.
-		clipwise := func(name string, f func(clip *autograd.Value) []*autograd.Value) (joined []*autograd.Value) {
-			v := n.clip(name)
-			var made [][]*autograd.Value // by output, then by clip
-			for i := range v.Dim(0) {
-				for k, out := range f(n.tape.Reshape(n.tape.Part(v, i, i+1), v.Shape()[1:]...)) {
-					if i == 0 {
-						made = append(made, nil)
-					}
-					made[k] = append(made[k], n.tape.Reshape(out, append([]int{1}, out.Shape()...)...))
+func autoencoderWan(n *network, m *clips.Model, _ clips.Config) {
+	// clipwise runs f on every clip of an input, and joins what it makes.
+	clipwise := func(name string, f func(clip *autograd.Value) []*autograd.Value) (joined []*autograd.Value) {
+		v := n.clip(name)
+		var made [][]*autograd.Value // by output, then by clip
+		for i := range v.Dim(0) {
+			for k, out := range f(n.tape.Reshape(n.tape.Part(v, i, i+1), v.Shape()[1:]...)) {
+				if i == 0 {
+					made = append(made, nil)
 				}
+				made[k] = append(made[k], n.tape.Reshape(out, append([]int{1}, out.Shape()...)...))
 			}
-			for _, clips := range made {
-				joined = append(joined, n.tape.Concat(0, clips...))
-			}
-			return joined
 		}
-		encoded := clipwise("in.video", func(clip *autograd.Value) []*autograd.Value {
-			mean, logVariance := m.Encode(n.tape, clip)
-			return []*autograd.Value{mean, m.Scaled(n.tape, mean), logVariance}
-		})
-		n.outPicture("out.mean", encoded[0])
-		n.outPicture("out.latent", encoded[1])
-		n.cut("logvar", encoded[2], clampLogVariance)
-		decoded := clipwise("in.latent", func(clip *autograd.Value) []*autograd.Value {
-			return []*autograd.Value{m.Decode(n.tape, clip)}
-		})
-		n.cut("decoded", decoded[0], func(x []float32) []float32 {
-			return each(x, func(v float32) float32 { return min(max(v, -1), 1) })
-		})
+		for _, clips := range made {
+			joined = append(joined, n.tape.Concat(0, clips...))
+		}
+		return joined
+	}
+	encoded := clipwise("in.video", func(clip *autograd.Value) []*autograd.Value {
+		mean, logVariance := m.Encode(n.tape, clip)
+		return []*autograd.Value{mean, m.Scaled(n.tape, mean), logVariance}
+	})
+	n.outPicture("out.mean", encoded[0])
+	n.outPicture("out.latent", encoded[1])
+	n.cut("logvar", encoded[2], clampLogVariance)
+	decoded := clipwise("in.latent", func(clip *autograd.Value) []*autograd.Value {
+		return []*autograd.Value{m.Decode(n.tape, clip)}
+	})
+	n.cut("decoded", decoded[0], func(x []float32) []float32 {
+		return each(x, func(v float32) float32 { return min(max(v, -1), 1) })
 	})
 }
 
-func autoencoderTiny(c *Case) {
-	config := must(vae.ReadTinyConfig(c.Dir()))
-	runNetwork(c, c.Dir(), func(n *network) {
-		m := vae.NewTiny(n.params, config)
-		check(n.params.Check())
-		n.outPicture("out.latent", m.Encode(n.tape, n.picture("in.image")))
-		n.outPicture("out.decoded", m.Decode(n.tape, n.picture("in.latent")))
-	})
+func autoencoderTiny(n *network, m *vae.Tiny, _ vae.TinyConfig) {
+	n.outPicture("out.latent", m.Encode(n.tape, n.picture("in.image")))
+	n.outPicture("out.decoded", m.Decode(n.tape, n.picture("in.latent")))
 }
 
 // clampLogVariance bounds the logarithm of the variance, as upstream does before it draws.
@@ -470,32 +442,27 @@ func clipText(c *Case) {
 	})
 }
 
-func clipModel(c *Case) {
-	config := must(clip.ReadConfig(c.Dir()))
-	runNetwork(c, c.Dir(), func(n *network) {
-		m := clip.New(n.params, config)
-		check(n.params.Check())
-		text := m.Text.Forward(n.tape, n.ids("in.input_ids")).Projected
-		image := m.Vision.Forward(n.tape, n.picture("in.pixel_values"))
-		n.out("out.text_features", text)
-		n.out("out.image_features", image.Projected)
-		n.out("out.vision_last", image.Last)
-		n.out("out.vision_pooled", image.Pooled)
+func clipModel(n *network, m *clip.Model, _ clip.Config) {
+	text := m.Text.Forward(n.tape, n.ids("in.input_ids")).Projected
+	image := m.Vision.Forward(n.tape, n.picture("in.pixel_values"))
+	n.out("out.text_features", text)
+	n.out("out.image_features", image.Projected)
+	n.out("out.vision_last", image.Last)
+	n.out("out.vision_pooled", image.Pooled)
 
-		// The logits are numbers, and backward begins at what they are made of.
-		scale := m.Scale(n.tape)
-		s := clip.Similarity(featureRows(image.Projected), featureRows(text), float64(scale.F32()[0]))
-		n.Put("out.logits_per_image", table(s.Logits))
-		if !n.Has("cot.logits_per_image") {
-			return
-		}
-		var g [][]float64
-		for x, cols := n.Floats("cot.logits_per_image"), text.Dim(0); len(x) > 0; x = x[cols:] {
-			g = append(g, x[:cols])
-		}
-		di, dt, ds := s.Gradients(g)
-		n.seeds = append(n.seeds, seed(image.Projected, di), seed(text, dt), seed(scale, [][]float64{{ds}}))
-	})
+	// The logits are numbers, and backward begins at what they are made of.
+	scale := m.Scale(n.tape)
+	s := clip.Similarity(featureRows(image.Projected), featureRows(text), float64(scale.F32()[0]))
+	n.Put("out.logits_per_image", table(s.Logits))
+	if !n.Has("cot.logits_per_image") {
+		return
+	}
+	var g [][]float64
+	for x, cols := n.Floats("cot.logits_per_image"), text.Dim(0); len(x) > 0; x = x[cols:] {
+		g = append(g, x[:cols])
+	}
+	di, dt, ds := s.Gradients(g)
+	n.seeds = append(n.seeds, seed(image.Projected, di), seed(text, dt), seed(scale, [][]float64{{ds}}))
 }
 
 // featureRows are the rows of a value.
@@ -519,23 +486,18 @@ func seed(v *autograd.Value, rows [][]float64) autograd.Seed {
 	return autograd.Seed{Of: v, Grad: to[float32](table(rows).Data)}
 }
 
-func t5Encoder(c *Case) {
-	config := must(t5.ReadConfig(c.Dir()))
-	runNetwork(c, c.Dir(), func(n *network) {
-		m := t5.New(n.params, config)
-		check(n.params.Check())
-		var lengths []int32
-		if n.Has("in.attention_mask") {
-			for _, row := range n.ids("in.attention_mask") {
-				seen := int32(0)
-				for _, bit := range row {
-					seen += bit
-				}
-				lengths = append(lengths, seen)
+func t5Encoder(n *network, m *t5.Model, _ t5.Config) {
+	var lengths []int32
+	if n.Has("in.attention_mask") {
+		for _, row := range n.ids("in.attention_mask") {
+			seen := int32(0)
+			for _, bit := range row {
+				seen += bit
 			}
+			lengths = append(lengths, seen)
 		}
-		n.out("out.last", m.Forward(n.tape, n.ids("in.input_ids"), lengths))
-	})
+	}
+	n.out("out.last", m.Forward(n.tape, n.ids("in.input_ids"), lengths))
 }
 
 // clip is an input that the case has as NCTHW.
@@ -559,13 +521,8 @@ func channelsBeforeFrames(a Array) Array {
 	return out
 }
 
-func wanTransformer(c *Case) {
-	config := must(dit.ReadConfig(c.Dir()))
-	runNetwork(c, c.Dir(), func(n *network) {
-		m := dit.New(n.params, config)
-		check(n.params.Check())
-		n.wan(m)
-	})
+func wanTransformer(n *network, m *dit.Model, _ dit.Config) {
+	n.wan(m)
 }
 
 // wan runs the transformer at the case's inputs.
@@ -615,13 +572,10 @@ func lora(c *Case, open openedModel) {
 type openedModel func(n *network, dir string) (run func())
 
 func sd3WithAdapter(n *network, dir string) func() {
-	m := mmdit.New(n.params, must(mmdit.ReadConfig(dir)))
+	config := must(mmdit.ReadConfig(dir))
+	m := mmdit.New(n.params, config)
 	check(n.params.Check())
-	return func() {
-		x := n.picture("in.hidden_states")
-		text, pooled := n.value("in.encoder_hidden_states"), n.value("in.pooled_projections")
-		n.outPicture("out.sample", m.Forward(n.tape, x, text, pooled, n.floats("in.timestep")))
-	}
+	return func() { sd3Transformer(n, m, config) }
 }
 
 func wanWithAdapter(n *network, dir string) func() {
@@ -787,8 +741,7 @@ func (s *stepCase) putRoll(shape []int) {
 func (s *stepCase) update() {
 	s.judge("out.", true)
 	for _, name := range s.Strings("grad") {
-		g := must(s.params.Grad(name[len("grad.w."):]))
-		s.Put(name, Array{Shape: g.Shape, Data: to[float64](must(g.Float32(nil)))})
+		s.putGrad(name, name[len("grad.w."):])
 	}
 	o := optim.Defaults()
 	o.Betas, o.Eps, o.WeightDecay = [2]float64{0.9, 0.999}, 1e-8, s.Float("weight_decay")

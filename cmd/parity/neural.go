@@ -597,7 +597,6 @@ func (s *preferenceCase) put() {
 		if !ok || strings.HasPrefix(weight, "pixel_values") || strings.HasPrefix(weight, "image.") {
 			continue
 		}
-		g := must(s.params.Grad(strings.Replace(weight, ".default", "", 1)))
-		s.Put(name, Array{Shape: g.Shape, Data: to[float64](must(g.Float32(nil)))})
+		s.putGrad(name, strings.Replace(weight, ".default", "", 1))
 	}
 }

@@ -213,8 +213,7 @@ func (n *network) namedGradients() {
 			n.Put(name, n.array(in.v.Grad().Shape(), in.v.Grad().F32(), false))
 			continue
 		}
-		g := must(n.params.Grad(strings.TrimPrefix(weight, "base_model.model.")))
-		n.Put(name, Array{Shape: g.Shape, Data: to[float64](must(g.Float32(nil)))})
+		n.putGrad(name, strings.TrimPrefix(weight, "base_model.model."))
 	}
 }
 
