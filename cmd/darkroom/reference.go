@@ -44,9 +44,9 @@ key; others ignore it, and ` + "`plan`" + ` says so. Names of methods: ` + "`dar
 // writeReference writes docs/config.md.
 func writeReference(w io.Writer) {
 	e := experiment.Default()
-	keys := experiment.Keys(&e)
+	keys, of := experiment.Keys(&e), experiment.ReaderDefaults()
 	fmt.Fprint(w, referenceHead)
-	writeKeys(w, "", keys)
+	writeKeys(w, "", keys, of)
 	for _, k := range keys {
 		if !k.Table {
 			continue
@@ -55,7 +55,7 @@ func writeReference(w io.Writer) {
 		if says := sentence(k); says != "" {
 			fmt.Fprintf(w, "\n%s\n", strings.Join(console.Wrapped(says, 118), "\n"))
 		}
-		writeKeys(w, k.Path, keys)
+		writeKeys(w, k.Path, keys, of)
 	}
 }
 
@@ -83,7 +83,7 @@ func sentence(k config.Key) string {
 }
 
 // writeKeys writes the keys that stand directly in a table.
-func writeKeys(w io.Writer, table string, keys []config.Key) {
+func writeKeys(w io.Writer, table string, keys []config.Key, of map[string][]experiment.ReaderDefault) {
 	own := slices.DeleteFunc(slices.Clone(keys), func(k config.Key) bool { return k.Table || config.Parent(k.Path) != table })
 	if len(own) == 0 {
 		return
@@ -91,7 +91,7 @@ func writeKeys(w io.Writer, table string, keys []config.Key) {
 	fmt.Fprint(w, "\n| key | takes | default | what | read by |\n|---|---|---|---|---|\n")
 	for _, k := range own {
 		name := strings.TrimPrefix(k.Path, table+".")
-		fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s |\n", name, cell(takes(k)), cell(usual(k)), cell(k.Doc), cell(readers(k)))
+		fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s |\n", name, cell(takes(k)), cell(usual(k)+others(of[k.Path])), cell(k.Doc), cell(readers(k)))
 	}
 }
 
@@ -115,6 +115,23 @@ func usual(k config.Key) string {
 		return "off"
 	}
 	return "`" + k.Default + "`"
+}
+
+// others are the defaults of some readers of a key, in their order: "; `0.2` for tokens, `1.0` for awm".
+func others(of []experiment.ReaderDefault) string {
+	var values []string
+	names := map[string][]string{}
+	for _, o := range of {
+		if !slices.Contains(values, o.Default) {
+			values = append(values, o.Default)
+		}
+		names[o.Default] = append(names[o.Default], o.Reader)
+	}
+	s := ""
+	for i, v := range values {
+		s += map[bool]string{true: "; ", false: ", "}[i == 0] + "`" + v + "` for " + strings.Join(slices.Compact(names[v]), ", ")
+	}
+	return s
 }
 
 func readers(k config.Key) string { return strings.ReplaceAll(k.Of, ",", ", ") }

@@ -155,6 +155,61 @@ func Keys(e *Experiment) []config.Key {
 	return keys
 }
 
+// A ReaderDefault is a key's default for one reader.
+type ReaderDefault struct {
+	Reader  string // a method, with " (tokens)" where its form of pictures has the common default; "tokens": all of them
+	Default string
+}
+
+// ReaderDefaults returns the defaults of a key that differ from Key.Default: names of objectives and estimators set keys,
+// and objectives of tokens have defaults of their own.
+func ReaderDefaults() map[string][]ReaderDefault {
+	base, found := map[string]string{}, map[string][]ReaderDefault{}
+	plain := Default()
+	all := plain.choosers()
+	for _, k := range config.Keys(&plain) {
+		base[k.Path] = k.Default
+	}
+	compare := func(e *Experiment, reader string, options any) {
+		for _, k := range config.Keys(e) {
+			_, names, _ := e.readers(all, k)
+			reads := names == nil || slices.Contains(optionTypes(options), k.In)
+			if was, has := base[k.Path]; has && reads && !k.Table && k.Default != was {
+				found[k.Path] = append(found[k.Path], ReaderDefault{reader, k.Default})
+			}
+		}
+	}
+	episodes := Default()
+	episodes.Loss.OfTokens()
+	for _, c := range all {
+		for _, m := range c.has {
+			if m.made == "tokens" {
+				compare(&episodes, "tokens", m.options)
+			}
+		}
+	}
+	for path, of := range found { // once for all of them
+		found[path] = slices.Compact(of)
+	}
+	for _, o := range loss.Objectives() {
+		for i, form := range []*loss.Form{o.Pictures, o.Tokens} {
+			if form != nil && form.Set != nil {
+				e := Default()
+				form.Set(&e.Loss.Options)
+				compare(&e, o.Name+[]string{"", " (tokens)"}[i], form.Options)
+			}
+		}
+	}
+	for _, r := range advantage.Rules() {
+		if r.Set != nil {
+			e := Default()
+			r.Set(&e.Advantage.Settings)
+			compare(&e, r.Name, r.Options)
+		}
+	}
+	return found
+}
+
 // unread says who does not read a key: "" where it is read.
 func (e *Experiment) unread(key config.Key, values map[string]string, all []chooser) string {
 	c, names, reads := e.readers(all, key)

@@ -56,3 +56,19 @@ func TestOptions(t *testing.T) {
 		t.Errorf("of a made-up disagreement: %q", wrong)
 	}
 }
+
+// TestReaderDefaults: the defaults of a key that names of methods change are listed with these methods.
+func TestReaderDefaults(t *testing.T) {
+	of := ReaderDefaults()
+	for path, want := range map[string][]ReaderDefault{
+		"loss.clip_range":     {{"tokens", "0.2"}},
+		"loss.adv_max":        {{"awm", "1.0"}},
+		"loss.kl.estimator":   {{"tokens", `"k3"`}, {"distill (tokens)", `"k2"`}},
+		"advantage.singleton": {{"reinforce++-baseline", `"raw"`}},
+		"loss.dual_clip":      nil,
+	} {
+		if !slices.Equal(of[path], want) {
+			t.Errorf("%s: %v, not %v", path, of[path], want)
+		}
+	}
+}
