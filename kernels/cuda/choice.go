@@ -38,11 +38,11 @@ import (
 //     our own kernel, which has no such freedom, from its first product on.
 //
 // Several ranks choose together (agreement). A choice never changes while a backend lives. Rollout and update run on
-// one backend, so they agree. It is a function of the library's version, the device's model and the shape: no operand, no
-// clock and no other shape enters, so a run that is resumed on its machine chooses as before. A run does not rely on
-// that: what was chosen is recorded with it (recorded), is taken from there when it goes on, and
-// a library of another version is refused then. If the library refuses a number of rows later, after rows
-// were computed by it, that is an error and no change of mind.
+// one backend, so they agree. It is a function of the library's version, the device's model and the shape: no operand,
+// no clock and no other shape enters, so a run that is resumed on its machine chooses as before. A run does not rely on
+// that: what was chosen is recorded with it (recorded), is taken from there when it goes on, and a library of another
+// version is refused then. If the library refuses a number of rows later, after rows were computed by it, that is an
+// error and no change of mind.
 //
 // How an operand is passed is a function of shapes and of Packed as well, never of an address: rows are
 // multiples of 8 wide (zeros beyond K where they had to be gathered anyway), and a turned weight is

@@ -19,8 +19,8 @@
 // wgmma; hopper.go launches them). choice.go compares them with the others when a device opens, and leaves them
 // out where they differ. So have products of our own (src/hopper_product.cu, hopperproduct.go): with both operands
 // along k or B across it, and n and k above 64. The low-rank product of an adapter (kernels.Pair) is a few more terms
-// of their sums, and products of few columns by a factor of bf16 go with them. Those by factors of fp32 (src/adapter.cu, adapterproduct.go), weight gradients and convolutions stay with
-// mma.sync.
+// of their sums, and products of few columns by a factor of bf16 go with them. Those by factors of fp32
+// (src/adapter.cu, adapterproduct.go), weight gradients and convolutions stay with mma.sync.
 //
 // # Arithmetic
 //
