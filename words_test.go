@@ -72,7 +72,7 @@ func TestWords(t *testing.T) {
 var gone = map[string]string{
 	"Mover": "Optimizer", "NewMover": "NewOptimizer", "MoverData": "WanData", "MoverVAE": "WanVAE", "MoverModel": "WanModel", "DefaultMover": "DefaultWan",
 	"Way": "GradientPath", "Leg": "Segment", "Studio": "Executor", "Shelf": "FolderBlobs", "looker": "jsonLines",
-	"Abreast": "PrefillTokens",
+	"Abreast": "PrefillTokens", "Desk": "PackedCache", "NewLent": "NewStreamed",
 }
 
 // belongings are comments "X is Y's.", which say that X implements Y; rooms lists those that still have some.

@@ -64,7 +64,7 @@ func (tp *Tape) Adapted(x *Value, w *Param, p LowRank, o With) *Value {
 	if o.Gate != nil {
 		l.gate = n.save(o.Gate.t)
 	}
-	y.narrow = true
+	y.takesBF16 = true
 	n.back = func() { l.backward(y.grad) }
 	return y
 }

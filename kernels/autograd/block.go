@@ -29,7 +29,7 @@ func (tp *Tape) Block(f func(in ...*Value) []*Value, in ...*Value) []*Value {
 		return outs
 	}
 	born := tp.born
-	tp.frame = &frame{silent: true}
+	tp.frame = &frame{unrecorded: true}
 	outs := f(in...)
 	inner := tp.frame
 	tp.frame = outer
@@ -51,7 +51,7 @@ const AllBlocks = 4
 // forgets reports whether the block that begins now is to run again in backward. Of some of AllBlocks it is those that
 // come first: backward meets them last, when others have let their values go.
 func (tp *Tape) forgets() bool {
-	if !tp.Train || tp.rerun || tp.frame.silent || tp.inside > 0 {
+	if !tp.Train || tp.rerun || tp.frame.unrecorded || tp.inside > 0 {
 		return false
 	}
 	n := tp.blocks
@@ -95,7 +95,7 @@ func (tp *Tape) Each(samples int, f func(i int) *Value) []*Value {
 	for i := samples - 1; i >= 0; i-- {
 		turn(i)
 		rows[i] = f(i)
-		if rows[i].needs && !tp.frame.silent {
+		if rows[i].needs && !tp.frame.unrecorded {
 			tp.frame.nodes = append(tp.frame.nodes, &node{name: "sample", back: func() { turn(i); clear(tp.uses) }})
 		}
 	}

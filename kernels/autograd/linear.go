@@ -56,7 +56,7 @@ func (tp *Tape) Linear(x *Value, w *Param, o With) *Value {
 	if o.Gate != nil {
 		l.gate = n.save(o.Gate.t)
 	}
-	y.narrow = true
+	y.takesBF16 = true
 	l.segments = x.samples()
 	n.back = func() { l.backward(y.grad) }
 	return y

@@ -8,7 +8,7 @@ import (
 )
 
 // Param is a named parameter: frozen (packed once, no gradient) or trained (fp32, with an fp32
-// gradient, and, where products are bf16, a packed working copy: Desk says for how long).
+// gradient, and, where products are bf16, a packed working copy: PackedCache says for how long).
 type Param struct {
 	Name string
 	// A linear weight is [out, in]; a convolution's [out, KH, KW, in], over time [KT, out, KH, KW, in].
@@ -25,8 +25,8 @@ type Param struct {
 
 	changes int // calls of Updated
 
-	desk *Desk // of a weight that is lent; nil: it is not
-	pack func() *kernels.Packed
+	cache *PackedCache // of a streamed weight; nil: the weight is kept
+	pack  func() *kernels.Packed
 }
 
 // NewParam is a parameter with its values in t, which it takes over. A trained one is F32.
@@ -79,7 +79,7 @@ func (p *Param) dropPacked() {
 
 // Free gives all memory back.
 func (p *Param) Free() {
-	p.desk.clear()
+	p.cache.clear()
 	p.dropPacked()
 	p.ZeroGrad()
 	if p.Value != nil {
@@ -92,11 +92,11 @@ func (p *Param) Free() {
 // lies: a packed copy, made anew after each update, would cost more than it saves.
 const smallWeight = 1 << 16
 
-// operand is p's on this tape, whose desk takes a packed copy of what is trained.
+// operand is p's on this tape, whose cache takes the packed copy of a trained weight.
 func (tp *Tape) operand(p *Param) (kernels.Mat, *kernels.Packed) {
 	w, packed := p.operand(tp.Math)
 	if packed != nil {
-		tp.borrow(p)
+		tp.cachePacked(p)
 	}
 	return w, packed
 }
@@ -105,7 +105,7 @@ func (tp *Tape) operand(p *Param) (kernels.Mat, *kernels.Packed) {
 // values of trained weights where they lie; bf16 ones, and those with a frozen table that is
 // a head, too, read a packed copy.
 func (p *Param) operand(m kernels.Math) (kernels.Mat, *kernels.Packed) {
-	p.lend()
+	p.loadPacked()
 	if w := p.packed[m]; w != nil {
 		return kernels.Mat{}, w
 	}
@@ -190,44 +190,44 @@ func (p *Param) ZeroGrad() {
 	p.sums = p.sums[:0]
 }
 
-// Packed weights that lie nowhere for long.
+// Packed weights that are cached one at a time.
 //
 // A tape that trains and is Lean keeps one packed copy of the weights that are trained, that of the product under way:
 // copies of all would lie beside the values and their gradients until the update, which makes them stale. So a pass
 // packs each weight twice, once in either direction. Other tapes keep the copies, for the passes of a roll or of an
 // update.
 //
-// A Desk holds one such weight at a time, in the form that products read: the next one that is read takes its place.
-// A network whose frozen weights are lent takes the memory of its largest layer, and makes every weight anew in every
-// pass, with the same bits.
-type Desk struct{ on *Param }
+// PackedCache holds the packed form of one weight; the next weight that a product reads replaces it.
+// A network with streamed weights takes the memory of its largest layer. Every pass packs each weight again, with the
+// same bits.
+type PackedCache struct{ held *Param }
 
-// NewLent is a frozen weight, made by pack whenever a product reads it and another one lies on the desk.
-func NewLent(name string, shape []int, conv kernels.ConvShape, pool *tensor.Pool, d *Desk, pack func() *kernels.Packed) *Param {
-	return &Param{Name: name, Shape: shape, Conv: conv, pool: pool, desk: d, pack: pack}
+// NewStreamed returns a frozen weight that pack makes when a product reads it, unless the cache holds it.
+func NewStreamed(name string, shape []int, conv kernels.ConvShape, pool *tensor.Pool, c *PackedCache, pack func() *kernels.Packed) *Param {
+	return &Param{Name: name, Shape: shape, Conv: conv, pool: pool, cache: c, pack: pack}
 }
 
-// lend puts a lent weight on its desk.
-func (p *Param) lend() {
-	if p.desk == nil || p.desk.on == p {
+// loadPacked puts a streamed weight into its cache.
+func (p *Param) loadPacked() {
+	if p.cache == nil || p.cache.held == p {
 		return
 	}
-	p.desk.clear()
+	p.cache.clear()
 	w := p.pack()
-	p.packed[w.Math], p.desk.on = w, p
+	p.packed[w.Math], p.cache.held = w, p
 }
 
-// borrow takes the packed copy of a weight that is trained onto the tape's desk.
-func (tp *Tape) borrow(p *Param) {
-	if tp.Lean && tp.Train && p.Trained && tp.desk.on != p {
-		tp.desk.clear()
-		tp.desk.on = p
+// cachePacked gives the tape's cache the packed copy of a trained weight.
+func (tp *Tape) cachePacked(p *Param) {
+	if tp.Lean && tp.Train && p.Trained && tp.cache.held != p {
+		tp.cache.clear()
+		tp.cache.held = p
 	}
 }
 
-func (d *Desk) clear() {
-	if d != nil && d.on != nil {
-		d.on.dropPacked()
-		d.on = nil
+func (c *PackedCache) clear() {
+	if c != nil && c.held != nil {
+		c.held.dropPacked()
+		c.held = nil
 	}
 }

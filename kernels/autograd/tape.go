@@ -28,7 +28,7 @@ type Tape struct {
 	be         kernels.Backend
 	frame      *frame
 	uses       map[*Param]int   // how often backward added to a parameter
-	even       map[[2]int][]int // segments of equal samples: count, rows
+	equal      map[[2]int][]int // segments of samples of equal length, by count and rows
 	born       int              // values made since Reset
 	rerun      bool             // a block is being run again,
 	bornBefore int              // whose operands are older than this
@@ -36,14 +36,14 @@ type Tape struct {
 	blocks     int              // that were run since Reset
 	inside     int              // kept blocks that are under way,
 	insideFrom int              // and the first value of the outermost
-	desk       Desk             // of packed copies of weights that are trained
+	cache      PackedCache      // of trained weights
 }
 
 // frame is what a stretch of the forward made.
 type frame struct {
-	values []*Value
-	nodes  []*node
-	silent bool // nothing is recorded, though needs are worked out
+	values     []*Value
+	nodes      []*node
+	unrecorded bool // values know whether they need gradients, but no operation is recorded
 }
 
 // node is a recorded operation.
@@ -57,7 +57,7 @@ type node struct {
 
 // New is an empty tape that takes its memory from pool.
 func New(pool *tensor.Pool, o Options) *Tape {
-	return &Tape{Options: o, pool: pool, be: pool.Backend(), frame: new(frame), uses: map[*Param]int{}, even: map[[2]int][]int{}}
+	return &Tape{Options: o, pool: pool, be: pool.Backend(), frame: new(frame), uses: map[*Param]int{}, equal: map[[2]int][]int{}}
 }
 
 // Pool is where the tape's memory comes from.
@@ -65,16 +65,16 @@ func (tp *Tape) Pool() *tensor.Pool { return tp.pool }
 
 // Value is a result on a tape.
 type Value struct {
-	tape     *Tape
-	t        *tensor.Tensor
-	grad     *tensor.Tensor
-	segments []int // rows of each sample, where they are ragged
-	batch    int   // the number of samples, where the first axis does not count them
-	needs    bool
-	leaf     bool // its gradient is kept for the caller
-	narrow   bool // its backward reads a gradient of bf16, too, where the value is F32
-	frame    *frame
-	born     int
+	tape      *Tape
+	t         *tensor.Tensor
+	grad      *tensor.Tensor
+	segments  []int // rows of each sample, where they are ragged
+	batch     int   // the number of samples, where the first axis does not count them
+	needs     bool
+	leaf      bool // its gradient is kept for the caller
+	takesBF16 bool // backward accepts a bf16 gradient of an F32 value
+	frame     *frame
+	born      int
 }
 
 // Tensor is the memory of the value, the tape's to free.
@@ -158,7 +158,7 @@ func (v *Value) needsParam(ps ...*Param) *Value {
 
 // record notes how outs were made, if any needs a gradient; otherwise it returns nil.
 func (tp *Tape) record(outs ...*Value) *node {
-	if tp.frame.silent {
+	if tp.frame.unrecorded {
 		return nil
 	}
 	for _, v := range outs {
@@ -250,7 +250,7 @@ func (n *node) drop() {
 // reads goes back at once.
 func (tp *Tape) Release(vs ...*Value) {
 	least := 0
-	if tp.Train && tp.Checkpoint > 0 && !tp.frame.silent && !tp.rerun {
+	if tp.Train && tp.Checkpoint > 0 && !tp.frame.unrecorded && !tp.rerun {
 		if tp.inside == 0 {
 			return // a block that runs again needs what it was given
 		}
@@ -292,7 +292,7 @@ func (tp *Tape) Reset() {
 	clear(tp.frame.nodes)
 	*tp.frame = frame{values: tp.frame.values[:0], nodes: tp.frame.nodes[:0]}
 	tp.spent, tp.born, tp.blocks, tp.inside = false, 0, 0, 0
-	tp.desk.clear()
+	tp.cache.clear()
 }
 
 // The gradient of a value has the value's shape and no gaps between rows. It has the value's type, or
@@ -302,7 +302,7 @@ func (tp *Tape) Reset() {
 // give adds g to the gradient of x, and takes g over.
 func (tp *Tape) give(x *Value, g *tensor.Tensor) {
 	d := x.t.DType()
-	if g.DType() != d && !(x.narrow && x.grad == nil && g.DType() == kernels.BF16) {
+	if g.DType() != d && !(x.takesBF16 && x.grad == nil && g.DType() == kernels.BF16) {
 		c := tp.pool.New(d, g.Shape()...)
 		tp.copyRows(c.Mat(), g.Mat())
 		g.Free()
@@ -312,7 +312,7 @@ func (tp *Tape) give(x *Value, g *tensor.Tensor) {
 	case x.grad == nil:
 		x.grad = g
 		return
-	case x.grad.Shared() || x.grad.DType() != d: // another value has the same gradient, or it is narrow
+	case x.grad.Shared() || x.grad.DType() != d: // another value has the same gradient, or it is of bf16
 		sum := tp.pool.New(d, x.Shape()...)
 		tp.be.Binary(&kernels.Binary{Op: kernels.Add, X: x.grad.Span(), Y: g.Span(), Z: sum.Span()})
 		x.grad.Free()
@@ -376,12 +376,12 @@ func (v *Value) samples() []int {
 		return nil
 	}
 	k := [2]int{n, rows / n}
-	s, ok := v.tape.even[k]
+	s, ok := v.tape.equal[k]
 	if !ok {
 		for range n {
 			s = append(s, rows/n)
 		}
-		v.tape.even[k] = s
+		v.tape.equal[k] = s
 	}
 	return s
 }

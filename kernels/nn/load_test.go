@@ -11,9 +11,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// TestLent: a network whose frozen weights are lent has the bits of one that keeps them, however often it is asked,
+// TestStream: a network whose frozen weights are streamed has the bits of one that keeps them, however often it is asked,
 // takes the memory of one weight, and shares the values of what is trained.
-func TestLent(t *testing.T) {
+func TestStream(t *testing.T) {
 	const n = 32
 	set := folder(t, safetensors.FromF32("up.weight", []int{n, n}, draw(1, n*n)), as(safetensors.FromF32("down.weight", []int{n, n}, draw(2, n*n)), safetensors.BF16),
 		safetensors.FromF32("turned", []int{n, n}, draw(3, n*n)), safetensors.FromF32("conv.weight", []int{n, n, 3, 3}, draw(4, 9*n*n)),
@@ -21,7 +21,7 @@ func TestLent(t *testing.T) {
 	for _, m := range []kernels.Math{kernels.MathF32, kernels.MathBF16} {
 		run := func(lend bool, values map[string]*tensor.Tensor) (p *Params, y []float32, most int) {
 			counted := &counting{}
-			p = newParams(t, Options{Source: set, Math: m, Lend: lend, Values: values, Pool: tensor.NewPool(counted), Train: []string{"moved.*"}})
+			p = newParams(t, Options{Source: set, Math: m, Stream: lend, Values: values, Pool: tensor.NewPool(counted), Train: []string{"moved.*"}})
 			layers := []*Linear{p.Linear("up", n, n, false), p.Linear("down", n, n, false), p.LinearAs(Stored{Weight: "turned", In: n, Out: n, Right: true}), p.Linear("moved", n, n, false)}
 			c := p.Conv("conv", Square(n, n, 3, 1, 1), false)
 			if err := p.Check(); err != nil {
@@ -42,10 +42,10 @@ func TestLent(t *testing.T) {
 		moved := kept.Trained()[0]
 		lent, got, most := run(true, map[string]*tensor.Tensor{"moved.weight": moved.Value})
 		if !slices.Equal(got, want) {
-			t.Errorf("%s: lent weights give other bits", m)
+			t.Errorf("%s: streamed weights give other bits", m)
 		}
 		if most >= all || most > 2*9*n*n*4 {
-			t.Errorf("%s: packed weights took %d bytes where they are lent, and %d where they are kept", m, most, all)
+			t.Errorf("%s: packed weights took %d bytes where they are streamed, and %d where they are kept", m, most, all)
 		}
 		if lent.Trained()[0].Value.Span().Buf != moved.Value.Span().Buf {
 			t.Errorf("%s: what is trained has values of its own", m)

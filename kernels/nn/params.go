@@ -33,8 +33,8 @@ type Options struct {
 	Blank  []string // of what is drawn though Source has it: layers that are learned from nothing
 	// Like is, on a dry backend without a source, the type that a file would have.
 	Like safetensors.DType
-	// Lend makes frozen weights anew for every product that reads one, and keeps none: Source must stay open.
-	Lend bool
+	// Stream reads and packs a frozen weight for every product that uses it, and keeps none: Source must stay open.
+	Stream bool
 	// Values are those of another network's parameters, by their names, in F32: vectors and what is trained share them.
 	Values map[string]*tensor.Tensor
 }
@@ -55,11 +55,11 @@ type root struct {
 	order    []*entry
 	modules  []module // in the order they were made
 	buffers  []*Buffer
-	fixed    []*autograd.Param // what models made of buffers
-	errs     []error           // the first mistakes
-	desk     autograd.Desk     // of weights that are lent
-	known    []*regexp.Regexp  // stored names that the model does not read
-	stored   []string          // names in the source
+	fixed    []*autograd.Param    // what models made of buffers
+	errs     []error              // the first mistakes
+	cache    autograd.PackedCache // of streamed weights
+	known    []*regexp.Regexp     // stored names that the model does not read
+	stored   []string             // names in the source
 	mistakes int
 	has      map[string]bool
 }

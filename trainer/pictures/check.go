@@ -142,8 +142,8 @@ func logProbsBy(p *Policy, o trainer.PolicyGradient, samples []trainer.Sample, a
 }
 
 // inF32 lends a twin of the policy, in fp32 and with the same weights. It may take no more memory than training: frozen
-// matrices are read anew for every product (nn.Options.Lend), other values are shared, half as many pictures go through
-// it at once, since activations are twice as wide, and nothing is recorded.
+// matrices are read anew for every product (nn.Options.Stream), other values are shared, half as many pictures go
+// through it at once, since activations are twice as wide, and nothing is recorded.
 func (m *Model) inF32(use func(p *Policy) error) (err error) {
 	m.drop()
 	m.Pipeline.Pool.Trim()
