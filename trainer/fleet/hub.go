@@ -69,6 +69,24 @@ const (
 	Judges  Role = "judge" // it computes rewards that are networks
 )
 
+// A Duty is the work of a role. Duties lists all.
+type Duty struct {
+	Role   Role
+	Name   string // as commands and metrics call it
+	Card   string
+	Queues []string         // of the hub, that its workers take from: the first without waiting
+	Has    func(j Job) bool // the job is of this duty
+}
+
+// Duties are those of all roles.
+func Duties() []Duty {
+	return []Duty{
+		{Rolls, "roll", "Samples are rolled.", []string{"urgent", "plain"}, func(j Job) bool { return j.Score == nil }},
+		{Scorers, "score", "Rewards that are servers and programs are asked.", []string{"score"}, func(j Job) bool { return j.Score != nil && !j.Score.Network }},
+		{Judges, "judge", "Rewards that are networks are computed.", []string{"judge"}, func(j Job) bool { return j.Score != nil && j.Score.Network }},
+	}
+}
+
 // A Kind is what an event says.
 type Kind string
 

@@ -55,13 +55,8 @@ type Keys struct {
 
 // Role is whose the job is.
 func (j Job) Role() Role {
-	switch {
-	case j.Score == nil:
-		return Rolls
-	case j.Score.Network:
-		return Judges
-	}
-	return Scorers
+	all := Duties()
+	return all[slices.IndexFunc(all, func(d Duty) bool { return d.Has(j) })].Role // each job is of one
 }
 
 // Name is the job's.

@@ -526,18 +526,21 @@ func (h *Hub) furnish(ctx context.Context) error {
 
 // queues are those that workers of a role take from: the first without waiting.
 func queues(r fleet.Role) []string {
-	switch r {
-	case fleet.Scorers:
-		return []string{score}
-	case fleet.Judges:
-		return []string{judge}
+	for _, d := range fleet.Duties() {
+		if d.Role == r {
+			return d.Queues
+		}
 	}
-	return []string{urgent, plain}
+	return nil
 }
 
 // mailboxes are one a role.
 func mailboxes() map[fleet.Role]*fleet.Mailbox {
-	return map[fleet.Role]*fleet.Mailbox{fleet.Rolls: fleet.NewMailbox(), fleet.Scorers: fleet.NewMailbox(), fleet.Judges: fleet.NewMailbox()}
+	all := map[fleet.Role]*fleet.Mailbox{}
+	for _, d := range fleet.Duties() {
+		all[d.Role] = fleet.NewMailbox()
+	}
+	return all
 }
 
 // boxOf is where what workers of a role say is kept; nil: there is no such role.

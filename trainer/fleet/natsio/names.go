@@ -32,10 +32,6 @@ const (
 	done     = "DONE"
 	in       = "IN"
 	out      = "OUT"
-	urgent   = "urgent"
-	plain    = "plain"
-	score    = "score"
-	judge    = "judge"
 	saySub   = "say."
 	hail     = "hail"
 	begin    = "begin"
@@ -47,7 +43,12 @@ const (
 )
 
 // priorities are the queues of all roles.
-func priorities() []string { return []string{urgent, plain, score, judge} }
+func priorities() (all []string) {
+	for _, d := range fleet.Duties() {
+		all = append(all, d.Queues...)
+	}
+	return all
+}
 
 // A space has the names of a run; "": those of a server that serves no other.
 type space string

@@ -121,7 +121,7 @@ func TestLocked(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
-	if _, err := l.js.Publish(ctx, l.workSubject(plain, fleet.Hash{}), []byte("{}")); err == nil {
+	if _, err := l.js.Publish(ctx, l.workSubject("plain", fleet.Hash{}), []byte("{}")); err == nil {
 		t.Error("a worker published work")
 	}
 	ctx, cancel = context.WithTimeout(context.Background(), 500*time.Millisecond)
