@@ -27,7 +27,7 @@ type Relative struct {
 	Of       Judge   `toml:"-"`
 }
 
-// Card is a sentence: what it is, and whose.
+// Card describes the choice and names its source.
 func (Relative) Card() string {
 	return "A reward's score with a positive control word less that with a negative one (SRPO): what it likes anyway cancels out."
 }

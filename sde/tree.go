@@ -143,7 +143,7 @@ func (t *Tree) DepthAdvantages(rewards []float64) []float64 {
 // A TreeKind is a way in which samples branch. Its value stands above the formula (Growth); TreeKinds lists all.
 type TreeKind struct {
 	Name  string
-	Card  string // a sentence: what it is, and whose
+	Card  string // a sentence: its description and its source
 	Trunk bool   // all branches leave one path without noise, and those of a step are compared; otherwise nodes of a depth are
 
 	Check  func(o TreeOptions, report func(key, problem, hint string))                             // what its options cannot be

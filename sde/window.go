@@ -13,7 +13,7 @@ import (
 // so that nothing has to be saved and any iteration can be planned.
 type Window struct {
 	Name string
-	Card string   // a sentence: what it is, and whose
+	Card string   // a sentence: its description and its source
 	Keys []string // of WindowOptions, that it reads beside those that every window reads
 
 	Draws     bool // its position is drawn

@@ -29,7 +29,7 @@ type Curriculum struct {
 	Success *float64 `toml:"success" doc:"a total from which a sample counts as a success; without, the total itself does, cut to 0 and 1"`
 }
 
-// Card is a sentence: what it is, and whose.
+// Card describes the choice and names its source.
 func (Curriculum) Card() string {
 	return "Prompts drawn in proportion to how often they fail (GLM-4.5V, Kimi k1.5), or to how open their outcome is (single-stream SPO)."
 }

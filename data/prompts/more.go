@@ -22,7 +22,7 @@ type More struct {
 	Success *float64 `toml:"success" doc:"a total from which a sample counts as a success; without, the total itself does, cut to 0 and 1"`
 }
 
-// Card is a sentence: what it is, and whose.
+// Card describes the choice and names its source.
 func (More) Card() string {
 	return "Further samples of prompts that mostly fail, in the same iteration, until they move the weights as much as others (DARS)."
 }

@@ -15,7 +15,7 @@ type PassRates struct {
 	Path    string  `toml:"path" doc:"a pass_rates.jsonl of another run, instead of measuring"`
 }
 
-// Card is a sentence: what it is, and whose.
+// Card describes the choice and names its source.
 func (PassRates) Card() string {
 	return "Prompts that the untrained model always or never solves are left out before training (Qwen3-VL); rates are measured once, or read from a file."
 }

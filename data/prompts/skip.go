@@ -31,7 +31,7 @@ type Skip struct {
 	Success *float64 `toml:"success" doc:"a total from which a sample counts as a success; without, the total itself does, cut to 0 and 1"`
 }
 
-// Card is a sentence: what it is, and whose.
+// Card describes the choice and names its source.
 func (Skip) Card() string {
 	return "Prompts that keep being solved, or keep failing, are skipped before they are rolled, more often the longer (GRESO)."
 }

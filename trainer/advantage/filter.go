@@ -29,7 +29,7 @@ type Filter struct {
 // DefaultFilter is DAPO's, for rewards of right and wrong.
 func DefaultFilter() Filter { return Filter{By: "mean", Low: 0.01, High: 0.99, Least: 1e-4} }
 
-// Card is a sentence: what it is, and whose.
+// Card describes the choice and names its source.
 func (Filter) Card() string {
 	return "Groups that teach nothing are left out before samples are compared (DAPO)."
 }

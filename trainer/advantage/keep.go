@@ -22,7 +22,7 @@ type Keep struct {
 	By string `toml:"by" enum:"length,efficiency" doc:"the shortest, or those with the largest reward per token"`
 }
 
-// Card is a sentence: what it is, and whose.
+// Card describes the choice and names its source.
 func (Keep) Card() string {
 	return "Of a large group only the shortest answers, or those with the largest reward per token, are compared (GFPO)."
 }

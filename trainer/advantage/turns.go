@@ -23,7 +23,7 @@ type Turns struct {
 	Scale  string  `toml:"scale" enum:"none,group" doc:"whether the turns of a state are divided by their deviation"`
 }
 
-// Card is a sentence: what it is, and whose.
+// Card describes the choice and names its source.
 func (Turns) Card() string {
 	return "Turns of a group's episodes that begin in the same state are compared with each other, beside whole episodes (GiGPO)."
 }

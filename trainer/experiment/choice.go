@@ -21,7 +21,7 @@ type Resample struct {
 	Prompts int `toml:"prompts" range:"[0,1e6]" doc:"of a further roll; 0: as many as groups are lacking"`
 }
 
-// Card is a sentence: what it is, and whose.
+// Card describes the choice and names its source.
 func (Resample) Card() string {
 	return "Further prompts are rolled in place of groups that teach nothing, up to a number of rolls (DAPO's dynamic sampling)."
 }
@@ -40,7 +40,7 @@ type Buffer struct {
 	Groups     int `toml:"groups" range:"[1,1e6]" doc:"of earlier iterations that an iteration learns from beside its own"`
 }
 
-// Card is a sentence: what it is, and whose.
+// Card describes the choice and names its source.
 func (Buffer) Card() string {
 	return "Groups with signal are learned from again for some iterations, with the log-probabilities they were rolled with (Skywork R1V2)."
 }

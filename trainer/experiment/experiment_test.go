@@ -12,6 +12,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
@@ -147,6 +148,14 @@ func TestWindowNames(t *testing.T) {
 	}
 	if got := strings.Join(names, ","); got != f.Tag.Get("enum") {
 		t.Errorf("trees %s, but sde has %s", got, f.Tag.Get("enum"))
+	}
+	f, _ = reflect.TypeFor[loss.Correction]().FieldByName("Weights")
+	names = nil
+	for _, l := range loss.CorrectionLevels() {
+		names = append(names, l.Name)
+	}
+	if got := strings.Join(names, ","); got != f.Tag.Get("enum") {
+		t.Errorf("corrections %s, but [loss.correction] has %s", got, f.Tag.Get("enum"))
 	}
 	f, _ = reflect.TypeFor[Loss]().FieldByName("Mode")
 	names = nil

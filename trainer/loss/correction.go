@@ -38,7 +38,50 @@ func (o Correction) On() bool { return o.Reject != "" || o.weighs() }
 func (o Correction) weighs() bool { return o.Weights != "none" && o.Weights != "" }
 
 // twoBounds says whether weights are TRL's and OpenRLHF's.
-func (o Correction) twoBounds() bool { return o.Least > 0 || o.Drop || o.Weights == "geometric" }
+func (o Correction) twoBounds() bool { return o.Least > 0 || o.Drop || o.level().Bounded }
+
+// A CorrectionLevel is a way to weigh tokens by the ratio of the trainer's probability to the sampler's.
+// CorrectionLevels lists all.
+type CorrectionLevel struct {
+	Name    string
+	Card    string // a sentence: its description and its source
+	Whole   bool   // the ratio is that of the whole answer
+	Bounded bool   // bounds leave out whole answers, and cut no ratio
+
+	// Weight is a token's, by its own log-ratio and that of the whole answer, and by whether the answer's mean lies inside
+	// the bounds; nil: nothing is weighed.
+	Weight func(o Bounded, own, whole float64, inside bool) float64
+}
+
+// CorrectionLevels are all levels.
+func CorrectionLevels() []CorrectionLevel {
+	return []CorrectionLevel{
+		{Name: "none", Card: "No weights."},
+		{Name: "token", Card: "Each token's own ratio (verl, TRL token_*, OpenRLHF tis and icepop).",
+			Weight: func(o Bounded, own, _ float64, _ bool) float64 { return o.keep(portable.Exp(own)) }},
+		{Name: "sequence", Card: "The ratio of the answer's sum (verl, TRL sequence_*).", Whole: true,
+			Weight: func(o Bounded, _, whole float64, _ bool) float64 { return o.keep(portable.Exp(whole)) }},
+		{Name: "geometric", Card: "Each token's own ratio, not cut, in answers whose mean lies inside (OpenRLHF's seq-mask-tis).", Bounded: true,
+			Weight: func(_ Bounded, own, _ float64, inside bool) float64 {
+				if !inside {
+					return 0
+				}
+				return portable.Exp(own)
+			}},
+	}
+}
+
+// levelNamed is the level of a name; one without weights where there is none.
+func levelNamed(name string) CorrectionLevel {
+	for _, l := range CorrectionLevels() {
+		if l.Name == name {
+			return l
+		}
+	}
+	return CorrectionLevel{}
+}
+
+func (o Correction) level() CorrectionLevel { return levelNamed(o.Weights) }
 
 // Check reports options that contradict each other or would do nothing.
 func (o Correction) Check(report func(key, problem, hint string)) {
@@ -86,8 +129,8 @@ func (o Correction) Of(trainer, sampler, mask [][]float64) (weights, kept [][]fl
 	case !o.weighs():
 	case o.twoBounds():
 		weights, err = Bounded{Level: o.Weights, Drop: o.Drop, Low: o.Least, High: o.Threshold}.Weights(log, mask)
-	case o.Weights == "token", o.Weights == "sequence":
-		weights, _ = Weights(log, mask, o.Weights == "sequence", o.Threshold, o.Normalise)
+	case o.level().Weight != nil:
+		weights, _ = Weights(log, mask, o.level().Whole, o.Threshold, o.Normalise)
 	default:
 		err = fmt.Errorf("correction: weights %q are not known: none, token, sequence and geometric are", o.Weights)
 	}
@@ -319,26 +362,19 @@ type Bounded struct {
 
 // Weights are those of all tokens.
 func (o Bounded) Weights(log, mask [][]float64) ([][]float64, error) {
-	out := zeros(log)
+	out, level := zeros(log), levelNamed(o.Level)
+	if level.Weight == nil && len(log) > 0 {
+		return nil, fmt.Errorf("correction: level %q is not known: token, sequence and geometric are", o.Level)
+	}
 	for i, row := range log {
 		whole := 0.0
 		for k, d := range row {
 			whole += float64(d * mask[i][k])
 		}
-		inside := o.keep(portable.Exp(whole/max(sum(mask[i]), 1))) != 0
+		mean := portable.Exp(whole / max(sum(mask[i]), 1))
+		inside := !(mean < o.Low || mean > o.High || mean == 0)
 		for k, d := range row {
-			switch o.Level {
-			case "token":
-				out[i][k] = o.keep(portable.Exp(d * mask[i][k]))
-			case "sequence":
-				out[i][k] = o.keep(portable.Exp(whole))
-			case "geometric":
-				if inside {
-					out[i][k] = portable.Exp(d * mask[i][k])
-				}
-			default:
-				return nil, fmt.Errorf("correction: level %q is not known: token, sequence and geometric are", o.Level)
-			}
+			out[i][k] = level.Weight(o, d*mask[i][k], whole, inside)
 		}
 	}
 	return out, nil
@@ -346,7 +382,7 @@ func (o Bounded) Weights(log, mask [][]float64) ([][]float64, error) {
 
 // keep bounds a ratio.
 func (o Bounded) keep(r float64) float64 {
-	if (o.Drop || o.Level == "geometric") && (r < o.Low || r > o.High) {
+	if o.Drop && (r < o.Low || r > o.High) {
 		return 0
 	}
 	return min(max(r, o.Low), o.High)
@@ -427,7 +463,8 @@ func (o Correction) disagreement(t, corrected Tokens) map[string]float64 {
 // beyond is which tokens of an answer have a ratio that a bound cuts. Weights of geometric are not cut.
 func (o Correction) beyond(trainer, sampler, mask []float64) []bool {
 	out := make([]bool, len(mask))
-	if !o.weighs() || o.Weights == "geometric" {
+	level := o.level()
+	if !o.weighs() || level.Bounded {
 		return out
 	}
 	whole := 0.0
@@ -438,7 +475,7 @@ func (o Correction) beyond(trainer, sampler, mask []float64) []bool {
 	}
 	for k, on := range mask {
 		d := whole
-		if o.Weights == "token" && on != 0 {
+		if !level.Whole && on != 0 {
 			d = trainer[k] - sampler[k]
 		}
 		r := portable.Exp(cutLog(d, farthest))
