@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestContainers: no two containers have a name, an ending or first bytes in common, each has one way to be read, and
-// what the program writes itself is found again by its first bytes.
+// TestContainers: no two containers have a name, an ending or first bytes in common, each has one reader, and files of
+// the program's own encoders are recognised by their first bytes.
 func TestContainers(t *testing.T) {
 	c := moving(6, 5, 3)
 	var endings, names []string

@@ -20,7 +20,7 @@ import (
 
 // The containers that ffmpeg reads, and writes where they have an ending.
 var (
-	MP4       = Container{Name: "MP4", Card: "MPEG-4 part 14, and what else begins with its box ftyp.", Endings: []string{".mp4"}, At: 4, Magic: "ftyp", FFmpeg: "mov"}
+	MP4       = Container{Name: "MP4", Card: "MPEG-4 part 14, and other files whose first box is ftyp.", Endings: []string{".mp4"}, At: 4, Magic: "ftyp", FFmpeg: "mov"}
 	Matroska  = Container{Name: "Matroska", Card: "Matroska, and WebM.", Endings: []string{".mkv", ".webm"}, Magic: "\x1a\x45\xdf\xa3", FFmpeg: "matroska"}
 	QuickTime = Container{Name: "QuickTime", Card: "QuickTime without a box ftyp.", Endings: []string{".mov"}, At: 4, Magic: "moov", FFmpeg: "mov"}
 	AVI       = Container{Name: "AVI", Card: "Audio Video Interleave.", Endings: []string{".avi"}, At: 8, Magic: "AVI ", FFmpeg: "avi"}

@@ -81,7 +81,7 @@ func readHead(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	head := make([]byte, headBytes)
-	n, _ := io.ReadFull(f, head) // a short file is none that ffmpeg reads
+	n, _ := io.ReadFull(f, head) // ffmpeg reads no file this short
 	return head[:n], nil
 }
 

@@ -2,6 +2,7 @@ package sample
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -70,40 +71,22 @@ func (o *options) plan(p *pipeline.Pipeline) (*plan, error) {
 }
 
 // place makes the rows.
-func (plan *plan) place(p *pipeline.Pipeline, noise float64) error {
-	schedule, err := p.Schedule(plan.steps, plan.At)
-	if err != nil {
-		return err
-	}
-	if plan.Rows, err = p.Rows(schedule, 0); err != nil {
-		return err
-	}
-	plan.Times = schedule.Timesteps
+func (plan *plan) place(p *pipeline.Pipeline, noise float64) (err error) {
 	if plan.solver == "" {
 		plan.solver = p.Solver()
-		return nil
+		plan.Rows, plan.Times, err = p.Place(nil, 0, plan.steps, plan.At)
+		return err
 	}
 	solver, err := solverNamed(plan.solver)
 	if err != nil {
 		return err
 	}
-	if solver.VP == p.Flow() {
-		kind := map[bool]string{true: "a flow", false: "a variance-preserving ladder"}
-		return fmt.Errorf("--solver %s is for %s, and this model is %s", plan.solver, kind[!p.Flow()], kind[p.Flow()])
-	}
-	if solver.Calls > 1 {
-		schedule = sde.HeunFP32(p.Shift(plan.At), plan.steps)
-	}
-	last, row := plan.Rows[len(plan.Rows)-1], solver.Step(noise, p.Prediction())
-	plan.Rows, plan.Times = nil, schedule.Timesteps
-	for i := range schedule.Steps() {
-		plan.Rows = append(plan.Rows, row(schedule, i))
-	}
-	if end := &plan.Rows[len(plan.Rows)-1]; end.Stochastic() {
-		*end = last
+	plan.Rows, plan.Times, err = p.Place(&solver, noise, plan.steps, plan.At)
+	if unfit := (pipeline.Unfit{}); errors.As(err, &unfit) {
+		return fmt.Errorf("--solver %w", err)
 	}
 	plan.draws = slices.ContainsFunc(plan.Rows, sde.Row.Stochastic)
-	return nil
+	return err
 }
 
 // solverNamed finds a solver.
