@@ -73,6 +73,7 @@ var gone = map[string]string{
 	"Mover": "Optimizer", "NewMover": "NewOptimizer", "MoverData": "WanData", "MoverVAE": "WanVAE", "MoverModel": "WanModel", "DefaultMover": "DefaultWan",
 	"Way": "GradientPath", "Leg": "Segment", "Studio": "Executor", "Shelf": "FolderBlobs", "looker": "jsonLines",
 	"Abreast": "PrefillTokens", "Desk": "PackedCache", "NewLent": "NewStreamed",
+	"Speaker": "VLM", "occasion": "toolserver.Episode", "lessonReader": "lessons.Reader",
 }
 
 // belongings are comments "X is Y's.", which say that X implements Y; rooms lists those that still have some.

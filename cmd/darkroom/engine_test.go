@@ -18,7 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/record/ledger"
-	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
@@ -68,8 +68,8 @@ func TestEngineTrains(t *testing.T) {
 	}
 	defer be.Close()
 	pool := tensor.NewPool(be)
-	s, err := enginetest.Serve(func() (*conversations.Speaker, error) {
-		return conversations.Open(filepath.Join(dir, "speaker"), conversations.Options{Pool: pool})
+	s, err := enginetest.Serve(func() (*chat.VLM, error) {
+		return chat.Open(filepath.Join(dir, "speaker"), chat.Options{Pool: pool})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/data/prompts"
+	"github.com/darkroom-rl/darkroom/internal/rigs/sfttest"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/tools"
@@ -27,9 +29,9 @@ func TestAskedMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := learning(t, "embed:zoom-lessons", "episode.system=General.")
+	e := sfttest.Experiment(t, "embed:zoom-lessons", "episode.system=General.")
 	e.Rollout.Prompts = []string{file}
-	ask := asker(e, model.Options{Train: list}, vlm.Qwen3VL)
+	ask := promptReader(e, model.Options{Train: list}, vlm.Qwen3VL)
 	for i, want := range []string{
 		"# Tools|Own.|search|How many?|Of what?|Cats.",
 		"General.|Plain?",
@@ -71,15 +73,15 @@ func TestAskedByProtocol(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := learning(t, "embed:zoom-lessons", `episode.tools=["zoom"]`, "episode.frame=unit")
+	e := sfttest.Experiment(t, "embed:zoom-lessons", `episode.tools=["zoom"]`, "episode.frame=unit")
 	e.Rollout.Prompts = []string{file}
-	ask := asker(e, model.Options{Train: list}, vlm.Qwen3VL)
+	ask := promptReader(e, model.Options{Train: list}, vlm.Qwen3VL)
 	for i, want := range []string{"vrag", "deepeyes", "", ""} {
 		q, err := ask(i)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := q.By; (got == nil) != (want == "") || got != nil && (got.Protocol != want || len(got.Tools) > 0 || got.Frame != "shown" || got.Turns != e.Episode.Turns) {
+		if got := q.Episode; (got == nil) != (want == "") || got != nil && (got.Protocol != want || len(got.Tools) > 0 || got.Frame != "shown" || got.Turns != e.Episode.Turns) {
 			t.Errorf("prompt %d is asked by %+v, want %q", i, got, want)
 		}
 	}
@@ -108,14 +110,14 @@ func TestAskedAreTold(t *testing.T) {
 	}
 	said := func(path string, form vlm.Template, n int, sets ...string) string {
 		t.Helper()
-		e := learning(t, "embed:zoom-lessons", append([]string{"episode.protocol=deepeyes"}, sets...)...)
+		e := sfttest.Experiment(t, "embed:zoom-lessons", append([]string{"episode.protocol=deepeyes"}, sets...)...)
 		e.Rollout.Prompts, e.Model.Path = []string{file}, path
-		q, err := asker(e, model.Options{Train: list}, form)(n)
+		q, err := promptReader(e, model.Options{Train: list}, form)(n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if q.said() != "" && n != 2 && q.text != "Which?" {
-			t.Errorf("environments hear that the user said %q", q.text)
+		if q.UserText() != "" && n != 2 && q.Asked != "Which?" {
+			t.Errorf("environments hear that the user said %q", q.Asked)
 		}
 		text, err := form.Render(q.Messages, vlm.Rendering{Generate: true, Tools: q.Tools})
 		if err != nil {
@@ -178,7 +180,7 @@ func TestAskedPlaces(t *testing.T) {
 			n = 2
 		}
 		var parts []string
-		for _, part := range Asked(text, []*vision.Image{m, m}[:n]...).Messages[0].Content {
+		for _, part := range chat.NewPrompt(text, []*vision.Image{m, m}[:n]...).Messages[0].Content {
 			if part.Kind == vlm.PicturePart {
 				parts = append(parts, "p")
 			} else {

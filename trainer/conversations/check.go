@@ -7,6 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/rollout"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
@@ -24,14 +25,14 @@ import (
 // Invariants (tests): 0 of the decoder, and above 0 of an engine that rounds otherwise; log-probabilities that are not
 // the trainer's stop the run.
 
-// mostHeard is how many episodes go through the network again.
-const mostHeard = 4
+// maxChecked is how many episodes go through the network again.
+const maxChecked = 4
 
 // Check implements model.Model.
 func (m *Model) Check(_ trainer.Objective, samples []trainer.Sample) (*ledger.Check, error) {
 	var able []trainer.Sample
 	for _, s := range samples {
-		if e := EpisodeOf(s); e != nil && e.Lost == nil && e.Noise == nil && len(s.Decisions.Step) > 0 {
+		if e := rollout.EpisodeOf(s); e != nil && e.Lost == nil && e.Noise == nil && len(s.Decisions.Step) > 0 {
 			able = append(able, s)
 		}
 	}
@@ -39,10 +40,10 @@ func (m *Model) Check(_ trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 		return nil, nil
 	}
 	found := &ledger.Check{Ratio: 1}
-	n := min(len(able), mostHeard)
-	err := m.learner.With(trainer.Current, func() error {
+	n := min(len(able), maxChecked)
+	err := m.Learner.With(trainer.Current, func() error {
 		for i := range n {
-			if err := m.heardAgain(able[i*len(able)/n], found); err != nil {
+			if err := m.scoreAgain(able[i*len(able)/n], found); err != nil {
 				return err
 			}
 		}
@@ -58,8 +59,8 @@ func (m *Model) Check(_ trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 		return found, nil
 	}
 	floor := 0.0
-	if m.Far != nil {
-		floor = sampledApart(able)
+	if m.Engine != nil {
+		floor = samplerGap(able)
 	}
 	found.Floor = &floor
 	if m.turn.Kind().Has(loss.BareRatio) {
@@ -68,14 +69,13 @@ func (m *Model) Check(_ trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 	return found, nil
 }
 
-// heardAgain counts an episode's tokens, and keeps the ratio that is furthest from 1.
-func (m *Model) heardAgain(s trainer.Sample, found *ledger.Check) error {
-	h, err := m.hear(trainer.Point{Key: s.Key, Episode: s.Item.Episode}, false)
+// scoreAgain counts an episode's tokens, and keeps the ratio that is furthest from 1.
+func (m *Model) scoreAgain(s trainer.Sample, found *ledger.Check) error {
+	all, err := m.LogProbs(s)
 	if err != nil {
 		return fmt.Errorf("sample %d of prompt %d: %w", s.Key.Sample, s.Key.Prompt, err)
 	}
-	defer h.tape.Reset()
-	for k, now := range h.outputs() {
+	for k, now := range all {
 		found.Transitions++
 		if r := portable.Exp(now - s.Decisions.LogProb[k]); math.Abs(r-1) > math.Abs(found.Ratio-1) || math.IsNaN(r) {
 			found.Ratio = r
@@ -84,13 +84,13 @@ func (m *Model) heardAgain(s trainer.Sample, found *ledger.Check) error {
 	return nil
 }
 
-// sampledApart is how far what a sampler says of its tokens lies from what is said here, root mean square.
-func sampledApart(samples []trainer.Sample) float64 {
+// samplerGap is how far what a sampler says of its tokens lies from what is said here, root mean square.
+func samplerGap(samples []trainer.Sample) float64 {
 	var theirs, ours []float64
 	for _, s := range samples {
 		for k, at := range s.Decisions.Step {
-			theirs, ours = append(theirs, EpisodeOf(s).Drawn(at)), append(ours, s.Decisions.LogProb[k])
+			theirs, ours = append(theirs, rollout.EpisodeOf(s).Drawn(at)), append(ours, s.Decisions.LogProb[k])
 		}
 	}
-	return apart(theirs, ours)
+	return rollout.RMSDifference(theirs, ours)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/rollout"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
@@ -27,7 +28,7 @@ episode = {}
 	if m.turn, err = e.Turn(0); err != nil {
 		t.Fatal(err)
 	}
-	s := trainer.Sample{Item: trainer.Item{Episode: &Episode{Transcript: &tools.Transcript{Prompt: 2, Tokens: make([]int32, 5)}}}}
+	s := trainer.Sample{Item: trainer.Item{Episode: &rollout.Episode{Transcript: &tools.Transcript{Prompt: 2, Tokens: make([]int32, 5)}}}}
 	s.Decisions.Step, s.Decisions.Trained = []int{2, 3, 4}, []bool{true, true, true}
 	samples := []trainer.Sample{s}
 	if err := m.creditTokens(samples, []float64{0}, []float64{8}); err != nil {
@@ -63,7 +64,7 @@ episode = {}
 			c.Turns = append(c.Turns, tools.Turn{From: at, To: at + 1, Observed: min(at+2, len(tokens))})
 			s.Decisions.Step, s.Decisions.Trained = append(s.Decisions.Step, at), append(s.Decisions.Trained, true)
 		}
-		s.Item.Episode = &Episode{Transcript: c}
+		s.Item.Episode = &rollout.Episode{Transcript: c}
 		return s
 	}
 	samples := []trainer.Sample{two(0, []int32{1, 2, 5, 3}, "a"), two(1, []int32{1, 4, 5, 6, 7, 8}, "a"), two(2, []int32{1, 4, 5, 6}, "b")}

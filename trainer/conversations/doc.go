@@ -1,16 +1,19 @@
-// Package conversations trains vision-language models that look at pictures, call tools, get new
-// pictures back and answer.
+// Package conversations trains vision-language models that look at pictures, call tools, get new pictures back and
+// answer.
 //
-//	s, err := conversations.Open(dir, conversations.Options{Pool: pool})
-//	p := &conversations.Policy{Speaker: s, Ask: ask, Protocol: protocol, Limits: limits, Sampling: sampling}
+//	vlm, err := chat.Open(dir, chat.Options{Pool: pool})
+//	p := &rollout.Policy{VLM: vlm, Prompts: prompts, Protocol: protocol, Limits: limits, Sampling: sampling}
 //	samples, err := p.Roll(trainer.Current, keys)       // a sample's decisions are its tokens
 //
-// Start with policy.go: a key is one episode of vision/tools, played with draws that are
-// functions of the key. speaker.go is the model with the parts before its network, speech.go
-// the sequence of tokens and pictures that it reads; sampler.go draws tokens, and evaluate.go says
-// what log-probability each token of an episode has, with gradients.
+// Its packages, from the bottom up:
 //
-// Log-probabilities have two names. Sampled is of the distribution that was drawn from:
-// temperature, top-k, top-p, banned tokens. Spoken is of the model at the same temperature,
-// over its whole vocabulary: that is what is trained, and what Eval answers, bit for bit.
+//	chat        the model with tokenizer, processor and template; prompts, instructions and videos as it reads them
+//	augment     pictures with noise or black patches
+//	toolserver  tools and environments behind servers and programs
+//	lessons     demonstrations and judged answers of a file
+//	rollout     the policy: a key is one episode of vision/tools; log-probabilities, gradients and values of its tokens
+//
+// Here is what a run asks of a model beside that: model.go opens it and sets an iteration up, credit.go spreads rewards
+// over tokens, supervised.go learns from written answers, teacher.go distils, check.go compares rollout and training,
+// record.go writes what is kept, wire.go sends episodes between processes, memory.go predicts what a run takes.
 package conversations

@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/rollout"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -24,27 +25,27 @@ import (
 //
 // Invariant (tests): the peak is that of a run whose episodes are as long, within 15 %.
 
-// mostLooked is how many prompts of a list are looked at.
-const mostLooked = 16
+// maxPromptsRead is how many prompts of a list are looked at.
+const maxPromptsRead = 16
 
 // aroundPicture are the words of an observation beside its picture.
 const aroundPicture = 24
 
-// counting is a model on a backend that counts.
-type counting struct {
+// memoryCounter is a model on a backend that counts.
+type memoryCounter struct {
 	*Model
 	turn experiment.Turn
 	dry  model.Dry
 	need model.Memory
 
-	prompt *episodeSampler // the longest
-	turns  int             // of the longest episode
+	prompt *rollout.EpisodeSampler // the longest
+	turns  int                     // of the longest episode
 	seen   []*vision.Image
 	reads  vlm.Stretch // what comes back between two turns
 }
 
-// predict is Modality's Memory. No pass is made smaller to keep to a budget.
-func predict(e *experiment.Experiment, dry model.Dry, _ int64) (need *model.Memory, err error) {
+// predictMemory is Modality's Memory. No pass is made smaller to keep to a budget.
+func predictMemory(e *experiment.Experiment, dry model.Dry, _ int64) (need *model.Memory, err error) {
 	list, err := trainingList(e)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func predict(e *experiment.Experiment, dry model.Dry, _ int64) (need *model.Memo
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	c := &counting{Model: m, dry: dry, need: model.Memory{Own: ownBytes}}
+	c := &memoryCounter{Model: m, dry: dry, need: model.Memory{Own: ownBytes}}
 	device := e.Run.Devices()[0]
 	c.need.Apart = device != "cpu" && device != "auto"
 	for i, first := 0, 0; i == 0 || i < len(e.Stages); i++ {
@@ -72,24 +73,24 @@ func predict(e *experiment.Experiment, dry model.Dry, _ int64) (need *model.Memo
 }
 
 // phase ends one: what it took at most.
-func (c *counting) phase(into *int64) {
+func (c *memoryCounter) phase(into *int64) {
 	*into = max(*into, int64(c.dry.Peak()))
 	c.dry.ResetPeak()
 }
 
 // iterate makes the first iteration of a stage.
-func (c *counting) iterate() error {
+func (c *memoryCounter) iterate() error {
 	if err := c.Begin(c.turn, rng.New(uint64(c.opened.Run.Seed)), 1); err != nil {
 		return err
 	}
-	c.Speaker.Options.Pool.Trim()
+	c.VLM.Options.Pool.Trim()
 	c.dry.ResetPeak()
 	var of trainer.Sample
 	var err error
 	if c.turn.Taught() {
 		of, err = c.lesson()
 	} else if err = c.look(); err == nil {
-		if c.Far == nil {
+		if c.Engine == nil {
 			err = c.roll()
 		}
 		c.phase(&c.need.Sampling)
@@ -98,54 +99,56 @@ func (c *counting) iterate() error {
 	if err != nil {
 		return err
 	}
-	c.count(EpisodeOf(of))
+	c.count(rollout.EpisodeOf(of))
 	return c.learn(of)
 }
 
 // samples are those of an iteration.
-func (c *counting) samples() int { return c.turn.Rollout.PromptsPerIteration * c.turn.Rollout.Group }
+func (c *memoryCounter) samples() int {
+	return c.turn.Rollout.PromptsPerIteration * c.turn.Rollout.Group
+}
 
 // lesson is the longest of some lessons.
-func (c *counting) lesson() (most trainer.Sample, err error) {
+func (c *memoryCounter) lesson() (most trainer.Sample, err error) {
 	for i, n := range prompts.LessonsOf(c.train, c.turn.Rollout.Lessons) {
-		if i == mostLooked {
+		if i == maxPromptsRead {
 			break
 		}
 		all, err := c.Roll(trainer.Current, []trainer.Key{{Prompt: n}})
 		if err != nil {
 			return most, err
 		}
-		if EpisodeOf(most) == nil || len(EpisodeOf(all[0]).Tokens) > len(EpisodeOf(most).Tokens) {
+		if rollout.EpisodeOf(most) == nil || len(rollout.EpisodeOf(all[0]).Tokens) > len(rollout.EpisodeOf(most).Tokens) {
 			most = all[0]
 		}
 	}
-	if EpisodeOf(most) == nil {
+	if rollout.EpisodeOf(most) == nil {
 		return most, errors.New("there are no lessons to count by")
 	}
 	return most, nil
 }
 
 // look finds the longest of some prompts, and what an observation of its picture has.
-func (c *counting) look() error {
+func (c *memoryCounter) look() error {
 	c.prompt, c.seen = nil, nil
 	all := prompts.LessonsOf(c.train, "")
-	for i := range min(len(all), mostLooked) {
-		v, err := c.question(trainer.Key{Prompt: all[i*len(all)/min(len(all), mostLooked)]})
+	for i := range min(len(all), maxPromptsRead) {
+		v, err := c.Start(trainer.Key{Prompt: all[i*len(all)/min(len(all), maxPromptsRead)]})
 		if err != nil {
 			return fmt.Errorf("prompt %d: %w", i, err)
 		}
-		if c.prompt == nil || v.said > c.prompt.said {
+		if c.prompt == nil || v.Length > c.prompt.Length {
 			c.prompt = v
 		}
 	}
 	if c.prompt == nil {
 		return errors.New("there are no prompts to count by")
 	}
-	if c.prompt.lost != nil {
-		return c.prompt.lost
+	if c.prompt.Lost != nil {
+		return c.prompt.Lost
 	}
 	var largest *vision.Image
-	for _, p := range c.prompt.album.Pictures {
+	for _, p := range c.prompt.Album.Pictures {
 		if largest == nil || p.ShownWidth*p.ShownHeight > largest.Width*largest.Height {
 			largest = vision.New(p.ShownWidth, p.ShownHeight)
 		}
@@ -155,7 +158,7 @@ func (c *counting) look() error {
 		text, c.seen = tools.VisionPad+text, []*vision.Image{largest}
 	}
 	var err error
-	if c.reads, _, err = c.Speaker.Read(text, c.seen...); err != nil {
+	if c.reads, _, err = c.VLM.Read(text, c.seen...); err != nil {
 		return err
 	}
 	l := c.Limits
@@ -163,22 +166,22 @@ func (c *counting) look() error {
 		c.turns = 1 << 20
 	}
 	if l.Pictures > 0 && len(c.seen) > 0 {
-		c.turns = min(c.turns, 1+max(0, l.Pictures-len(c.prompt.album.Pictures)))
+		c.turns = min(c.turns, 1+max(0, l.Pictures-len(c.prompt.Album.Pictures)))
 	}
 	return nil
 }
 
 // turnTokens are those of one answer at most.
-func (c *counting) turnTokens() int {
-	if c.Turn == 0 {
-		return mostOfTurn
+func (c *memoryCounter) turnTokens() int {
+	if c.TurnTokens == 0 {
+		return rollout.DefaultTurnTokens
 	}
-	return c.Turn
+	return c.TurnTokens
 }
 
 // length is the longest episode's, and how many turns it has.
-func (c *counting) length() (tokens, turns int) {
-	tokens = c.prompt.said
+func (c *memoryCounter) length() (tokens, turns int) {
+	tokens = c.prompt.Length
 	for {
 		tokens, turns = tokens+c.turnTokens(), turns+1
 		full := c.Limits.Tokens > 0 && tokens >= c.Limits.Tokens
@@ -194,12 +197,12 @@ func (c *counting) length() (tokens, turns int) {
 
 // roll reads the prompt into as many rows as are under way, observations behind all of them, and fills one to the
 // longest episode: rows have one length of memory.
-func (c *counting) roll() error {
+func (c *memoryCounter) roll() error {
 	tokens, turns := c.length()
 	rows := min(c.AtOnce(), c.samples())
-	d := c.Speaker.Model.NewDecoder(c.Speaker.Options.Pool, c.Speaker.arithmetic(false), 1+rows)
+	d := c.VLM.Model.NewDecoder(c.VLM.Options.Pool, c.VLM.Arithmetic(false), 1+rows)
 	defer d.Close()
-	if _, err := d.Extend(0, c.prompt.unread); err != nil {
+	if _, err := d.Extend(0, c.prompt.Unread); err != nil {
 		return err
 	}
 	var all []int
@@ -208,7 +211,7 @@ func (c *counting) roll() error {
 		all = append(all, r)
 	}
 	observe := func(rows []int) error {
-		n := min(len(rows), max(1, readAtOnce/max(1, len(c.reads.IDs))))
+		n := min(len(rows), max(1, rollout.DefaultPrefill/max(1, len(c.reads.IDs))))
 		reads := make([]vlm.Stretch, n)
 		for i := range reads {
 			reads[i] = c.reads
@@ -231,7 +234,7 @@ func (c *counting) roll() error {
 		return err
 	}
 	d.Clear(0) // the next prompt is read, and others still observe
-	if _, err := d.Extend(0, c.prompt.unread); err != nil {
+	if _, err := d.Extend(0, c.prompt.Unread); err != nil {
 		return err
 	}
 	for _, r := range all {
@@ -241,10 +244,10 @@ func (c *counting) roll() error {
 }
 
 // longest is the longest episode, as it is learned from: nobody has said a word of it.
-func (c *counting) longest() trainer.Sample {
+func (c *memoryCounter) longest() trainer.Sample {
 	tokens, _ := c.length()
-	t := &tools.Transcript{Tokens: append([]int32(nil), c.prompt.prompt.Tokens...), Prompt: c.prompt.said}
-	album := &tools.Album{Pictures: append([]tools.Picture(nil), c.prompt.album.Pictures...)}
+	t := &tools.Transcript{Tokens: append([]int32(nil), c.prompt.Prompt.Tokens...), Prompt: c.prompt.Length}
+	album := &tools.Album{Pictures: append([]tools.Picture(nil), c.prompt.Album.Pictures...)}
 	t.Sampled = make([]bool, len(t.Tokens))
 	say := func(ids []int32, drawn bool) {
 		for _, id := range ids[:min(len(ids), tokens-len(t.Tokens))] {
@@ -263,11 +266,11 @@ func (c *counting) longest() trainer.Sample {
 		}
 	}
 	t.LogProb, t.ModelLogProb = make([]float64, len(t.Tokens)), make([]float64, len(t.Tokens))
-	return trainer.Sample{Item: trainer.Item{Episode: &Episode{Transcript: t, Album: album, films: c.prompt.films}}}
+	return trainer.Sample{Item: trainer.Item{Episode: &rollout.Episode{Transcript: t, Album: album, Videos: c.prompt.Videos}}}
 }
 
 // count says how many tokens go through the network, and what the host holds of samples.
-func (c *counting) count(e *Episode) {
+func (c *memoryCounter) count(e *rollout.Episode) {
 	o, samples := c.turn.Experiment, c.samples()
 	n := model.Tokens{Prompt: e.Prompt, Episode: len(e.Tokens)}
 	drawn := 0
@@ -277,7 +280,7 @@ func (c *counting) count(e *Episode) {
 		}
 	}
 	n.Drawn = drawn
-	if !c.turn.Taught() && c.Far == nil { // a prompt is read once for its group
+	if !c.turn.Taught() && c.Engine == nil { // a prompt is read once for its group
 		n.Generated = int64(c.turn.Rollout.PromptsPerIteration)*int64(n.Prompt) + int64(samples)*int64(n.Episode-n.Prompt)
 	}
 	whole := int64(samples) * int64(n.Episode)
@@ -285,7 +288,7 @@ func (c *counting) count(e *Episode) {
 	if o.Loss.KL.Weight > 0 || c.turn.Kind().Has(loss.Reference) {
 		n.Forward += whole
 	}
-	if hasCritic(c.opened) || c.Far != nil {
+	if hasCritic(c.opened) || c.Engine != nil {
 		n.Forward += whole
 	}
 	if k := c.need.Tokens; k == nil || n.Generated+n.Forward > k.Generated+k.Forward {
@@ -300,9 +303,9 @@ func (c *counting) count(e *Episode) {
 			one *= int64(c.turn.Rollout.PromptsPerIteration)
 		}
 		pixels += one
-		patches += int64(3*4) * int64(p.ShownWidth*p.ShownHeight) * int64(c.Speaker.Processor.Frames)
+		patches += int64(3*4) * int64(p.ShownWidth*p.ShownHeight) * int64(c.VLM.Processor.Frames)
 	}
-	logits := int64(min(c.AtOnce(), samples)) * int64(c.Speaker.Model.Text.Vocabulary) * (4 + 8 + 8)
+	logits := int64(min(c.AtOnce(), samples)) * int64(c.VLM.Model.Text.Vocabulary) * (4 + 8 + 8)
 	c.need.Samples = max(c.need.Samples, pixels+whole*bytesOfToken+2*patches+logits)
 }
 
@@ -314,7 +317,7 @@ const ownBytes = 84 << 20
 const bytesOfToken = 4 + 1 + 3*8 + 8*8
 
 // given are the pictures of an episode's prompt.
-func (c *counting) given(e *Episode) (all []tools.Picture) {
+func (c *memoryCounter) given(e *rollout.Episode) (all []tools.Picture) {
 	for _, p := range e.Album.Pictures {
 		if p.Given() {
 			all = append(all, p)
@@ -325,13 +328,13 @@ func (c *counting) given(e *Episode) (all []tools.Picture) {
 
 // learn goes forward and backward through as many episodes as an update has, and takes a step, twice: the second begins
 // beside the optimiser's state.
-func (c *counting) learn(of trainer.Sample) error {
+func (c *memoryCounter) learn(of trainer.Sample) error {
 	l := c.turn.Experiment.Loss
 	n := (c.samples() + c.turn.Experiment.Optim.Updates - 1) / c.turn.Experiment.Optim.Updates
-	n = min(n, 2+keepTokens/max(1, len(EpisodeOf(of).Tokens)))
+	n = min(n, 2+rollout.DefaultKeep/max(1, len(rollout.EpisodeOf(of).Tokens)))
 	points := make([]trainer.Point, n)
 	for i := range points {
-		points[i] = trainer.Point{Episode: of.Item.Episode, Entropy: l.EntropyWeight != 0 || l.Keep.Entropy > 0 && l.Keep.Entropy < 1, Value: c.Critic() != nil}
+		points[i] = trainer.Point{Episode: of.Item.Episode, Entropy: l.EntropyWeight != 0 || l.Keep.Entropy > 0 && l.Keep.Entropy < 1, Value: c.ValueLearner() != nil}
 	}
 	for range 2 {
 		answers, err := c.Eval(trainer.Current, points)

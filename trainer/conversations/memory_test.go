@@ -15,6 +15,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/rollout"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/vision/tools"
@@ -68,7 +70,7 @@ func TestMemory(t *testing.T) {
 		large + "/":      {"model.lora.rank=8", `model.lora.targets=["q_proj", "up_proj"]`, "episode.parallel=3"},
 	} {
 		e := zooming(t, name, sets...)
-		need, err := predict(e, cpu.NewDry(cpu.Options{Path: path}), 0)
+		need, err := predictMemory(e, cpu.NewDry(cpu.Options{Path: path}), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +110,7 @@ func TestMemory(t *testing.T) {
 		for range 2 {
 			points := make([]trainer.Point, len(samples))
 			for i, s := range samples {
-				points[i], longest = trainer.Point{Key: s.Key, Episode: s.Item.Episode}, max(longest, len(EpisodeOf(s).Tokens))
+				points[i], longest = trainer.Point{Key: s.Key, Episode: s.Item.Episode}, max(longest, len(rollout.EpisodeOf(s).Tokens))
 			}
 			answers, err := m.Eval(trainer.Current, points)
 			if err != nil {
@@ -172,13 +174,13 @@ func talks(m *Model, keys []trainer.Key) {
 		return tools.Plan{Ops: []tools.Op{{Kind: "crop", Rect: tools.Rect{0, 0, 512, 512}}}}, nil
 	}}}
 	m.Protocol = p
-	turn := append(make([]int32, m.Turn-1), m.Speaker.End)
-	for i := range turn[:m.Turn-1] {
+	turn := append(make([]int32, m.TurnTokens-1), m.VLM.End)
+	for i := range turn[:m.TurnTokens-1] {
 		turn[i] = 5
 	}
-	m.stems = map[trainer.Key][][]int32{}
+	m.Prefixes = map[trainer.Key][][]int32{}
 	for _, k := range keys {
-		m.stems[k] = [][]int32{turn, turn, turn}
+		m.Prefixes[k] = [][]int32{turn, turn, turn}
 	}
 }
 
@@ -215,7 +217,7 @@ func random(t *testing.T, width, layers int) string {
 	}
 	defer be.Close()
 	key := rng.New(3)
-	s, err := Open(dir, Options{Pool: tensor.NewPool(be), Draw: &key, Train: []string{".*"}})
+	s, err := chat.Open(dir, chat.Options{Pool: tensor.NewPool(be), Draw: &key, Train: []string{".*"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,9 @@ package conversations
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/darkroom-rl/darkroom/assets"
@@ -16,23 +18,42 @@ import (
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/augment"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/lessons"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/rollout"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/toolserver"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/vision/tools/program"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
+// trainingList is what an experiment trains on: prompts, and lessons behind them.
+func trainingList(e *experiment.Experiment) ([]prompts.Prompt, error) {
+	list, err := e.Training(nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := solved(e, list); err != nil {
+		return nil, err
+	}
+	lessons, _, err := lessons.List(e)
+	return append(list, lessons...), err
+}
+
 // Model is a model.Model: a policy, with what a run asks of it beside rolls and answers.
 type Model struct {
-	*Policy
+	*rollout.Policy
 	opened  *experiment.Experiment
 	adapter *model.Adapter // nil where parameters of the network itself are trained
 	train   []prompts.Prompt
 	rewards model.Rewards
 	turn    experiment.Turn // of the iteration under way
 	shift   loss.Shift      // of objectives over judged answers
-	teacher *lessonReader   // nil: nothing is learned from conversations of a file
+	lessons *lessons.Reader // nil: nothing is learned from conversations of a file
 	likely  ledger.Spread   // totals of its likeliest answers
 }
 
@@ -42,8 +63,8 @@ func Modality() model.Modality {
 		Name:     "conversations",
 		Samples:  "episodes",
 		Looks:    true,
-		Inspect:  inspect,
-		Networks: networks,
+		Inspect:  chat.Inspect,
+		Networks: chat.Networks,
 		Prompts:  trainingList,
 		Ready:    ready,
 		Open: func(e *experiment.Experiment, o model.Options) (model.Model, error) {
@@ -57,7 +78,7 @@ func Modality() model.Modality {
 			_, err := (&Model{}).Objective(turn, nil)
 			return err
 		},
-		Memory: predict,
+		Memory: predictMemory,
 	}
 }
 
@@ -69,20 +90,20 @@ func OpenModel(e *experiment.Experiment, o model.Options) (*Model, error) {
 		return nil, err
 	}
 	patterns, _ := e.Model.Trained()
-	opened := Options{Pool: tensor.NewPool(o.Backend), F32: e.Model.Precision == "f32", Train: patterns, Template: e.Model.Template}
+	opened := chat.Options{Pool: tensor.NewPool(o.Backend), F32: e.Model.Precision == "f32", Train: patterns, Template: e.Model.Template}
 	opened.Pool.Limit = o.Held
 	if opened.Blank = e.Model.Blank; len(opened.Blank) > 0 {
 		key := rng.New(uint64(e.Run.Seed)).With("blank")
 		opened.Draw = &key
 	}
-	s, err := Open(dir, opened)
+	s, err := chat.Open(dir, opened)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.newRows(e.Model.NewTokens, rng.New(uint64(e.Run.Seed)).With("blank")); err != nil {
+	if err := s.InitTokens(e.Model.NewTokens, rng.New(uint64(e.Run.Seed)).With("blank")); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	m := &Model{opened: e, train: o.Train, rewards: o.Rewards, Policy: &Policy{played: new(atomic.Int64), Speaker: s, Context: o.Context, Progress: o.Progress}}
+	m := &Model{opened: e, train: o.Train, rewards: o.Rewards, Policy: &rollout.Policy{Played: new(atomic.Int64), VLM: s, Context: o.Context, Progress: o.Progress}}
 	if err := m.prepare(e, o); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -90,11 +111,11 @@ func OpenModel(e *experiment.Experiment, o model.Options) (*Model, error) {
 }
 
 func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
-	if m.adapter, err = model.Adapt(e, m.Speaker.Params, Known(m.Speaker.Params)); err != nil {
+	if m.adapter, err = model.Adapt(e, m.VLM.Params, chat.Known(m.VLM.Params)); err != nil {
 		return err
 	}
 	if len(e.Lessons()) > 0 {
-		if m.teacher, err = newTeacher(e); err != nil {
+		if m.lessons, err = lessons.NewReader(e); err != nil {
 			return err
 		}
 	}
@@ -103,30 +124,30 @@ func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
 		return err
 	}
 	key := rng.New(uint64(e.Run.Seed))
-	m.Limits, m.Turn, m.Parallel, m.Sampling = p.Limits(), p.TurnTokens, p.Parallel, p.Sampling
-	m.Films, m.Share = experiment.Filled(p.Clips), shareOf(e)
-	m.Silence, m.Exec, m.Draws, m.Ask = p.Silence, p.Exec, trainer.Draws{Root: key}, asker(e, o, m.Speaker.Template)
-	if m.Served, err = openOutside(p, o.Cache); err != nil {
+	m.Limits, m.TurnTokens, m.Parallel, m.Sampling = p.Limits(), p.TurnTokens, p.Parallel, p.Sampling
+	m.VideoOptions, m.Pixels = experiment.Filled(p.Clips), toolserver.PixelsOf(e)
+	m.Silence, m.Exec, m.Draws, m.Prompts = p.Silence, p.Exec, trainer.Draws{Root: key}, promptReader(e, o, m.VLM.Template)
+	if m.Tools, err = toolserver.Open(p, o.Cache); err != nil {
 		return err
 	}
-	if m.Far, err = openFar(e); err != nil {
+	if m.Engine, err = rollout.OpenEngine(e); err != nil {
 		return err
 	}
-	if m.Far != nil {
-		m.Far.Write = func(dir string) error { return m.WriteAdapter(trainer.Current, dir) }
+	if m.Engine != nil {
+		m.Engine.Write = func(dir string) error { return m.WriteAdapter(trainer.Current, dir) }
 	}
-	if err := m.openTutor(e); err != nil {
+	if err := m.openTeacher(e); err != nil {
 		return err
 	}
 	if err := m.Learn(m.adapter.On(), e.Optim, model.Needed(e)...); err != nil || !hasCritic(e) {
 		return err
 	}
-	return m.Expect(key.With("values"), e.Optim)
+	return m.AddValueHead(key.With("values"), e.Optim)
 }
 
-// asker asks the question of a number, training's first.
-func asker(e *experiment.Experiment, o model.Options, form vlm.Template) func(n int) (Question, error) {
-	return func(n int) (Question, error) {
+// promptReader reads the prompt of a number, training's first.
+func promptReader(e *experiment.Experiment, o model.Options, form vlm.Template) func(n int) (chat.Prompt, error) {
+	return func(n int) (chat.Prompt, error) {
 		list, file := o.Train, e.Named()
 		if n >= len(list) {
 			n, list, file = n-len(list), o.HeldOut, e.Evaluate.Prompts
@@ -134,42 +155,42 @@ func asker(e *experiment.Experiment, o model.Options, form vlm.Template) func(n 
 		p := list[n]
 		pictures, err := p.Pictures(p.Folder(file))
 		if err != nil {
-			return Question{}, err
+			return chat.Prompt{}, err
 		}
 		clips, err := p.Clips(p.Folder(file))
 		if err != nil {
-			return Question{}, err
+			return chat.Prompt{}, err
 		}
-		q := about(p.Text, clips, pictures)
+		q := chat.PromptOf(p.Text, clips, pictures)
 		own, err := e.Episode.Of(p)
 		if err != nil {
-			return Question{}, err
+			return chat.Prompt{}, err
 		}
 		if own != e.Episode {
-			q.By = own
+			q.Episode = own
 		}
 		q.Meta = p.Meta
 		if row, ok := p.Messages(); ok {
 			c, err := sft.ReadAsked(row)
 			if err != nil {
-				return Question{}, err
+				return chat.Prompt{}, err
 			}
 			q.Messages, q.Tools = c.Messages, c.Tools
 			if len(c.Clips) > 0 && len(q.Clips) == 0 {
 				if q.Clips, err = prompts.OpenClips(p.Folder(file), c.Clips); err != nil {
-					return Question{}, err
+					return chat.Prompt{}, err
 				}
 			}
 		}
-		return q.Told(own, e.Model.Path, form)
+		return q.WithInstructions(own, e.Model.Path, form)
 	}
 }
 
 // Begin implements model.Model.
 func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
 	m.turn, m.Draws.Root, m.Supervised = turn, root, turn.Kind().Written()
-	m.Far.Moved()
-	m.pace(turn, scale)
+	m.Engine.Moved()
+	m.setValueRate(turn, scale)
 	m.distort(turn)
 	m.shuffle(turn)
 	m.guide(turn)
@@ -185,7 +206,7 @@ func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) t
 		p.Limits.Turns = turn.Evaluate.Turns
 	}
 	p.Draws = trainer.Draws{Root: root, Fixed: true, Before: len(m.train) - len(prompts.LessonsOf(m.train, ""))}
-	p.Context, p.Progress, p.Noise, p.Control, p.Guided, p.Given, p.Tree, p.Supervised, p.Far = ctx, nil, nil, nil, nil, nil, nil, false, nil
+	p.Context, p.Progress, p.Noise, p.Control, p.Guided, p.Given, p.Tree, p.Supervised, p.Engine = ctx, nil, nil, nil, nil, nil, nil, false, nil
 	return &p
 }
 
@@ -193,8 +214,8 @@ func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) t
 // another, and the places of those that have ended are taken by others, so that several times as many as are under way
 // cost little.
 func (m *Model) Portion() int {
-	if m.Far != nil {
-		return 4 * max(m.AtOnce(), m.Far.AtOnce)
+	if m.Engine != nil {
+		return 4 * max(m.AtOnce(), m.Engine.AtOnce)
 	}
 	return 4 * m.AtOnce()
 }
@@ -203,7 +224,7 @@ func (m *Model) Portion() int {
 func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
 	items := make([]rewards.Item, len(samples))
 	for i, s := range samples {
-		items[i].Transcript = transcript(EpisodeOf(s))
+		items[i].Transcript = rollout.RewardTranscript(rollout.EpisodeOf(s))
 	}
 	return items, nil
 }
@@ -211,7 +232,7 @@ func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
 // Shape makes of totals what [episode] says of long answers and of those that were cut off.
 func (m *Model) Shape(samples []trainer.Sample, totals []float64) {
 	for i, s := range samples {
-		e := EpisodeOf(s)
+		e := rollout.EpisodeOf(s)
 		totals[i] = m.turn.Episode.Shaped(totals[i], e.Length(), e.End == "cut" || e.Over)
 	}
 }
@@ -220,18 +241,18 @@ func (m *Model) Shape(samples []trainer.Sample, totals []float64) {
 func (m *Model) Passes() *ledger.Passes { return nil }
 
 // Dir is the folder that was opened.
-func (m *Model) Dir() string { return m.Speaker.Dir }
+func (m *Model) Dir() string { return m.VLM.Dir }
 
 // Close gives everything back.
 func (m *Model) Close() error {
 	m.Free()
-	err := m.Speaker.Close()
-	if m.teacher != nil {
-		err = errors.Join(err, m.teacher.Close())
+	err := m.VLM.Close()
+	if m.lessons != nil {
+		err = errors.Join(err, m.lessons.Close())
 	}
-	err = errors.Join(err, m.Served.Close(), m.Far.Close())
-	if m.tutor != nil {
-		err = errors.Join(err, m.tutor.Close())
+	err = errors.Join(err, m.Tools.Close(), m.Engine.Close())
+	if m.Teacher != nil {
+		err = errors.Join(err, m.Teacher.Close())
 	}
 	return err
 }
@@ -239,12 +260,12 @@ func (m *Model) Close() error {
 // What a checkpoint holds is the policy's learner, and behind it that of a head of values.
 
 // Settle is model.Model's: a head of values has a pace of its own.
-func (m *Model) Settle(o optim.Options, moves experiment.Moves) { m.learner.Settle(o, moves) }
+func (m *Model) Settle(o optim.Options, moves experiment.Moves) { m.Learner.Settle(o, moves) }
 
 // Tensors implements model.Model.
 func (m *Model) Tensors() ([]safetensors.Tensor, error) {
-	all := m.learner.Tensors("")
-	if head := m.Critic(); head != nil {
+	all := m.Learner.Tensors("")
+	if head := m.ValueLearner(); head != nil {
 		all = append(all, head.Tensors(headPrefix)...)
 	}
 	if m.shifts() {
@@ -255,8 +276,8 @@ func (m *Model) Tensors() ([]safetensors.Tensor, error) {
 
 // Load implements model.Model.
 func (m *Model) Load(f *safetensors.File) error {
-	err := m.learner.Load(f, "")
-	if head := m.Critic(); head != nil && err == nil {
+	err := m.Learner.Load(f, "")
+	if head := m.ValueLearner(); head != nil && err == nil {
 		err = head.Load(f, headPrefix)
 	}
 	if m.shifts() && err == nil {
@@ -267,19 +288,117 @@ func (m *Model) Load(f *safetensors.File) error {
 
 // Moved are the parameters that move, those of a head of values behind.
 func (m *Model) Moved() []*autograd.Param {
-	if head := m.Critic(); head != nil {
-		return slices.Concat(m.learner.Moved(), head.Moved())
+	if head := m.ValueLearner(); head != nil {
+		return slices.Concat(m.Learner.Moved(), head.Moved())
 	}
-	return m.learner.Moved()
+	return m.Learner.Moved()
 }
 
 // WriteAdapter implements model.Model.
 func (m *Model) WriteAdapter(w trainer.Weights, dir string) error {
-	return m.learner.With(w, func() error { return m.adapter.Write(dir) })
+	return m.Learner.With(w, func() error { return m.adapter.Write(dir) })
 }
 
-func (m *Model) Bytes() int64                 { return m.learner.Bytes() }
-func (m *Model) Keeps(w trainer.Weights) bool { return m.learner.Keeps(w) }
+func (m *Model) Bytes() int64 { return m.Learner.Bytes() }
+
+func (m *Model) Keeps(w trainer.Weights) bool { return m.Learner.Keeps(w) }
 
 // headPrefix begins the names of a head of values in a checkpoint.
 const headPrefix = "value."
+
+// ready sees whether the model's code can be run.
+func ready(ctx context.Context, e *experiment.Experiment) (news string, err error) {
+	_, long, err := lessons.List(e)
+	if err != nil {
+		return "", err
+	}
+	news = lessons.LeftOut(long, e.Episode.Tokens)
+	if e.Episode.Exec == nil {
+		return news, nil
+	}
+	version, err := program.Probe(ctx, e.Episode.Exec)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimPrefix(news+fmt.Sprintf("\ncode that the model writes is run by %s: %s", e.Episode.Exec.Words(), version), "\n"), nil
+}
+
+// Objective is model.Model's: every objective of an episode is one of tokens.
+func (m *Model) Objective(turn experiment.Turn, _ trainer.Policy) (trainer.Objective, error) {
+	if turn.Kind().Learns == loss.JudgedAnswers {
+		return m.preferring(turn), nil
+	}
+	if turn.Kind().Written() {
+		return trainer.Teaching{Aggregate: turn.Loss.Aggregate}, nil
+	}
+	kl := turn.Loss.KL
+	o := trainer.TokenPolicy{Loss: turn.Loss.Tokens(), Reference: kl.Weight > 0 && kl.Reference != "old", Anchor: model.Anchor(turn)}
+	if turn.Comparison().ValueHead {
+		o.Critic = &trainer.Critic{Clip: turn.Loss.Value.ClipRange, Aggregate: loss.Aggregate{Mode: "token-mean"}}
+	}
+	if turn.Kind().Has(loss.TokenDraws) {
+		o.Draw = func(k trainer.Key, token int) float64 {
+			return m.Draws.Of("clip-cov", k).Step(token).Draw().Float64()
+		}
+	}
+	return m.imitating(turn, o), nil
+}
+
+// guide says which keys of an iteration are given how much.
+func (m *Model) guide(turn experiment.Turn) {
+	g := turn.Episode.Guided
+	if g == nil {
+		return
+	}
+	first := g.Of(turn.Rollout.Group)
+	m.Guided, m.Given = g, func(k trainer.Key) int {
+		if k.Sample >= first {
+			return 0
+		}
+		return turn.Given
+	}
+}
+
+// solved sees whether there are solutions to give.
+func solved(e *experiment.Experiment, list []prompts.Prompt) error {
+	g := e.Episode.Guided
+	if g == nil {
+		return nil
+	}
+	for _, p := range list {
+		text, err := g.Solution(p.Meta)
+		if err != nil {
+			return fmt.Errorf("prompt %q: %w", p.Text, err)
+		}
+		if text != "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("no prompt has meta.%s, whose beginning [episode.guided] gives\nhint: {\"prompt\": \"...\", \"meta\": {\"%s\": \"First, ...\"}}; episode.guided.key names another key", g.Key, g.Key)
+}
+
+// distort says which keys of an iteration see distorted pictures.
+func (m *Model) distort(turn experiment.Turn) {
+	n := turn.Episode.Noisy
+	if n == nil {
+		return
+	}
+	step, first := augment.NoiseStep(*n, turn.Iteration+1, turn.Run.Iterations), turn.Rollout.Group-n.Of(turn.Rollout.Group)
+	m.Clean = n.Old == "clean"
+	m.Noise = func(k trainer.Key) int {
+		if k.Sample < first {
+			return -1
+		}
+		return step
+	}
+}
+
+// shuffle says which keys of an iteration are controls.
+func (m *Model) shuffle(turn experiment.Turn) {
+	s := turn.Episode.Shuffled
+	if s == nil {
+		return
+	}
+	first := turn.Rollout.Group - s.Of(turn.Rollout.Group)
+	m.Control = func(k trainer.Key) bool { return k.Sample >= first }
+}

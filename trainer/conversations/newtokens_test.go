@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/rigs/sfttest"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
@@ -20,7 +22,7 @@ func TestNewTokens(t *testing.T) {
 	}
 	defer be.Close()
 	open := func(sets ...string) (*Model, error) {
-		e := learning(t, "embed:zoom-lessons", sets...)
+		e := sfttest.Experiment(t, "embed:zoom-lessons", sets...)
 		return OpenModel(e, model.Options{Backend: be})
 	}
 	rows := func(sets ...string) (x []float32, m *Model) {
@@ -29,7 +31,7 @@ func TestNewTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { m.Close() })
-		for _, p := range m.Speaker.Params.All() {
+		for _, p := range m.VLM.Params.All() {
 			if p.Name == "model.embed_tokens.weight" {
 				x = slices.Clone(p.Value.F32())
 			}
@@ -44,12 +46,12 @@ func TestNewTokens(t *testing.T) {
 	if !slices.Equal(first, again) || slices.Equal(first, other) {
 		t.Error("rows do not follow from the run's seed")
 	}
-	ids, err := tokensNamed(m.Speaker.Tokens, []string{"<tool_call>", "</tool_call>"})
+	ids, err := chat.TokenIDs(m.VLM.Tokens, []string{"<tool_call>", "</tool_call>"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	width := len(plain) / m.Speaker.Model.Text.Vocabulary
-	for id := range m.Speaker.Model.Text.Vocabulary {
+	width := len(plain) / m.VLM.Model.Text.Vocabulary
+	for id := range m.VLM.Model.Text.Vocabulary {
 		a, b := plain[id*width:(id+1)*width], first[id*width:(id+1)*width]
 		if slices.Equal(a, b) == slices.Contains(ids, int32(id)) {
 			t.Errorf("row %d: drawn %v", id, !slices.Equal(a, b))
@@ -57,7 +59,7 @@ func TestNewTokens(t *testing.T) {
 	}
 	drawn := make([]float32, 6)
 	x := []float32{2, -2, 2, -2, 2, -2}
-	drawRows(x, []int32{1}, 2, rng.New(3))
+	chat.InitRows(x, []int32{1}, 2, rng.New(3))
 	rng.New(3).Sample(0).Normal(drawn[:2], 0)
 	if !slices.Equal(x, []float32{2, -2, 2 * drawn[0], 2 * drawn[1], 2, -2}) {
 		t.Errorf("%v: the second row was to be twice %v", x, drawn[:2])

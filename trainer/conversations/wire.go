@@ -10,6 +10,9 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/augment"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/rollout"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/tools"
@@ -22,36 +25,36 @@ import (
 // Invariants (tests): an episode that came back has all that it had, pictures too; what strangers send is an episode
 // about the prompt that was asked, whose places and pictures fit, or it is refused.
 
-// carried is an episode as text.
-type carried struct {
+// wireEpisode is an episode as text.
+type wireEpisode struct {
 	Transcript *tools.Transcript `json:"transcript"`
 	Texts      []string          `json:"texts"`
 	Entropy    float64           `json:"entropy"`
-	Noise      *Noise            `json:"noise,omitempty"`
+	Noise      *rollout.Noise    `json:"noise,omitempty"`
 	Given      int               `json:"given,omitempty"`
 	Stem       int               `json:"stem,omitempty"`
 	Lost       string            `json:"lost,omitempty"`
 
 	Worth    map[string]float64 `json:"worth,omitempty"` // what environments said
-	Pictures []carriedPicture   `json:"pictures,omitempty"`
+	Pictures []wirePicture      `json:"pictures,omitempty"`
 }
 
-// carriedPicture is one of its pictures.
-type carriedPicture struct {
+// wirePicture is one of its pictures.
+type wirePicture struct {
 	Shown [2]int    `json:"shown"`          // as the model saw it
 	From  *tools.Op `json:"from,omitempty"` // nil: it is the prompt's
 }
 
-// brought says of a picture that it cannot be made again.
-func brought(from *tools.Op) bool { return from != nil && from.Kind == "program" }
+// unmakeable says of a picture that it cannot be made again.
+func unmakeable(from *tools.Op) bool { return from != nil && from.Kind == "program" }
 
 // Values implements model.Travelling.
 func (m *Model) Values(w trainer.Weights) ([]safetensors.Tensor, error) {
-	return m.learner.Values(w, "")
+	return m.Learner.Values(w, "")
 }
 
 // Take implements model.Travelling.
-func (m *Model) Take(f *safetensors.File) error { return m.learner.Take(f, "") }
+func (m *Model) Take(f *safetensors.File) error { return m.Learner.Take(f, "") }
 
 // What numbers of an episode can be. Ratios are e to a difference of log-probabilities, and sums of their squares are
 // formed.
@@ -65,14 +68,14 @@ const (
 // Fits is model.Travelling's, of samples that Hear gave their episodes.
 func (m *Model) Fits(r model.Rolled, samples []trainer.Sample) error {
 	for _, s := range samples {
-		if err := m.fitsRoll(r, s.Key, EpisodeOf(s), s.Decisions); err != nil {
+		if err := m.fitsRoll(r, s.Key, rollout.EpisodeOf(s), s.Decisions); err != nil {
 			return fmt.Errorf("sample %d of prompt %d: %w", s.Key.Sample, s.Key.Prompt, err)
 		}
 	}
 	return nil
 }
 
-func (m *Model) fitsRoll(r model.Rolled, k trainer.Key, e *Episode, d trainer.Decisions) error {
+func (m *Model) fitsRoll(r model.Rolled, k trainer.Key, e *rollout.Episode, d trainer.Decisions) error {
 	if e == nil {
 		return errors.New("it is no episode")
 	}
@@ -107,14 +110,14 @@ func (m *Model) fitsRoll(r model.Rolled, k trainer.Key, e *Episode, d trainer.De
 			return fmt.Errorf("token %d is not judged as it was drawn", at)
 		}
 	}
-	return e.sane(len(d.Step))
+	return checkNumbers(e, len(d.Step))
 }
 
 // likely reports whether a number can be the log-probability of a token.
 func likely(lp float64) bool { return lp >= leastLogProb && lp <= mostLogProb }
 
-// sane refuses numbers that no episode of so many drawn tokens has.
-func (e *Episode) sane(drawn int) error {
+// checkNumbers refuses numbers that no episode of so many drawn tokens has.
+func checkNumbers(e *rollout.Episode, drawn int) error {
 	if !(e.Entropy >= -mostLogProb && e.Entropy <= float64(mostEntropy*float64(drawn))+mostLogProb) {
 		return fmt.Errorf("an entropy of %v in %d tokens", e.Entropy, drawn)
 	}
@@ -139,7 +142,7 @@ func noiseOf(r model.Rolled, k trainer.Key) int {
 	if n == nil || r.Fixed || k.Sample < r.Turn.Rollout.Group-n.Of(r.Turn.Rollout.Group) {
 		return -1
 	}
-	return NoiseStep(*n, r.Turn.Iteration+1, r.Turn.Run.Iterations)
+	return augment.NoiseStep(*n, r.Turn.Iteration+1, r.Turn.Run.Iterations)
 }
 
 // Most is model.Travelling's: tokens with what is said of each, calls and their answers, and pictures that cannot be
@@ -159,18 +162,18 @@ func (m *Model) Most(r model.Rolled, keys []trainer.Key) int64 {
 
 // Say implements model.Speaking.
 func (m *Model) Say(s trainer.Sample) (model.Said, error) {
-	e := EpisodeOf(s)
+	e := rollout.EpisodeOf(s)
 	if e == nil {
 		return model.Said{}, errors.New("it is no episode")
 	}
-	c := carried{Transcript: e.Transcript, Texts: e.Texts, Entropy: e.Entropy, Noise: e.Noise, Given: e.Given, Stem: e.Stem, Worth: e.Worth}
+	c := wireEpisode{Transcript: e.Transcript, Texts: e.Texts, Entropy: e.Entropy, Noise: e.Noise, Given: e.Given, Stem: e.Stem, Worth: e.Worth}
 	if e.Lost != nil {
 		c.Lost = e.Lost.Error()
 	}
 	var said model.Said
 	for _, p := range e.Album.Pictures {
-		c.Pictures = append(c.Pictures, carriedPicture{[2]int{p.ShownWidth, p.ShownHeight}, p.From})
-		if brought(p.From) {
+		c.Pictures = append(c.Pictures, wirePicture{[2]int{p.ShownWidth, p.ShownHeight}, p.From})
+		if unmakeable(p.From) {
 			said.Pictures = append(said.Pictures, p.Image)
 		}
 	}
@@ -178,7 +181,7 @@ func (m *Model) Say(s trainer.Sample) (model.Said, error) {
 	if said.Text, err = json.Marshal(c); err != nil {
 		return said, err
 	}
-	var back carried
+	var back wireEpisode
 	if err := json.Unmarshal(said.Text, &back); err != nil {
 		return said, err
 	}
@@ -190,32 +193,32 @@ func (m *Model) Say(s trainer.Sample) (model.Said, error) {
 
 // Hear implements model.Speaking.
 func (m *Model) Hear(samples []trainer.Sample, said []model.Said) (err error) {
-	var q Question
-	var clips *films
+	var q chat.Prompt
+	var clips *chat.Videos
 	for i := range samples {
 		k := samples[i].Key
-		if i == 0 || samples[i-1].Key.Prompt != k.Prompt || m.control(samples[i-1].Key) != m.control(k) {
-			if q, err = m.Ask(k.Prompt); err != nil {
+		if i == 0 || samples[i-1].Key.Prompt != k.Prompt || m.IsControl(samples[i-1].Key) != m.IsControl(k) {
+			if q, err = m.Prompts(k.Prompt); err != nil {
 				return fmt.Errorf("prompt %d: %w", k.Prompt, err)
 			}
-			if clips, err = m.Speaker.shot(q.Clips, m.Films, m.frames(k)); err != nil {
+			if clips, err = m.VLM.LoadVideos(q.Clips, m.VideoOptions, m.FrameOrder(k)); err != nil {
 				return fmt.Errorf("prompt %d: %w", k.Prompt, err)
 			}
 		}
-		e, err := m.heard(q, clips, said[i])
+		e, err := m.decode(q, clips, said[i])
 		if err == nil {
-			err = fits(e, samples[i].Decisions)
+			err = checkDecisions(e, samples[i].Decisions)
 		}
 		if err != nil {
 			return fmt.Errorf("sample %d of prompt %d: %w", k.Sample, k.Prompt, err)
 		}
-		samples[i].Item.Episode, samples[i].Control = e, clips != nil && m.control(k)
+		samples[i].Item.Episode, samples[i].Control = e, clips != nil && m.IsControl(k)
 	}
 	return nil
 }
 
-// fits sees whether decisions are those of an episode.
-func fits(e *Episode, d trainer.Decisions) error {
+// checkDecisions sees whether decisions are those of an episode.
+func checkDecisions(e *rollout.Episode, d trainer.Decisions) error {
 	var drawn []int
 	for at, on := range e.Sampled {
 		if on {
@@ -235,21 +238,21 @@ func fits(e *Episode, d trainer.Decisions) error {
 	return nil
 }
 
-// heard is an episode about a question.
-func (m *Model) heard(q Question, clips *films, said model.Said) (*Episode, error) {
-	var c carried
+// decode is an episode about a question.
+func (m *Model) decode(q chat.Prompt, clips *chat.Videos, said model.Said) (*rollout.Episode, error) {
+	var c wireEpisode
 	if err := json.Unmarshal(said.Text, &c); err != nil {
 		return nil, err
 	}
 	if c.Transcript == nil || len(c.Pictures) != len(c.Transcript.Shots) {
 		return nil, errors.New("an episode without a transcript, or with another number of pictures")
 	}
-	e := &Episode{Transcript: c.Transcript, Texts: c.Texts, Entropy: c.Entropy, Noise: c.Noise, Given: c.Given, Stem: c.Stem, Worth: c.Worth, films: clips}
+	e := &rollout.Episode{Transcript: c.Transcript, Texts: c.Texts, Entropy: c.Entropy, Noise: c.Noise, Given: c.Given, Stem: c.Stem, Worth: c.Worth, Videos: clips}
 	if c.Lost != "" {
 		e.Lost = errors.New(c.Lost)
 	}
 	var err error
-	if e.Album, err = madeAgain(q, clips, c.Pictures, said.Pictures); err != nil {
+	if e.Album, err = remakeAlbum(q, clips, c.Pictures, said.Pictures); err != nil {
 		return nil, err
 	}
 	var places []int
@@ -257,31 +260,31 @@ func (m *Model) heard(q Question, clips *films, said model.Said) (*Episode, erro
 		if c.Noise == nil && p.Hash() != c.Transcript.Shots[i].Hash {
 			return nil, fmt.Errorf("picture %d has other pixels here than in the transcript", i+1)
 		}
-		g, err := m.Speaker.Processor.Grid(p.Width, p.Height)
+		g, err := m.VLM.Processor.Grid(p.Width, p.Height)
 		if err != nil {
 			return nil, fmt.Errorf("picture %d: %w", i+1, err)
 		}
-		places = append(places, g.Tokens(m.Speaker.Processor.Merge))
+		places = append(places, g.Tokens(m.VLM.Processor.Merge))
 	}
-	vocabulary := int32(m.Speaker.Model.Text.Vocabulary)
+	vocabulary := int32(m.VLM.Model.Text.Vocabulary)
 	for _, id := range e.Tokens {
 		if id < 0 || id >= vocabulary {
 			return nil, fmt.Errorf("token %d, of a vocabulary of %d", id, vocabulary)
 		}
 	}
-	return e, e.Check(m.Speaker.Marks.Picture, places)
+	return e, e.Check(m.VLM.Marks.Picture, places)
 }
 
-// madeAgain is the album of a question, and of what tools made.
-func madeAgain(q Question, clips *films, pictures []carriedPicture, brings []*vision.Image) (*tools.Album, error) {
+// remakeAlbum is the album of a question, and of what tools made.
+func remakeAlbum(q chat.Prompt, clips *chat.Videos, pictures []wirePicture, brings []*vision.Image) (*tools.Album, error) {
 	a := tools.NewAlbum(q.Pictures...)
-	a.Clip = clips.chosen()
+	a.Clip = clips.ToolFrames()
 	for i, p := range pictures {
 		switch {
 		case (p.From == nil) != (i < len(q.Pictures)):
 			return nil, fmt.Errorf("picture %d: the question has %d, and a tool's have an operation", i+1, len(q.Pictures))
 		case p.From == nil:
-		case brought(p.From):
+		case unmakeable(p.From):
 			if len(brings) == 0 {
 				return nil, fmt.Errorf("picture %d was not sent", i+1)
 			}

@@ -28,15 +28,15 @@ type Options struct {
 	AtOnce  int
 }
 
-// A Picture is one of a question's.
+// A Picture is one of a request's.
 type Picture struct {
 	Hash   string
 	Image  *vision.Image
 	Places int // tokens that it takes
 }
 
-// A Question is a sequence whose continuation is drawn.
-type Question struct {
+// A Request is a sequence whose continuation is sampled.
+type Request struct {
 	IDs         []int32 // with all of a picture's places
 	Short       []int32 // with one
 	Pictures    []Picture
@@ -50,8 +50,8 @@ type Question struct {
 	Score       bool   // the sequence's own log-probabilities are asked for, too
 }
 
-// An Answer is what was drawn.
-type Answer struct {
+// A Completion is what was sampled.
+type Completion struct {
 	IDs      []int32
 	LogProbs []float64
 	Cut      bool // it was stopped by its length
@@ -93,9 +93,9 @@ func Refused(err error) string {
 	return ""
 }
 
-// protocol is how one kind of engine is spoken with.
+// protocol is the API of one kind of engine.
 type protocol interface {
-	ask(ctx context.Context, q Question) (Answer, error)
+	generate(ctx context.Context, q Request) (Completion, error)
 	load(ctx context.Context, name, dir string) error
 	unload(ctx context.Context, name string) error
 	forget() // pictures
@@ -144,9 +144,9 @@ func (e *Engine) Unload(ctx context.Context, name string) error { return e.unloa
 // Forget drops what is kept of pictures.
 func (e *Engine) Forget() { e.forget() }
 
-// Ask has a continuation drawn, and checks it.
-func (e *Engine) Ask(ctx context.Context, q Question) (Answer, error) {
-	a, err := e.ask(ctx, q)
+// Generate has a continuation drawn, and checks it.
+func (e *Engine) Generate(ctx context.Context, q Request) (Completion, error) {
+	a, err := e.generate(ctx, q)
 	if err == nil {
 		err = q.check(a)
 	}
@@ -157,7 +157,7 @@ func (e *Engine) Ask(ctx context.Context, q Question) (Answer, error) {
 }
 
 // check refuses answers that cannot be.
-func (q Question) check(a Answer) error {
+func (q Request) check(a Completion) error {
 	if a.adapter != "" && q.Adapter != "" && a.adapter != q.Adapter {
 		return Refuse(Stale, "it answers by %q, and was asked for %q", a.adapter, q.Adapter)
 	}
@@ -200,8 +200,8 @@ func (q Question) check(a Answer) error {
 	return nil
 }
 
-// checkScores holds the tokens that scores are of against the question's.
-func (q Question) checkScores(a Answer) error {
+// checkScores holds the tokens that scores are of against the request's.
+func (q Request) checkScores(a Completion) error {
 	if len(a.Scores) != len(q.IDs) {
 		return Refuse(WrongIDs, "it scores %d tokens of a question of %d", len(a.Scores), len(q.IDs))
 	}
@@ -215,7 +215,7 @@ func (q Question) checkScores(a Answer) error {
 
 // Scored are the places of words that have a score, behind the first picture, or, where there is none, behind the first
 // token.
-func (q Question) Scored(a Answer) (at []int) {
+func (q Request) Scored(a Completion) (at []int) {
 	seen := len(q.Pictures) == 0
 	for i, id := range q.IDs {
 		if id == q.Place {
@@ -228,7 +228,7 @@ func (q Question) Scored(a Answer) (at []int) {
 }
 
 // places are all pictures' together.
-func (q Question) places() (n int) {
+func (q Request) places() (n int) {
 	for _, p := range q.Pictures {
 		n += p.Places
 	}
@@ -268,7 +268,7 @@ func (p Picture) address() (string, error) {
 }
 
 // bias keeps banned tokens from being drawn, as both protocols write it.
-func (q Question) bias() map[string]float64 {
+func (q Request) bias() map[string]float64 {
 	out := map[string]float64{}
 	for _, id := range q.Banned {
 		out[fmt.Sprint(id)] = -100

@@ -14,7 +14,7 @@ func TestPasswordStays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, asked := e.Ask(context.Background(), Question{})
+		_, asked := e.Generate(context.Background(), Request{})
 		for _, err := range []error{asked, e.Load(context.Background(), "a", "/a")} {
 			if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "me:xxxxx@127.0.0.1:1") {
 				t.Errorf("%s: %v", kind, err)

@@ -20,7 +20,7 @@ type sglang struct{ e *Engine }
 
 func (s *sglang) forget() {}
 
-func (s *sglang) ask(ctx context.Context, q Question) (a Answer, err error) {
+func (s *sglang) generate(ctx context.Context, q Request) (a Completion, err error) {
 	body := map[string]any{"input_ids": q.Short, "return_logprob": true, "stream": false, "logprob_start_len": -1,
 		"sampling_params": map[string]any{"max_new_tokens": q.Most, "temperature": q.Temperature, "top_p": 1, "top_k": -1, "min_p": 0, "repetition_penalty": 1,
 			"stop_token_ids": []int32{q.End}, "logit_bias": q.bias(), "skip_special_tokens": false, "no_stop_trim": true}}

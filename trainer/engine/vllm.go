@@ -99,8 +99,8 @@ func (v *vllm) render(ctx context.Context, p Picture, f *feature) error {
 	return nil
 }
 
-// features are those of a question, at its places.
-func (v *vllm) features(ctx context.Context, q Question) (*features, error) {
+// features are those of a request, at its places.
+func (v *vllm) features(ctx context.Context, q Request) (*features, error) {
 	if len(q.Pictures) == 0 {
 		return nil, nil
 	}
@@ -122,7 +122,7 @@ func (v *vllm) features(ctx context.Context, q Question) (*features, error) {
 	return all, nil
 }
 
-func (v *vllm) ask(ctx context.Context, q Question) (a Answer, err error) {
+func (v *vllm) generate(ctx context.Context, q Request) (a Completion, err error) {
 	model := q.Adapter
 	if model == "" {
 		model = v.e.Model

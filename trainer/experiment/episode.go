@@ -374,7 +374,7 @@ func (s Stems) fact() Fact {
 }
 
 // Served is one [[episode.tool]]: a tool behind a server, or a program.
-// trainer/conversations/outside.go has its protocol.
+// trainer/conversations/toolserver has its protocol.
 type Served struct {
 	Name    string   `toml:"name,required" doc:"as the model calls it: search"`
 	About   string   `toml:"about" doc:"what it does, for the model: protocol darkroom tells it, with the name and the parameters"`

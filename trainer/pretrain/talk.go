@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
-	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes/cards"
 	"github.com/darkroom-rl/darkroom/vision/tools"
@@ -49,7 +49,7 @@ type said struct {
 	weight float64
 }
 
-func (c conversation) say(k *conversations.Speaker) (said, error) {
+func (c conversation) say(k *chat.VLM) (said, error) {
 	s := said{weight: c.weight}
 	text, err := Prompt(k, c.ask, len(c.pictures))
 	if err != nil {
@@ -75,7 +75,7 @@ func (c conversation) say(k *conversations.Speaker) (said, error) {
 			if err != nil {
 				return s, err
 			}
-			s.Stretch = conversations.Joined(s.Stretch, heard)
+			s.Stretch = chat.Joined(s.Stretch, heard)
 		}
 	}
 	s.heard()
@@ -90,7 +90,7 @@ func (s *said) heard() {
 }
 
 // Prompt is a question about some pictures as the model's template writes it.
-func Prompt(k *conversations.Speaker, ask string, pictures int) (string, error) {
+func Prompt(k *chat.VLM, ask string, pictures int) (string, error) {
 	var content []vlm.Part
 	for range pictures {
 		content = append(content, vlm.Part{Kind: vlm.PicturePart})
@@ -250,7 +250,7 @@ type shown struct {
 }
 
 // view is a lesson: a crop, or a whole table.
-func (t *Talker) view(k *conversations.Speaker, key rng.Key, whole float64) (v shown, err error) {
+func (t *Talker) view(k *chat.VLM, key rng.Key, whole float64) (v shown, err error) {
 	table, r := cards.Random(key.With("table")), key.With("lesson").Draw()
 	m := table.Draw()
 	if r.Float64() >= whole {
@@ -264,12 +264,12 @@ func (t *Talker) view(k *conversations.Speaker, key rng.Key, whole float64) (v s
 }
 
 // look is lessons of this, such a share of them whole tables.
-func (t *Talker) look(whole float64) func(k *conversations.Speaker, s *stage, key rng.Key) (float64, error) {
-	return func(k *conversations.Speaker, s *stage, key rng.Key) (float64, error) { return t.see(k, s, key, whole) }
+func (t *Talker) look(whole float64) func(k *chat.VLM, s *stage, key rng.Key) (float64, error) {
+	return func(k *chat.VLM, s *stage, key rng.Key) (float64, error) { return t.see(k, s, key, whole) }
 }
 
 // see is a step of these.
-func (t *Talker) see(k *conversations.Speaker, s *stage, key rng.Key, whole float64) (float64, error) {
+func (t *Talker) see(k *chat.VLM, s *stage, key rng.Key, whole float64) (float64, error) {
 	views, err := prepared(s.Batch, func(i int) (shown, error) { return t.view(k, key.Sample(i), whole) })
 	if err != nil {
 		return 0, err

@@ -19,7 +19,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/config"
-	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes/cards"
@@ -157,18 +157,18 @@ type lessons struct {
 	name  string
 	mute  bool // the model cannot be judged by what it says yet
 	stage TalkerStage
-	pass  func(k *conversations.Speaker, s *stage, key rng.Key) (float64, error)
+	pass  func(k *chat.VLM, s *stage, key rng.Key) (float64, error)
 }
 
 // stage gives lessons to what the stage before saved.
 func (t *Talker) stage(dir string, h Hooks, l lessons) error {
 	name, o, first := l.name, l.stage, l.name == "sight"
 	pool, key := tensor.NewPool(h.Backend), rng.New(t.Seed).With(rng.Purpose(name))
-	open := conversations.Options{Pool: pool, Train: []string{".*"}}
+	open := chat.Options{Pool: pool, Train: []string{".*"}}
 	if first {
 		open.Draw = &key
 	}
-	k, err := conversations.Open(dir, open)
+	k, err := chat.Open(dir, open)
 	if err != nil {
 		return err
 	}
@@ -282,14 +282,14 @@ func (t *Talker) Frame(dir string) error {
 // A step of conversations: all of them in one pass, and what the assistant says is learnt.
 
 // talk is lessons of conversations.
-func (t *Talker) talk(of func(key rng.Key) conversation) func(k *conversations.Speaker, s *stage, key rng.Key) (float64, error) {
-	return func(k *conversations.Speaker, s *stage, key rng.Key) (float64, error) {
+func (t *Talker) talk(of func(key rng.Key) conversation) func(k *chat.VLM, s *stage, key rng.Key) (float64, error) {
+	return func(k *chat.VLM, s *stage, key rng.Key) (float64, error) {
 		return t.converse(k, s, key, of)
 	}
 }
 
 // converse is a step of these, all at once.
-func (t *Talker) converse(k *conversations.Speaker, s *stage, key rng.Key, of func(key rng.Key) conversation) (float64, error) {
+func (t *Talker) converse(k *chat.VLM, s *stage, key rng.Key, of func(key rng.Key) conversation) (float64, error) {
 	var all []vlm.Stretch
 	var rows, tokens []int32
 	var grad []float32
@@ -355,7 +355,7 @@ func (v *TalkerVerdict) String() string {
 }
 
 // JudgeTalker judges a model on n tables.
-func JudgeTalker(k *conversations.Speaker, t *Talker, n int) (*TalkerVerdict, error) {
+func JudgeTalker(k *chat.VLM, t *Talker, n int) (*TalkerVerdict, error) {
 	v := &TalkerVerdict{Tables: n}
 	var far, aim, read, direct mean
 	for i := range n {
@@ -396,7 +396,7 @@ func JudgeTalker(k *conversations.Speaker, t *Talker, n int) (*TalkerVerdict, er
 }
 
 // guess tells what the likeliest token is wherever the assistant speaks.
-func guess(k *conversations.Speaker, c conversation, tell func(want, got string)) error {
+func guess(k *chat.VLM, c conversation, tell func(want, got string)) error {
 	s, err := c.say(k)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
-	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
@@ -54,7 +54,7 @@ func TestTalker(t *testing.T) {
 	if weights(a) != weights(b) || weights(a) == first {
 		t.Error("a run that was stopped between its stages came out otherwise")
 	}
-	k, err := conversations.Open(a, conversations.Options{Pool: tensor.NewPool(h.Backend)})
+	k, err := chat.Open(a, chat.Options{Pool: tensor.NewPool(h.Backend)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestConversations(t *testing.T) {
 	if err := r.Frame(dir); err != nil {
 		t.Fatal(err)
 	}
-	k, err := conversations.Open(dir, conversations.Options{Pool: tensor.NewPool(backend(t)), Train: []string{".*"}, Draw: &key})
+	k, err := chat.Open(dir, chat.Options{Pool: tensor.NewPool(backend(t)), Train: []string{".*"}, Draw: &key})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/record/ledger"
-	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 )
 
 // families are config.json of tiny models of today's families, with the tokens of embed:tiny-vlm. VISION is the tower.
@@ -63,7 +63,7 @@ func familyFolder(t *testing.T, name string) string {
 	}
 	defer be.Close()
 	key := rng.New(3)
-	s, err := conversations.Open(dir, conversations.Options{Pool: tensor.NewPool(be), Train: []string{".*"}, Draw: &key})
+	s, err := chat.Open(dir, chat.Options{Pool: tensor.NewPool(be), Train: []string{".*"}, Draw: &key})
 	if err != nil {
 		t.Fatal(err)
 	}

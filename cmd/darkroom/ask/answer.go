@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
-	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/rollout"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
@@ -19,7 +19,7 @@ type answer struct {
 	Transcript *tools.Transcript `json:"transcript"`
 }
 
-func newAnswer(question string, e *conversations.Episode) *answer {
+func newAnswer(question string, e *rollout.Episode) *answer {
 	return &answer{question, e.Texts, e.Answer, e.End, e.Transcript}
 }
 

@@ -23,7 +23,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer"
-	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/rollout"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/trained"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -182,7 +183,7 @@ func (o *Options) ask(cmd *cobra.Command) (a *answer, err error) {
 	}
 	defer be.Close()
 	pool := tensor.NewPool(be)
-	speaker, free, err := o.Speaker(r, dir, pool)
+	speaker, free, err := o.VLM(r, dir, pool)
 	if err != nil {
 		return nil, err
 	}
@@ -193,9 +194,9 @@ func (o *Options) ask(cmd *cobra.Command) (a *answer, err error) {
 	}
 	defer func() { err = errors.Join(err, leave()) }()
 	p.Parallel = 1
-	p.Ask = func(int) (conversations.Question, error) {
-		q := conversations.Asked(o.Question, pictures...)
-		return q.Told(e, o.Path, speaker.Template)
+	p.Prompts = func(int) (chat.Prompt, error) {
+		q := chat.NewPrompt(o.Question, pictures...)
+		return q.WithInstructions(e, o.Path, speaker.Template)
 	}
 	samples, err := p.Roll(trainer.Current, []trainer.Key{{}})
 	if err != nil {
@@ -204,7 +205,7 @@ func (o *Options) ask(cmd *cobra.Command) (a *answer, err error) {
 	if err := context.Cause(cmd.Context()); err != nil {
 		return nil, err
 	}
-	said := conversations.EpisodeOf(samples[0])
+	said := rollout.EpisodeOf(samples[0])
 	if said.Lost != nil {
 		return nil, said.Lost
 	}
@@ -212,8 +213,8 @@ func (o *Options) ask(cmd *cobra.Command) (a *answer, err error) {
 }
 
 // Policy is who answers, by the tools that the experiment names; leave closes these.
-func (o *Options) Policy(ctx context.Context, s *conversations.Speaker, protocol *tools.Protocol, e *experiment.Episode) (p *conversations.Policy, leave func() error, err error) {
-	p = &conversations.Policy{Speaker: s, Protocol: protocol, Limits: e.Limits(), Turn: e.TurnTokens, Sampling: e.Sampling, Exec: e.Exec, Parallel: e.Parallel,
+func (o *Options) Policy(ctx context.Context, s *chat.VLM, protocol *tools.Protocol, e *experiment.Episode) (p *rollout.Policy, leave func() error, err error) {
+	p = &rollout.Policy{VLM: s, Protocol: protocol, Limits: e.Limits(), TurnTokens: e.TurnTokens, Sampling: e.Sampling, Exec: e.Exec, Parallel: e.Parallel,
 		Draws: trainer.Draws{Root: rng.New(o.Seed), Fixed: true}, Context: ctx}
 	leave, err = p.Serve(e)
 	return p, leave, err
@@ -243,9 +244,9 @@ func (o *Options) pictures() (all []*vision.Image, err error) {
 	return all, nil
 }
 
-// Speaker opens the model with what was trained in it.
-func (o *Options) Speaker(r *trained.Run, dir string, pool *tensor.Pool) (s *conversations.Speaker, free func() error, err error) {
-	opened := conversations.Options{Pool: pool, F32: o.Dtype == "f32", Template: o.Template}
+// VLM opens the model with what was trained in it.
+func (o *Options) VLM(r *trained.Run, dir string, pool *tensor.Pool) (s *chat.VLM, free func() error, err error) {
+	opened := chat.Options{Pool: pool, F32: o.Dtype == "f32", Template: o.Template}
 	var values *trained.Values
 	if r != nil && r.Adapted() {
 		if o.Lora, err = r.Adapter(trained.Which(o.Weights)); err != nil {
@@ -261,14 +262,14 @@ func (o *Options) Speaker(r *trained.Run, dir string, pool *tensor.Pool) (s *con
 		}
 		opened.Weights = values.Networks[0]
 	}
-	if s, err = conversations.Open(dir, opened); err != nil {
+	if s, err = chat.Open(dir, opened); err != nil {
 		return nil, nil, inputs.CloseValues(values, err)
 	}
 	free = func() error { return inputs.CloseValues(values, s.Close()) }
 	if o.Lora == "" {
 		return s, free, nil
 	}
-	a, err := conversations.Known(s.Params).Open(o.Lora)
+	a, err := chat.Known(s.Params).Open(o.Lora)
 	if err != nil {
 		return nil, nil, errors.Join(exits.Usage(err), free())
 	}

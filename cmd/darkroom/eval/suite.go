@@ -24,7 +24,8 @@ import (
 	"github.com/darkroom-rl/darkroom/data/suites"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer"
-	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/rollout"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/trained"
 )
@@ -125,7 +126,7 @@ func (o *suiteOptions) evaluate(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer be.Close()
-	speaker, free, err := o.Speaker(r, dir, tensor.NewPool(be))
+	speaker, free, err := o.VLM(r, dir, tensor.NewPool(be))
 	if err != nil {
 		return err
 	}
@@ -228,13 +229,13 @@ func (o *suiteOptions) print(w io.Writer, all []suites.Result) {
 const mostLost = 10
 
 // rollTwice asks those once more that a tool outside has lost, after all its tries.
-func rollTwice(p *conversations.Policy, keys []trainer.Key) ([]trainer.Sample, error) {
+func rollTwice(p *rollout.Policy, keys []trainer.Key) ([]trainer.Sample, error) {
 	samples, err := p.Roll(trainer.Current, keys)
 	if err != nil {
 		return nil, err
 	}
 	for i, s := range samples {
-		if conversations.EpisodeOf(s).Lost == nil {
+		if rollout.EpisodeOf(s).Lost == nil {
 			continue
 		}
 		again, err := p.Roll(trainer.Current, keys[i:i+1])
@@ -248,14 +249,14 @@ func rollTwice(p *conversations.Policy, keys []trainer.Key) ([]trainer.Sample, e
 
 // answers has the model answer a set's questions, some at a time. With an error come those that there are. A question
 // that a tool outside loses is asked twice, and is not right.
-func (o *suiteOptions) answers(cmd *cobra.Command, p *conversations.Policy, e *experiment.Episode, set *suites.Set) (all []suites.Answer, err error) {
-	p.Ask = func(n int) (conversations.Question, error) {
+func (o *suiteOptions) answers(cmd *cobra.Command, p *rollout.Policy, e *experiment.Episode, set *suites.Set) (all []suites.Answer, err error) {
+	p.Prompts = func(n int) (chat.Prompt, error) {
 		m, err := set.Questions[n].Picture()
 		if err != nil {
-			return conversations.Question{}, err
+			return chat.Prompt{}, err
 		}
-		q := conversations.Asked(set.Questions[n].Prompt, m)
-		return q.Told(e, o.Path, p.Speaker.Template)
+		q := chat.NewPrompt(set.Questions[n].Prompt, m)
+		return q.WithInstructions(e, o.Path, p.VLM.Template)
 	}
 	bar := console.NewProgress(cmd.ErrOrStderr(), set.Name)
 	defer bar.End()
@@ -271,7 +272,7 @@ func (o *suiteOptions) answers(cmd *cobra.Command, p *conversations.Policy, e *e
 			return all, fmt.Errorf("%s: %w", set.Name, err)
 		}
 		for i, s := range samples {
-			q, said := set.Questions[from+i], conversations.EpisodeOf(s)
+			q, said := set.Questions[from+i], rollout.EpisodeOf(s)
 			if said.Lost != nil {
 				all = append(all, suites.Answer{ID: q.ID, Category: q.Category, Prompt: q.Prompt, Turns: said.Texts, End: string(said.End), Truth: q.Answer, Lost: said.Lost.Error()})
 				if lost++; lost*mostLost > len(set.Questions) {

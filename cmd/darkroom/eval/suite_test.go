@@ -19,7 +19,7 @@ import (
 	"github.com/darkroom-rl/darkroom/data/suites"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
-	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/trained"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -84,7 +84,7 @@ func TestSuiteWithTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer be.Close()
-	speaker, err := conversations.Open(dir, conversations.Options{Pool: tensor.NewPool(be)})
+	speaker, err := chat.Open(dir, chat.Options{Pool: tensor.NewPool(be)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
@@ -43,7 +43,7 @@ func (p sampling) asking() (a asking, err error) {
 }
 
 // sglang answers POST /generate.
-func (s *Server) sglang(k *conversations.Speaker, body map[string]json.RawMessage) (any, error) {
+func (s *Server) sglang(k *chat.VLM, body map[string]json.RawMessage) (any, error) {
 	var p sampling
 	var short []int32
 	var addresses []string
@@ -106,7 +106,7 @@ func finish(d drawn) string {
 }
 
 // render answers POST /v1/chat/completions/render of a message with one picture.
-func (s *Server) render(k *conversations.Speaker, body map[string]json.RawMessage) (any, error) {
+func (s *Server) render(k *chat.VLM, body map[string]json.RawMessage) (any, error) {
 	var messages []struct {
 		Content []struct {
 			Image struct {
@@ -143,7 +143,7 @@ func (s *Server) render(k *conversations.Speaker, body map[string]json.RawMessag
 }
 
 // vllm answers POST /inference/v1/generate.
-func (s *Server) vllm(k *conversations.Speaker, body map[string]json.RawMessage) (any, error) {
+func (s *Server) vllm(k *chat.VLM, body map[string]json.RawMessage) (any, error) {
 	var p sampling
 	var ids []int32
 	var f struct {
@@ -193,7 +193,7 @@ func (s *Server) vllm(k *conversations.Speaker, body map[string]json.RawMessage)
 }
 
 // placed holds places to the tokens: a picture's begin where they are said to, and are as many.
-func placed(k *conversations.Speaker, ids []int32, places []struct{ Offset, Length int }, a asking) error {
+func placed(k *chat.VLM, ids []int32, places []struct{ Offset, Length int }, a asking) error {
 	seen, err := k.Patches(a.pictures)
 	if err != nil {
 		return err

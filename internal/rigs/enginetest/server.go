@@ -19,7 +19,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/portable"
-	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/augment"
+	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
@@ -31,9 +32,9 @@ type Server struct {
 	one      sync.Mutex
 	fault    string // which begins with request from of those that draw
 	from     int
-	open     func() (*conversations.Speaker, error)
-	base     *conversations.Speaker
-	loaded   map[string]*conversations.Speaker
+	open     func() (*chat.VLM, error)
+	base     *chat.VLM
+	loaded   map[string]*chat.VLM
 	first    string // the adapter that was loaded first
 	given    int    // adapters, those that were taken away included
 	asked    int
@@ -42,14 +43,14 @@ type Server struct {
 }
 
 // Serve serves a folder's model, which open opens anew for every adapter.
-func Serve(open func() (*conversations.Speaker, error)) (*Server, error) {
-	s := &Server{open: open, loaded: map[string]*conversations.Speaker{}, stop: make(chan struct{})}
+func Serve(open func() (*chat.VLM, error)) (*Server, error) {
+	s := &Server{open: open, loaded: map[string]*chat.VLM{}, stop: make(chan struct{})}
 	var err error
 	if s.base, err = open(); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	for path, answer := range map[string]func(*conversations.Speaker, map[string]json.RawMessage) (any, error){
+	for path, answer := range map[string]func(*chat.VLM, map[string]json.RawMessage) (any, error){
 		"/generate": s.sglang, "/inference/v1/generate": s.vllm, "/v1/chat/completions/render": s.render,
 	} {
 		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, path, answer) })
@@ -97,7 +98,7 @@ func (s *Server) Adapters() int {
 }
 
 // serve answers one request at a time: the network is not shared.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, path string, answer func(*conversations.Speaker, map[string]json.RawMessage) (any, error)) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, path string, answer func(*chat.VLM, map[string]json.RawMessage) (any, error)) {
 	var body map[string]json.RawMessage
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -184,7 +185,7 @@ func (s *Server) load(name, path string) error {
 	if err != nil {
 		return err
 	}
-	file, err := conversations.Known(k.Params).Open(path)
+	file, err := chat.Known(k.Params).Open(path)
 	if err != nil {
 		return errors.Join(err, k.Close())
 	}
@@ -260,10 +261,10 @@ type asking struct {
 }
 
 // draw draws.
-func (s *Server) draw(k *conversations.Speaker, a asking) (d drawn, err error) {
+func (s *Server) draw(k *chat.VLM, a asking) (d drawn, err error) {
 	d.asked, d.read = a.ids, len(a.ids)
 	if a.fault == "grey pictures" {
-		a.pictures = conversations.Grey(a.pictures)
+		a.pictures = augment.Grey(a.pictures)
 	}
 	if a.score {
 		if d.prompt, err = k.Scores(a.ids, a.pictures, 1); err != nil {

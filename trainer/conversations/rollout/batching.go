@@ -1,0 +1,349 @@
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/sampling"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// Card: continuous batching. Several episodes are under way at once, each in a goroutine and in a
+// row of one decoder. An episode asks for its next token and waits. Once all of them wait, or some
+// milliseconds after the last of those that do, those that have one token to read take a step
+// together, and those that have more (observations with their pictures) are read together behind
+// their rows: a tool that is slow holds its own episode up, and no other. A row that is free again
+// is the next key's. Row 0 has the reading of the prompt that was begun last, which its episodes
+// copy.
+//
+// Invariants (tests): an episode has the same bytes however many are under way, for rows do not
+// see each other and a draw is a function of key and place; an error is that of the first key
+// that has one, as if they were played one after another; nobody is left waiting.
+
+const (
+	// atOnce is how many episodes are under way where nothing else is said, and atOnceOnCard the same
+	// of a graphics card. A step's weights are read once for all of them, which on a CPU at eight is
+	// most of what there is to gain (bench decode).
+	episodesOnCPU, episodesOnCard = 8, 32
+	// patience is how long those who wait do so for the others: a cheap tool needs less, and a step
+	// of a large model more.
+	patience = 5 * time.Millisecond
+	// readAtOnce is how many tokens of several observations are read together.
+	DefaultPrefill = 8192
+)
+
+// batch is a roll under way.
+type batch struct {
+	p       *Policy
+	ctx     context.Context
+	decoder *vlm.Decoder
+	keys    []trainer.Key
+	samples []trainer.Sample
+	free    []int           // rows
+	next    int             // the key that is begun next
+	prompt  *EpisodeSampler // of the prompt that was begun last
+	live    int             // episodes under way
+	done    int
+	events  chan event
+	each    func(first int, samples []trainer.Sample) error
+	ended   map[int]int // episodes of a group that have ended, by its first key
+	failed  int         // the first key that has an error
+	err     error
+}
+
+// event is what an episode says: it waits for a token, or has ended.
+type event struct {
+	sampler *EpisodeSampler
+	read    vlm.Stretch // what comes before the token
+	ended   bool
+	sample  trainer.Sample
+	err     error
+}
+
+// token is a sampled token.
+type token struct {
+	id             int32
+	sampled, model float64 // log-probabilities
+	entropy        float64 // of the distribution that it was drawn from
+	given          bool    // it was not drawn (guided.go)
+	err            error
+}
+
+// rollAll plays one episode a key. each is called with whole groups as they end; it may be nil.
+func (p *Policy) rollAll(keys []trainer.Key, each func(first int, samples []trainer.Sample) error) ([]trainer.Sample, error) {
+	rows := min(p.AtOnce(), len(keys))
+	b := &batch{p: p, ctx: p.Context, keys: keys, samples: make([]trainer.Sample, len(keys)), failed: len(keys), events: make(chan event), each: each, ended: map[int]int{}}
+	if b.ctx == nil {
+		b.ctx = context.Background()
+	}
+	b.decoder = p.VLM.Model.NewDecoder(p.VLM.Options.Pool, p.VLM.Arithmetic(false), 1+rows)
+	defer b.decoder.Close()
+	for r := rows; r > 0; r-- {
+		b.free = append(b.free, r)
+	}
+	b.run()
+	if b.err == nil {
+		b.err = p.scoreClean(b.samples)
+	}
+	return b.samples, b.err
+}
+
+// AtOnce is how many episodes are under way at once.
+func (p *Policy) AtOnce() int {
+	switch {
+	case p.Parallel > 0:
+		return p.Parallel
+	case strings.HasPrefix(p.VLM.Options.Pool.Backend().Name(), "cuda"):
+		return episodesOnCard
+	}
+	return episodesOnCPU
+}
+
+// run goes on until all have ended. Only this goroutine touches the decoder.
+func (b *batch) run() {
+	var waiting []event
+	for b.begin(); b.live > 0; {
+		e, said := b.wait(len(waiting) > 0)
+		switch {
+		case said && e.ended:
+			b.end(e)
+			b.begin()
+		case said:
+			waiting = append(waiting, e)
+		}
+		if len(waiting) == b.live || !said {
+			b.serve(waiting)
+			waiting = waiting[:0]
+		}
+	}
+}
+
+// wait is what an episode says next; with others waiting it may say nothing for a while.
+func (b *batch) wait(others bool) (e event, said bool) {
+	if !others {
+		return <-b.events, true
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case e = <-b.events:
+		return e, true
+	case <-late.C:
+		return e, false
+	}
+}
+
+// begin begins episodes while there are rows for them.
+func (b *batch) begin() {
+	for len(b.free) > 0 && b.next < len(b.keys) && b.err == nil {
+		i := b.next
+		k := b.keys[i]
+		b.next++
+		if err := b.ctx.Err(); err != nil {
+			b.fail(i, err)
+			return
+		}
+		if i == 0 || b.keys[i-1].Prompt != k.Prompt || b.p.noise(b.keys[i-1]) != b.p.noise(k) || b.p.IsControl(b.keys[i-1]) != b.p.IsControl(k) {
+			var err error
+			if b.prompt, err = b.p.prefill(b.decoder, k); err != nil {
+				b.fail(i, fmt.Errorf("prompt %d: %w", k.Prompt, err))
+				return
+			}
+		}
+		v := b.prompt.fork(k)
+		v.number, v.row, v.events, v.tokens = i, b.free[len(b.free)-1], b.events, make(chan token)
+		b.free = b.free[:len(b.free)-1]
+		b.decoder.Copy(v.row, 0)
+		b.live++
+		go func() {
+			s, err := b.p.play(b.ctx, k, v)
+			b.events <- event{sampler: v, ended: true, sample: s, err: err}
+		}()
+	}
+}
+
+// end takes an episode that has ended.
+func (b *batch) end(e event) {
+	b.live--
+	b.free = append(b.free, e.sampler.row)
+	if e.err != nil {
+		k := b.keys[e.sampler.number]
+		b.fail(e.sampler.number, fmt.Errorf("sample %d of prompt %d: %w", k.Sample, k.Prompt, e.err))
+		return
+	}
+	b.samples[e.sampler.number] = e.sample
+	b.report(e.sampler.number)
+	if b.done++; b.p.Progress != nil {
+		b.p.Progress(b.done, len(b.keys))
+	}
+}
+
+// report tells of a group whose last episode has ended.
+func (b *batch) report(number int) {
+	if b.each == nil {
+		return
+	}
+	first, to := number, number+1
+	for first > 0 && b.keys[first-1].Prompt == b.keys[number].Prompt {
+		first--
+	}
+	for to < len(b.keys) && b.keys[to].Prompt == b.keys[number].Prompt {
+		to++
+	}
+	if b.ended[first]++; b.ended[first] < to-first {
+		return
+	}
+	if err := b.each(first, b.samples[first:to]); err != nil {
+		b.fail(number, err)
+	}
+}
+
+// fail keeps the error of the first key that has one: those before it go on, for they may have
+// one too, and those behind it are cancelled.
+func (b *batch) fail(number int, err error) {
+	if number < b.failed {
+		b.failed, b.err = number, err
+	}
+}
+
+// serve gives all who wait their tokens.
+func (b *batch) serve(waiting []event) {
+	slices.SortFunc(waiting, func(x, y event) int { return cmp.Compare(x.sampler.row, y.sampler.row) })
+	var steps, stretches []event
+	for _, e := range waiting {
+		switch {
+		case b.ctx.Err() != nil:
+			e.sampler.tokens <- token{err: b.ctx.Err()}
+		case e.sampler.number > b.failed:
+			e.sampler.tokens <- token{err: context.Canceled}
+		case len(e.read.IDs) == 1 && len(e.read.Pictures.Grids) == 0:
+			steps = append(steps, e)
+		default:
+			stretches = append(stretches, e)
+		}
+	}
+	b.read(steps, b.step)
+	most := b.p.PrefillTokens
+	if most == 0 {
+		most = DefaultPrefill
+	}
+	for len(stretches) > 0 {
+		n, tokens := 1, len(stretches[0].read.IDs)
+		for n < len(stretches) && tokens+len(stretches[n].read.IDs) <= most {
+			tokens += len(stretches[n].read.IDs)
+			n++
+		}
+		b.read(stretches[:n], b.extend)
+		stretches = stretches[n:]
+	}
+}
+
+func (b *batch) step(of []event) error {
+	ids := make([]int32, len(of))
+	for i, e := range of {
+		ids[i] = e.read.IDs[0]
+	}
+	return b.decoder.Next(rowsOf(of), ids)
+}
+
+func (b *batch) extend(of []event) error {
+	stretches := make([]vlm.Stretch, len(of))
+	for i, e := range of {
+		stretches[i] = e.read
+	}
+	return b.decoder.Read(rowsOf(of), stretches)
+}
+
+func rowsOf(of []event) []int {
+	rows := make([]int, len(of))
+	for i, e := range of {
+		rows[i] = e.sampler.row
+	}
+	return rows
+}
+
+// read reads what some wait for, and tells them what was drawn. What the decoder refuses is read
+// one by one, so that the error goes to its cause alone.
+func (b *batch) read(of []event, read func([]event) error) {
+	if len(of) == 0 {
+		return
+	}
+	err := read(of)
+	if err != nil && len(of) > 1 {
+		for i := range of {
+			b.read(of[i:i+1], read)
+		}
+		return
+	}
+	said := make([]token, len(of))
+	if err == nil {
+		err = b.draw(of, said)
+	}
+	for i, e := range of {
+		if err != nil {
+			said[i].err = err
+		}
+		e.sampler.tokens <- said[i]
+	}
+}
+
+// draw draws the tokens behind the rows that were read last.
+func (b *batch) draw(of []event, said []token) error {
+	if b.p.Sampling.Arithmetic == sampling.Float64 {
+		return b.drawOnHost(of, said)
+	}
+	o := b.p.Sampling
+	s := vlm.Sampling{Temperature: o.Temperature, TopK: o.TopK, TopP: o.TopP, MinP: o.MinP, Repetition: o.Repetition, Banned: b.p.VLM.Banned,
+		Uniform: make([]float64, len(of)), Given: make([]int32, len(of))}
+	for i, e := range of {
+		if s.Given[i] = -1; len(e.sampler.forced) > 0 {
+			s.Given[i] = e.sampler.forced[0]
+		} else {
+			s.Uniform[i] = e.sampler.uniform()
+		}
+	}
+	drawn, err := b.decoder.Draw(s)
+	if err != nil {
+		return err
+	}
+	for i, d := range drawn {
+		switch said[i] = (token{id: d.ID, model: float64(d.Bare), err: d.Err}); {
+		case d.Err != nil:
+		case s.Given[i] >= 0:
+			said[i].sampled, said[i].given = said[i].model, true
+		default:
+			said[i].sampled, said[i].entropy = float64(d.LogProb), float64(d.Entropy)
+		}
+	}
+	return nil
+}
+
+// drawOnHost is draw in float64, a goroutine a row.
+func (b *batch) drawOnHost(of []event, said []token) error {
+	var all sync.WaitGroup
+	logits := b.decoder.Logits()
+	for i, e := range of {
+		all.Go(func() { said[i] = e.sampler.drawOnHost(logits[i], b.decoder.IDs(e.sampler.row)) })
+	}
+	all.Wait()
+	ids := make([]int32, len(of))
+	for i := range said {
+		ids[i] = said[i].id
+	}
+	spoken, err := b.decoder.LogProbs(ids, float32(b.p.Sampling.Temperature))
+	if err != nil {
+		return err
+	}
+	for i := range said {
+		if said[i].model = float64(spoken[i]); said[i].given {
+			said[i].sampled = said[i].model
+		}
+	}
+	return nil
+}
