@@ -117,3 +117,25 @@ func (e EditChance) Score(ctx context.Context, item rewards.Item) (rewards.Score
 	s.Value = sum / all / most
 	return s, nil
 }
+
+// Forms that see what a picture was made of.
+var (
+	EditScoreForm = Form{
+		Name:     "editscore",
+		Card:     "Two questions, about both pictures and about the edited one, from 0 to 10 (EditScore).",
+		Judges:   shown,
+		Edits:    true,
+		Pref:     true,
+		Nameless: true,
+		Ask:      func(_ Options, m Model) (rewards.Reward, error) { return EditScore{Model: m}, nil },
+	}
+	EditR1Form = Form{
+		Name:     "edit_r1",
+		Card:     "The mean mark of an edit by the chances of the digits 0 to 5, over 5 (Edit-R1).",
+		Judges:   shown,
+		Edits:    true,
+		Pref:     true,
+		Nameless: true,
+		Ask:      func(_ Options, m Model) (rewards.Reward, error) { return EditChance{Model: m}, nil },
+	}
+)
