@@ -40,7 +40,7 @@ type CommandKey struct {
 	Command []string `toml:"command,single" doc:"program with its arguments, in place of path: a list, or one text that is split into words as a shell splits it; no shell runs it, and nothing is expanded"`
 }
 
-// EnvKey is what the program sees of the environment.
+// EnvKey is the part of the environment that the program sees.
 type EnvKey struct {
 	Env []string `toml:"env" doc:"names of environment variables that the program is given beside the usual ones (PATH, HOME, CUDA and the like); it sees no others"`
 }

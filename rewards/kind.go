@@ -11,35 +11,35 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
-// A Kind is a reward that [[reward]] may name. Its value stands below its formula. Files, lists, checks, plans and
-// whoever opens a reward read this value. Package kinds lists all of them.
+// A Kind is a reward that [[reward]] may name. Its value is in the file of its formula. Files, lists, checks, plans and
+// package judges read this value. Package kinds lists all of them.
 type Kind struct {
 	Name  string
-	Card  string   // a sentence or two: what it is, and whose
+	Card  string   // a sentence or two: its meaning and its origin
 	Paper string   // whose it is
 	Cases []string // recorded operations of published code that hold it
 	Parts []string // numbers that it measures beside its value
 
 	Judges Subjects
 	Traits Traits
-	Toy    string // what it is without a path: a stand-in for tests; "": there is none
-	Remedy string // what to write in place of the stand-in
+	Toy    string // the stand-in for tests that it is without a path; "": it has none
+	Remedy string // the key to write in place of the stand-in
 
 	// The option structs that it reads, embedded in one struct; nil: none. Own fills it from a file's table, and the
 	// functions below take it, by way of With, Checks and Opens.
 	Options any
 
 	Check    func(options any, report Report) // of its own keys; nil: every value is good
-	CheckRun func(options any, run Run)       // of what a run needs beside, where a reward alone may do without; nil: nothing
-	Subject  func(options any) Subjects       // what it judges as it is written; nil: Judges
+	CheckRun func(options any, run Run)       // of keys that a run needs, and a reward alone does not; nil: none
+	Subject  func(options any) Subjects       // of a reward as it is written; nil: Judges
 	Bounds   func(options any) *Bounds        // of its score; nil: not known
 	Program  func(options any) string         // that it starts here, "" for none; nil: none
-	Absent   string                           // what a plan says where that is not installed; "": that it is needed
-	Needs    func(options any) Need           // what it needs of a prompt; nil: it takes any
+	Absent   string                           // the sentence of a plan where that is not installed; "": that it is needed
+	Needs    func(options any) Need           // of a prompt; nil: it takes any
 	Open     func(options any, b Bench) (Opened, error)
 }
 
-// Subjects are what a reward judges.
+// Subjects are the samples that a reward judges.
 type Subjects uint
 
 // The subjects.
@@ -51,7 +51,7 @@ const (
 	Everything = Pictures | Clips | Replies
 )
 
-// Names are "pictures", "clips" and "replies". What judges pictures judges a clip by its frames.
+// Names are "pictures", "clips" and "replies". A judge of pictures judges a clip by its frames.
 func (s Subjects) Names() (names []string) {
 	if s&Pictures != 0 {
 		names = append(names, "pictures")
@@ -65,7 +65,7 @@ func (s Subjects) Names() (names []string) {
 	return names
 }
 
-// Traits are what a reward is.
+// Traits are properties of a reward.
 type Traits uint
 
 // The traits.
@@ -77,13 +77,13 @@ const (
 	Prompted                    // it reads a prompt as a description, so that it takes control words
 	Averages                    // it is the mean over a clip's frames by itself
 	Outside                     // a server or a program computes it
-	Rule                        // a rule about replies: what a prompt lacks is known by asking about any reply
+	Rule                        // a rule about replies: a prompt is tried with any reply
 )
 
 // Is reports whether the kind has all of some traits.
 func (k Kind) Is(t Traits) bool { return k.Traits&t == t }
 
-// Report takes what is wrong with the value of a key.
+// Report takes the mistake of a key, and its remedy.
 type Report = func(key, problem, hint string)
 
 // A Run is the experiment that a reward is a part of.
@@ -98,7 +98,7 @@ type Bounds struct{ Low, High float64 }
 // Unit are the bounds 0 and 1.
 func Unit(any) *Bounds { return &Bounds{0, 1} }
 
-// A Prompt is what a reward may need of a line of a list.
+// A Prompt is a line of a list, as a reward needs it.
 type Prompt struct {
 	Text    string
 	Meta    Meta
@@ -108,12 +108,12 @@ type Prompt struct {
 // A Need is the error of a prompt whose samples the reward could not judge, whatever they are.
 type Need = func(p Prompt) error
 
-// A Bench is what rewards are opened on.
+// A Bench is the environment of rewards: device, cache, batch and calls.
 type Bench struct {
 	Device func() (*features.Device, error) // asked for by rewards with networks alone
 	Cache  *call.Cache                      // of answers from outside; nil remembers nothing
 	Batch  int                              // items in a request to a server or a program
-	Policy call.Policy                      // how often and how long what is outside is asked
+	Policy call.Policy                      // of calls to servers and programs
 }
 
 // An Opened reward can be asked, and is closed when it no longer will be.
@@ -208,7 +208,7 @@ type PathKey struct {
 // Folder is the folder of a reward's weights, which is there; "" where none is named.
 func (k PathKey) Folder() (string, error) {
 	dir, err := assets.Resolve(k.Path)
-	if err != nil || k.Path == "" { // which is told of by its reward
+	if err != nil || k.Path == "" { // its reward refuses this
 		return "", err
 	}
 	if at, err := os.Stat(dir); err != nil {
@@ -240,7 +240,7 @@ func (k ServerKeys) Secret() (string, error) {
 	return key, nil
 }
 
-// AtOnceKey is of what is outside.
+// AtOnceKey is of servers and programs.
 type AtOnceKey struct {
 	AtOnce int `toml:"at_once" range:"[0,1024]" doc:"calls under way at once, and of exec programs that run; 0: 8 calls of a server, 1 program. No bit depends on it"`
 }

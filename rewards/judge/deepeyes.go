@@ -96,7 +96,7 @@ func deepEyes(kind, card string) Form {
 		Judges:   rewards.Replies,
 		Truth:    true,
 		Nameless: true,
-		Ask:      func(_ Options, m Model) (rewards.Reward, error) { return DeepEyes{Model: m, Kind: kind}, nil },
+		New:      func(_ Options, m Model) (rewards.Reward, error) { return DeepEyes{Model: m, Kind: kind}, nil },
 	}
 }
 

@@ -118,7 +118,7 @@ func (e EditChance) Score(ctx context.Context, item rewards.Item) (rewards.Score
 	return s, nil
 }
 
-// Forms that see what a picture was made of.
+// Forms that see the picture before an edit.
 var (
 	EditScoreForm = Form{
 		Name:     "editscore",
@@ -127,7 +127,7 @@ var (
 		Edits:    true,
 		Pref:     true,
 		Nameless: true,
-		Ask:      func(_ Options, m Model) (rewards.Reward, error) { return EditScore{Model: m}, nil },
+		New:      func(_ Options, m Model) (rewards.Reward, error) { return EditScore{Model: m}, nil },
 	}
 	EditR1Form = Form{
 		Name:     "edit_r1",
@@ -136,6 +136,6 @@ var (
 		Edits:    true,
 		Pref:     true,
 		Nameless: true,
-		Ask:      func(_ Options, m Model) (rewards.Reward, error) { return EditChance{Model: m}, nil },
+		New:      func(_ Options, m Model) (rewards.Reward, error) { return EditChance{Model: m}, nil },
 	}
 )

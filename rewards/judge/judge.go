@@ -18,26 +18,27 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// A Form is what a judge is asked, and how its answer is read. Its value stands below its formula; Forms lists all.
+// A Form is a question for a judge, and the reading of its answer. Its value is in the file of its formula; Forms lists
+// all.
 type Form struct {
 	Name   string
-	Card   string // a sentence: what is asked, and whose
+	Card   string // a sentence: its question and its origin
 	Judges rewards.Subjects
 
-	Edits    bool // it sees what a sample was made of
+	Edits    bool // it sees the pictures that a sample was made of
 	Truth    bool // it needs meta.answer
 	Pref     bool // a server is called as Pref-GRPO's is, and else as Flow-GRPO's
 	Nameless bool // it was published without a model's name
-	Folder   bool // it needs a folder: a server does not tell what it asks for
+	Folder   bool // it needs a folder: servers do not give its probabilities
 	Own      bool // the question is the user's
 
 	// One of these is set.
 	Mark *Marking // pictures are marked one by one
 	Pair *Pairing // the samples of a prompt are compared
-	Ask  func(o Options, m Model) (rewards.Reward, error)
+	New  func(o Options, m Model) (rewards.Reward, error)
 }
 
-// shown are what models see.
+// shown are the samples that models see.
 const shown = rewards.Pictures | rewards.Clips
 
 // Forms are all forms; the first is the default.
@@ -110,7 +111,7 @@ type judgeKeys struct {
 	JudgeKey
 }
 
-// options are what is written, with the form.
+// options are the written ones, or the defaults, with the form.
 func (k judgeKeys) options() (Options, Form) {
 	o := config.Filled(k.Judge)
 	f, _ := FormNamed(o.Form)
@@ -144,7 +145,7 @@ var JudgeKind = rewards.Kind{
 	Open: rewards.Opens(judgeKeys.open),
 }
 
-// check finds what a judge cannot be.
+// check refuses options that exclude each other.
 func (k judgeKeys) check(report rewards.Report) {
 	o, f := k.options()
 	if o.BothOrders && f.Pair == nil {
@@ -264,10 +265,10 @@ func (f Form) judge(o Options, m Model, atOnce int) (rewards.Judge, error) {
 		return Pairwise{Model: m, Form: f.Name, Flex: o.Flex, BothOrders: o.BothOrders, AtOnce: atOnce, Rounds: o.Rounds}, nil
 	case f.Mark != nil:
 		return rewards.Each(f.Mark.by(m), atOnce), nil
-	case f.Ask == nil:
+	case f.New == nil:
 		return nil, fmt.Errorf("no judge asks in the form %q", o.Form)
 	}
-	r, err := f.Ask(o, m)
+	r, err := f.New(o, m)
 	return rewards.Each(r, atOnce), err
 }
 

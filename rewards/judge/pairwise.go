@@ -38,7 +38,7 @@ type Pairwise struct {
 type Pairing struct {
 	Image, Video, Better1, Better2 string
 	Read                           func(better1, better2 string) Reading // nil: Flex reads them, and holds no tournament
-	Sources                        bool                                  // what the samples were made of is shown before every two
+	Sources                        bool                                  // the pictures that samples were made of are shown before every two
 }
 
 // Forms that compare the samples of a prompt.

@@ -26,7 +26,7 @@ import (
 type Pointwise struct {
 	Model    Asker
 	Question string // a name of Templates
-	Sources  bool   // what the picture was made of is shown before it
+	Sources  bool   // the pictures that it was made of are shown before it
 	Read     func(reply string) (value float64, parts map[string]float64, ok bool)
 }
 
@@ -47,7 +47,7 @@ func NewPointwise(form string, m Asker) (Pointwise, error) {
 // A Marking is a question about one picture, and how its mark is read.
 type Marking struct {
 	Question string
-	Sources  bool // what the picture was made of is shown before it
+	Sources  bool // the pictures that it was made of are shown before it
 	Read     func(reply string) (value float64, parts map[string]float64, ok bool)
 }
 
@@ -55,7 +55,7 @@ func (k Marking) by(m Asker) Pointwise {
 	return Pointwise{Model: m, Question: k.Question, Sources: k.Sources, Read: k.Read}
 }
 
-// over reads one mark, of so many.
+// over reads one mark, out of most.
 func over(read func(string) (float64, bool), most float64) func(string) (float64, map[string]float64, bool) {
 	return func(reply string) (float64, map[string]float64, bool) {
 		v, ok := read(reply)

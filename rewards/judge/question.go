@@ -189,7 +189,7 @@ var VRAGForm = Form{
 	Judges:   rewards.Replies,
 	Truth:    true,
 	Nameless: true,
-	Ask:      func(_ Options, m Model) (rewards.Reward, error) { return VRAG(m) },
+	New:      func(_ Options, m Model) (rewards.Reward, error) { return VRAG(m) },
 }
 
 // QuestionForm is form question.
@@ -199,7 +199,7 @@ var QuestionForm = Form{
 	Judges:   rewards.Everything,
 	Own:      true,
 	Nameless: true,
-	Ask: func(o Options, m Model) (rewards.Reward, error) {
+	New: func(o Options, m Model) (rewards.Reward, error) {
 		q := Question{Model: m, Text: o.Question, Read: o.Read, Looks: o.Looks}
 		if rule, ok := answers.Find(o.First, false); ok && o.First != "" {
 			q.First = rule.New()

@@ -51,5 +51,5 @@ var VQAScoreForm = Form{
 	Card:   "How likely the model is to answer yes when it is asked whether the picture shows the prompt (VQAScore).",
 	Judges: shown,
 	Folder: true,
-	Ask:    func(_ Options, m Model) (rewards.Reward, error) { return VQAScore{Model: m}, nil },
+	New:    func(_ Options, m Model) (rewards.Reward, error) { return VQAScore{Model: m}, nil },
 }

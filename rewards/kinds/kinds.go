@@ -1,5 +1,5 @@
 // Package kinds lists the rewards that an experiment's file may name. A reward is a rewards.Kind in the file of its
-// formula: its name, card, paper, options, checks, what it judges, what it needs of a prompt, and how it is opened.
+// formula: its name, card, paper, subjects, options, checks, needs of a prompt, and opening.
 //
 //	k, ok := kinds.Named("jpeg")
 //	o, err := k.Open(k.Own(&options), rewards.Bench{})

@@ -23,7 +23,7 @@ type table struct {
 	Options
 }
 
-// wanting is what a kind lacks.
+// wanting are the parts that a kind lacks.
 func wanting(k rewards.Kind) (lacks []string) {
 	for what, there := range map[string]bool{"a name": k.Name != "", "a card that is a sentence": strings.HasSuffix(k.Card, "."), "a paper": k.Paper != "",
 		"what it judges": k.Judges != 0, "how it is opened": k.Open != nil, "what to write for the real one": (k.Toy == "") == (k.Remedy == ""),
@@ -59,7 +59,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestFunctionsReadOptions: what a kind says of options it says of its own, filled from a table.
+// TestFunctionsReadOptions: the functions of a kind take its own options, filled from a table.
 func TestFunctionsReadOptions(t *testing.T) {
 	t.Setenv("PATH", "")
 	all := table{}
@@ -93,7 +93,7 @@ func TestFunctionsReadOptions(t *testing.T) {
 	}
 }
 
-// TestUnknownOptions: a kind whose options no table has is a mistake of whoever wrote it.
+// TestUnknownOptions: a kind whose options no table has is a mistake of its author.
 func TestUnknownOptions(t *testing.T) {
 	defer func() {
 		if said, _ := recover().(string); !strings.Contains(said, "is in no option struct") {
@@ -109,7 +109,7 @@ func TestForms(t *testing.T) {
 	for _, f := range judge.Forms() {
 		names = append(names, f.Name)
 		ways := 0
-		for _, way := range []bool{f.Mark != nil, f.Pair != nil, f.Ask != nil} {
+		for _, way := range []bool{f.Mark != nil, f.Pair != nil, f.New != nil} {
 			if way {
 				ways++
 			}

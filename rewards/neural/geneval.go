@@ -374,7 +374,7 @@ type Object struct {
 	Mask []bool // of the whole picture, row by row; nil where there is none
 }
 
-// A Coloring is what the classifier says of an object.
+// A Coloring is the classifier's answer about an object.
 type Coloring struct {
 	Name   string
 	Logits []float64 // one a color
@@ -501,7 +501,7 @@ func (c Colors) background() (paper color.RGBA, painted bool, err error) {
 	return color.RGBA{rgb[0], rgb[1], rgb[2], 255}, true, nil
 }
 
-// named are the colours of objects of one class by what CLIP sees in their boxes.
+// named are the colours of objects of one class by CLIP, which sees their boxes.
 func (c Colors) named(ctx context.Context, m *vision.Image, found []rewards.Detection) ([]string, error) {
 	if len(found) == 0 {
 		return nil, nil

@@ -260,7 +260,7 @@ func (d Identity) Judge(ctx context.Context, items []rewards.Item) []rewards.Res
 	})
 }
 
-// LikenessOptions say what of a picture is compared with the one that it was made of.
+// LikenessOptions say which part of a picture is compared with the one that it was made of.
 type LikenessOptions struct {
 	Of string `toml:"of" enum:"whole,patches,subject" doc:"the picture as a whole; its patches outside of meta.changes, which is LPIPS's form; or what the box meta.subject holds, its identity"`
 }

@@ -86,7 +86,7 @@ func scaled(x []float64, a float64) []float64 {
 // TinyCLIP is the embedded stand-in of towers for tests.
 const TinyCLIP = assets.Prefix + "tiny-clip"
 
-// What the stand-in is, and what to write in its place.
+// The stand-in, and the key to write in its place.
 const (
 	towersToy = "an embedded toy (embed:tiny-clip), which knows nothing but the program's own drawings of 64 x 64 pixels"
 	towersFor = `for example path = "models/%s"; path = "embed:tiny-clip" takes the toy`
