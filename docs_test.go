@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -218,6 +219,61 @@ func TestPlaces(t *testing.T) {
 	if declares("sde/flowsde.go", "FlowODE") == nil || declares("sde/nothing.go", "FlowSDE") == nil || declares("sde/density.go", "Row.Nothing") == nil {
 		t.Error("what is not there is found")
 	}
+}
+
+// TestAdding: the files that docs/adding.md names exist. A short name is the end of a path; {a,b} are two names.
+func TestAdding(t *testing.T) {
+	text, err := os.ReadFile("docs/adding.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	err = fs.WalkDir(os.DirFS("."), ".", func(file string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && (file == "runs" || file == ".git") {
+			return fs.SkipDir
+		}
+		files = append(files, "/"+file)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing, named := missingFiles(string(text), files)
+	if named < 60 || missing != nil {
+		t.Errorf("docs/adding.md names %d files, of which these do not exist: %q", named, missing)
+	}
+	if missing, named := missingFiles("`sde/{row,rod}.go` `row.go` `dummy.go` `nothing.md` `sde.Row`", []string{"/sde/row.go"}); named != 4 || !slices.Equal(missing, []string{"sde/rod.go", "nothing.md"}) {
+		t.Errorf("%d, %q", named, missing)
+	}
+}
+
+var (
+	fileName = regexp.MustCompile("`([a-zA-Z0-9_/.{},]+\\.(?:go|md|py|js|txtar|toml|h))`")
+	braces   = regexp.MustCompile(`^(.*)\{(.*)\}(.*)$`)
+)
+
+// missingFiles returns the names of files in a page that no path ends with, and the number of names. A file that a
+// reader would write is called dummy or NAME.
+func missingFiles(page string, files []string) (missing []string, named int) {
+	for _, m := range fileName.FindAllStringSubmatch(page, -1) {
+		names := []string{m[1]}
+		if b := braces.FindStringSubmatch(m[1]); b != nil {
+			names = nil
+			for part := range strings.SplitSeq(b[2], ",") {
+				names = append(names, b[1]+part+b[3])
+			}
+		}
+		for _, name := range names {
+			if strings.Contains(name, "dummy") || strings.Contains(name, "NAME") {
+				continue
+			}
+			named++
+			if !slices.ContainsFunc(files, func(f string) bool { return strings.HasSuffix(f, "/"+name) }) {
+				missing = append(missing, name)
+			}
+		}
+	}
+	return missing, named
 }
 
 // declares is an error where a file does not declare a function, a type, or a method (Type.Method).

@@ -144,7 +144,7 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// TestWindowKeys: what a window reads is an option of the table, and what no window names is read by all.
+// TestWindowKeys: a key that a window reads is an option of the table, and all windows read the keys that none names.
 func TestWindowKeys(t *testing.T) {
 	table := map[string]bool{}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[WindowOptions]()) {

@@ -169,8 +169,8 @@ type ReaderDefault struct {
 	Default string
 }
 
-// ReaderDefaults returns the defaults of a key that differ from Key.Default: names of objectives and estimators set keys,
-// and objectives of tokens have defaults of their own.
+// ReaderDefaults returns the defaults of a key that differ from Key.Default: names of objectives and estimators set
+// keys, and objectives of tokens have defaults of their own.
 func ReaderDefaults() map[string][]ReaderDefault {
 	base, found := map[string]string{}, map[string][]ReaderDefault{}
 	plain := Default()
