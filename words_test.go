@@ -72,7 +72,7 @@ func TestWords(t *testing.T) {
 var gone = map[string]string{
 	"Mover": "Optimizer", "NewMover": "NewOptimizer", "MoverData": "WanData", "MoverVAE": "WanVAE", "MoverModel": "WanModel", "DefaultMover": "DefaultWan",
 	"Way": "GradientPath", "Leg": "Segment", "Studio": "Executor", "Shelf": "FolderBlobs", "looker": "jsonLines",
-	"Abreast": "PrefillTokens", "Desk": "PackedCache", "NewLent": "NewStreamed",
+	"Abreast": "PrefillTokens", "Travelling": "Remote", "Speaking": "EpisodeCodec", "Desk": "PackedCache", "NewLent": "NewStreamed",
 	"Speaker": "VLM", "occasion": "toolserver.Episode", "lessonReader": "lessons.Reader",
 }
 
@@ -175,7 +175,7 @@ var (
 		`\b(win it|be won|by heart|passed over|foretells?|foretold)\b`)
 	negated  = regexp.MustCompile(`(?i)\b(\w+) (?:is|are|was|were) no (\w+)`)
 	clause   = regexp.MustCompile(`(?i)\bwhat\b`)
-	unusual  = []string{"Told", "Hear", "Hears", "Heard", "Say", "Says", "Said", "Ask", "Asks", "Asked", "Speak", "Speaking", "Spoken", "Travelling", "Blame", "Taught", "Quiet", "Silent", "Films", "Verdict"}
+	unusual  = []string{"Told", "Hear", "Hears", "Heard", "Say", "Says", "Said", "Ask", "Asks", "Asked", "Speak", "Spoken", "Blame", "Taught", "Quiet", "Silent", "Films", "Verdict"}
 	humps    = regexp.MustCompile(`[A-Z][a-z0-9]*`)
 	twoDeep  = []string{"cmd", "internal", "kernels", "trainer", "view"}
 	skipDirs = []string{"testdata", "runs", ".git"}

@@ -50,7 +50,7 @@ type Options struct {
 	Cache      Cache
 	Memory     Memory
 	Train      []string // names of the denoiser's parameters that are trained, as expressions
-	// Frozen are of two networks that take turns those that Train does not speak of.
+	// Frozen lists the experts (of two) that are not trained.
 	Frozen Experts
 	// Base is, where what is opened is one file (package single), a folder with the settings and tokenizers of its
 	// architecture; weights that the file does not hold are read there, too.

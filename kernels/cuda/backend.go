@@ -200,7 +200,7 @@ func (b *Backend) Left() (left int) {
 	return left
 }
 
-// driver.Device describes the device.
+// Device describes the GPU.
 func (b *Backend) Device() driver.Device { return b.device }
 
 func (b *Backend) String() string { return fmt.Sprintf("%s, %s", b.device, b.computes()) }

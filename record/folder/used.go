@@ -12,7 +12,7 @@ import (
 
 // A new run finds in its folder nothing, the traces of a run that failed early, or a run.
 
-// records are the files that have lines once an iteration is finished, and then there is a checkpoint before it.
+// records are the files that are not empty once an iteration has finished; a checkpoint precedes it.
 var records = []string{"ledger.jsonl", "samples.jsonl"}
 
 // rates is measured before the first iteration, and before any checkpoint; it took long.

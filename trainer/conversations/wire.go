@@ -18,7 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
-// Card: episodes that are played by another process (model.Speaking). What travels is the transcript and what the model
+// Card: episodes that are played by another process (model.EpisodeCodec). What travels is the transcript and what the model
 // said. Pictures are made again: those of the question from the prompt, a tool's by its operation. Only what a program
 // or a server drew travels itself.
 //
@@ -48,12 +48,12 @@ type wirePicture struct {
 // unmakeable says of a picture that it cannot be made again.
 func unmakeable(from *tools.Op) bool { return from != nil && from.Kind == "program" }
 
-// Values implements model.Travelling.
+// Values implements model.Remote.
 func (m *Model) Values(w trainer.Weights) ([]safetensors.Tensor, error) {
 	return m.Learner.Values(w, "")
 }
 
-// Take implements model.Travelling.
+// Take implements model.Remote.
 func (m *Model) Take(f *safetensors.File) error { return m.Learner.Take(f, "") }
 
 // What numbers of an episode can be. Ratios are e to a difference of log-probabilities, and sums of their squares are
@@ -65,7 +65,7 @@ const (
 	mostWorth    = 1e100 // as of any reward
 )
 
-// Fits is model.Travelling's, of samples that Hear gave their episodes.
+// Fits is model.Remote's, of samples that Hear gave their episodes.
 func (m *Model) Fits(r model.Rolled, samples []trainer.Sample) error {
 	for _, s := range samples {
 		if err := m.fitsRoll(r, s.Key, rollout.EpisodeOf(s), s.Decisions); err != nil {
@@ -145,7 +145,7 @@ func noiseOf(r model.Rolled, k trainer.Key) int {
 	return augment.NoiseStep(*n, r.Turn.Iteration+1, r.Turn.Run.Iterations)
 }
 
-// Most is model.Travelling's: tokens with what is said of each, calls and their answers, and pictures that cannot be
+// Most is model.Remote's: tokens with what is said of each, calls and their answers, and pictures that cannot be
 // made again.
 func (m *Model) Most(r model.Rolled, keys []trainer.Key) int64 {
 	const usual, each, calls, picture, all = 1 << 17, 256, 4 << 20, 32 << 20, 64 << 10 // tokens; and bytes
@@ -160,7 +160,7 @@ func (m *Model) Most(r model.Rolled, keys []trainer.Key) int64 {
 	return all + int64(len(keys))*one
 }
 
-// Say implements model.Speaking.
+// Say implements model.EpisodeCodec.
 func (m *Model) Say(s trainer.Sample) (model.Said, error) {
 	e := rollout.EpisodeOf(s)
 	if e == nil {
@@ -191,7 +191,7 @@ func (m *Model) Say(s trainer.Sample) (model.Said, error) {
 	return said, nil
 }
 
-// Hear implements model.Speaking.
+// Hear implements model.EpisodeCodec.
 func (m *Model) Hear(samples []trainer.Sample, said []model.Said) (err error) {
 	var q chat.Prompt
 	var clips *chat.Videos

@@ -107,7 +107,7 @@ func TestAhead(t *testing.T) {
 // weighed is a model that counts how often its weights are asked for.
 type weighed struct {
 	model.Model
-	model.Travelling
+	model.Remote
 	asked int
 	value float32
 }

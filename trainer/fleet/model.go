@@ -25,7 +25,7 @@ type Model struct {
 	model.Model
 	fleet     *Fleet
 	e         *experiment.Experiment
-	travels   model.Travelling
+	travels   model.Remote
 	ctx       *changing
 	progress  func(done, all int)
 	setup     Blob
@@ -73,7 +73,7 @@ type developing struct {
 
 func (m *Model) prepare(s Setup) error {
 	var ok bool
-	if m.travels, ok = m.Model.(model.Travelling); !ok || m.e.AllOffline() {
+	if m.travels, ok = m.Model.(model.Remote); !ok || m.e.AllOffline() {
 		return errors.New("nothing of this experiment can be rolled by workers\nhint: train it without --listen and --workers")
 	}
 	if p := m.e.Episode; p != nil {

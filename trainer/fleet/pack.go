@@ -21,7 +21,7 @@ import (
 // Card: samples as a safetensors file, of which no bit is lost. A list of numbers is a tensor, in fp32 where every
 // number is one, else in float64; equal lists are there once, such as a step's choice and the next step's state.
 // Pictures are PNG files; clips are developed by the trainer, of their last states. The rest is JSON in the file's
-// metadata, which names tensors by number; there a conversation is what its model makes of it (model.Speaking).
+// metadata, which names tensors by number; there a conversation is what its model makes of it (model.EpisodeCodec).
 //
 // Equal samples have equal bytes, so results can be compared by their hashes.
 //
@@ -63,11 +63,11 @@ type packedSaid struct {
 type packer struct {
 	tensors []safetensors.Tensor
 	lists   map[Hash]int
-	says    model.Speaking
+	says    model.EpisodeCodec
 }
 
 // Pack makes bytes of samples. says turns their conversations into texts; nil: they have none.
-func Pack(samples []trainer.Sample, passes *ledger.Passes, says model.Speaking) ([]byte, error) {
+func Pack(samples []trainer.Sample, passes *ledger.Passes, says model.EpisodeCodec) ([]byte, error) {
 	p := packer{lists: map[Hash]int{}, says: says}
 	all := packed{Passes: passes}
 	for _, s := range samples {
@@ -172,7 +172,7 @@ type unpacker struct {
 
 // Unpack reads what Pack wrote. The samples must be those of the keys, and their numbers finite. hears makes
 // conversations of texts; nil: there are none.
-func Unpack(data []byte, keys []trainer.Key, hears model.Speaking) ([]trainer.Sample, *ledger.Passes, error) {
+func Unpack(data []byte, keys []trainer.Key, hears model.EpisodeCodec) ([]trainer.Sample, *ledger.Passes, error) {
 	f, err := safetensors.Read("a worker's result", data)
 	if err != nil {
 		return nil, nil, err

@@ -202,8 +202,8 @@ func (s *share) here(ctx context.Context, j Job) (payload []byte, err error) {
 }
 
 // speaking is a model of conversations; nil: its samples are none.
-func speaking(m model.Model) model.Speaking {
-	s, _ := m.(model.Speaking)
+func speaking(m model.Model) model.EpisodeCodec {
+	s, _ := m.(model.EpisodeCodec)
 	return s
 }
 

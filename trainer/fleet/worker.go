@@ -248,7 +248,7 @@ type Executor struct {
 	setup   Blob // that is open
 	weights Blob // that the model has
 	model   model.Model
-	travels model.Travelling
+	travels model.Remote
 	e       *experiment.Experiment
 	ctx     *changing
 	unseen  atomic.Bool  // the samples of the job under way are held out
@@ -317,7 +317,7 @@ func (s *Executor) open(ctx context.Context, setup Blob) error {
 		return Unfit{err}
 	}
 	var ok bool
-	if s.travels, ok = s.model.(model.Travelling); !ok {
+	if s.travels, ok = s.model.(model.Remote); !ok {
 		return Unfit{errors.New("this version of the program cannot roll the run's samples elsewhere")}
 	}
 	s.setup, s.weights = setup, Blob{}

@@ -108,9 +108,9 @@ type Telling interface {
 	RollEach(w trainer.Weights, keys []trainer.Key, each func(first int, samples []trainer.Sample) error) ([]trainer.Sample, error)
 }
 
-// A Travelling is a model whose weights can be those of another process's (trainer/fleet). Its samples' numbers
-// are all that its rolls leave.
-type Travelling interface {
+// A Remote is a model that can load weights sent by another process (trainer/fleet). Its rollouts leave only its
+// samples' numbers.
+type Remote interface {
 	// Values are a set of weights; Take makes such values the current ones.
 	Values(w trainer.Weights) ([]safetensors.Tensor, error)
 	Take(f *safetensors.File) error
@@ -128,9 +128,9 @@ type Rolled struct {
 	Fixed bool    // by Model.Fixed
 }
 
-// A Speaking is a Travelling whose samples are conversations, which it turns into texts and pictures, and back.
-type Speaking interface {
-	Travelling
+// An EpisodeCodec is a Remote that encodes and decodes conversations for transport.
+type EpisodeCodec interface {
+	Remote
 	Say(s trainer.Sample) (Said, error)
 	// Hear gives samples their conversations. It refuses what cannot be one about their prompts, or of their decisions.
 	Hear(samples []trainer.Sample, said []Said) error

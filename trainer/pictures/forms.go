@@ -69,7 +69,7 @@ type stretch struct {
 	from, to int
 }
 
-// stretches are keys in their order, at most so many from the first of a stretch on, of which each two joins.
+// stretches splits keys into consecutive runs of one form, each at most most(first) long, whose members joins allows.
 func (p *Policy) stretches(keys []trainer.Key, most func(first int) int, joins func(first, i int) bool) iter.Seq[stretch] {
 	return func(yield func(stretch) bool) {
 		for from := 0; from < len(keys); {

@@ -17,7 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Card: samples that another process rolled (model.Travelling). Of each, all but the numbers follows from its key: the
+// Card: samples that another process rolled (model.Remote). Of each, all but the numbers follows from its key: the
 // size, the steps that are judged, their times. Of the numbers, a choice lies as far from its mean as noise takes it,
 // and its log-probability is the row's own of these two. A worker that says something else computes wrongly, or wants
 // to: its ratios would be infinite.
@@ -25,12 +25,12 @@ import (
 // Invariants (tests): what a roll of the turn leaves is taken; a change of anything but a state's or a mean's own bits
 // is refused.
 
-// Values implements model.Travelling.
+// Values implements model.Remote.
 func (m *Model) Values(w trainer.Weights) ([]safetensors.Tensor, error) {
 	return m.learner.Values(w, "")
 }
 
-// Take implements model.Travelling.
+// Take implements model.Remote.
 func (m *Model) Take(f *safetensors.File) error { return m.learner.Take(f, "") }
 
 // mostLatent bounds latents: those of a network that can be learned from lie within some hundreds.
@@ -74,7 +74,7 @@ func (p *Policy) recorded(k trainer.Key) (steps []int, scales []float64) {
 	return steps, scales
 }
 
-// Fits implements model.Travelling.
+// Fits implements model.Remote.
 func (m *Model) Fits(r model.Rolled, samples []trainer.Sample) error {
 	p, err := m.rolledBy(r)
 	if err != nil {
@@ -153,7 +153,7 @@ func (f *Form) decided(d trainer.Decisions, k int, scale float64) error {
 	return nil
 }
 
-// Most is model.Travelling's: latents as float64, a picture as PNG that nothing makes smaller, and the list of them.
+// Most is model.Remote's: latents as float64, a picture as PNG that nothing makes smaller, and the list of them.
 func (m *Model) Most(r model.Rolled, keys []trainer.Key) int64 {
 	p, err := m.rolledBy(r)
 	if err != nil {

@@ -39,7 +39,7 @@ import (
 type Talker struct {
 	Makes  string      `toml:"makes" enum:"pipeline,clip,vlm" doc:"what kind of model this is the recipe of"`
 	Name   string      `toml:"name,required" doc:"what the model is called"`
-	Seed   uint64      `toml:"seed" doc:"of everything that is drawn"`
+	Seed   uint64      `toml:"seed" doc:"random seed"`
 	Model  TalkerModel `toml:"model" doc:"tower and language model"`
 	Sight  TalkerStage `toml:"sight" doc:"how its tower learns to see"`
 	Places TalkerStage `toml:"places" doc:"how its tower learns what lies where"`

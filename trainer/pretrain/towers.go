@@ -35,7 +35,7 @@ import (
 type Towers struct {
 	Makes string     `toml:"makes" enum:"pipeline,clip,vlm" doc:"what kind of model this is the recipe of"`
 	Name  string     `toml:"name,required" doc:"what the model is called"`
-	Seed  uint64     `toml:"seed" doc:"of everything that is drawn"`
+	Seed  uint64     `toml:"seed" doc:"random seed"`
 	Data  Data       `toml:"data" doc:"what it sees"`
 	Model TowerModel `toml:"model" doc:"both towers"`
 	Train TowerStage `toml:"train" doc:"how they are trained"`

@@ -230,12 +230,12 @@ func (l *loop) snapshot() (state, []safetensors.Tensor, error) {
 }
 
 // speaking is the model that turns its samples into texts; nil: it makes none.
-func (l *loop) speaking() model.Speaking {
+func (l *loop) speaking() model.EpisodeCodec {
 	m := l.own()
 	if ranks, ok := m.(interface{ First() model.Model }); ok {
 		m = ranks.First()
 	}
-	s, _ := m.(model.Speaking)
+	s, _ := m.(model.EpisodeCodec)
 	return s
 }
 

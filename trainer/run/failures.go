@@ -21,8 +21,8 @@ import (
 //	wait   they are asked about again after a pause; after give_up rounds the run stops
 //	stop   the run stops
 //
-// A reward that is gold holds up nothing under skip. One that has not answered even once since the
-// program began stops the run at once: that is a mistake and no failure.
+// With on_failure = skip, a gold reward never blocks an iteration. One that has not answered even once since the
+// program began stops the run at once: that is a mistake of the settings.
 
 // A failure is why a run stops that could have gone on: it is saved first.
 type failure struct{ error }

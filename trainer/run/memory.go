@@ -65,7 +65,7 @@ func isHost(be kernels.Backend) bool {
 	return ok
 }
 
-// fitted is how a model keeps to an experiment's run.memory, or to the unused bytes that ranks share.
+// fitted divides run.memory, or free memory, among the ranks.
 func fitted(m model.Modality, e *experiment.Experiment, free, ranks int64, say func(format string, args ...any)) model.Fit {
 	budget := e.Run.Bytes()
 	if budget == 0 {

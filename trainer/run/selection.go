@@ -366,7 +366,7 @@ func why(turn experiment.Turn, scores, advantages []float64) string {
 // allDead is the reason against an iteration without signal.
 const allDead = "no group can tell its samples apart: every advantage is 0"
 
-// some reports whether a number that is not missing has a property.
+// some reports whether any number other than NaN has a property.
 func some(x []float64, property func(float64) bool) bool {
 	for _, v := range x {
 		if !math.IsNaN(v) && property(v) {
@@ -379,7 +379,7 @@ func some(x []float64, property func(float64) bool) bool {
 // A checkpoint holds of a selection the place in the list of prompts, the curriculum's successes, and the buffer's
 // samples. The numbers of pictures and clips are tensors in float64.
 //
-// An episode of the buffer is the text that also travels between processes (model.Speaking), in a tensor of bytes;
+// An episode of the buffer is the text that also travels between processes (model.EpisodeCodec), in a tensor of bytes;
 // pictures that only a program could draw again are PNG files; the numbers of its tokens are a tensor in float64.
 
 // selectionState is the part in state.json.
@@ -409,7 +409,7 @@ type sampleState struct {
 }
 
 // state is nil where nothing was selected. says makes texts of episodes; nil: there are none.
-func (c *selection) state(says model.Speaking) (*selectionState, []safetensors.Tensor, error) {
+func (c *selection) state(says model.EpisodeCodec) (*selectionState, []safetensors.Tensor, error) {
 	s := &selectionState{Place: c.place, Skips: c.skips, Banned: slices.Clone(c.banned)}
 	learned := false
 	for _, v := range c.known {
@@ -438,7 +438,7 @@ func (c *selection) state(says model.Speaking) (*selectionState, []safetensors.T
 }
 
 // keepSample is a sample's state, and its tensors.
-func keepSample(name string, s trainer.Sample, worth float64, says model.Speaking) (kept sampleState, tensors []safetensors.Tensor, err error) {
+func keepSample(name string, s trainer.Sample, worth float64, says model.EpisodeCodec) (kept sampleState, tensors []safetensors.Tensor, err error) {
 	kept = sampleState{Sample: s.Key.Sample, Worth: worth, Steps: s.Decisions.Step, Trained: s.Decisions.Trained}
 	if s.Item.Episode == nil {
 		return kept, []safetensors.Tensor{wide(name, numbersOf(s))}, nil
@@ -450,7 +450,7 @@ func keepSample(name string, s trainer.Sample, worth float64, says model.Speakin
 func keptName(group, sample int) string { return fmt.Sprintf("kept.%d.%d", group, sample) }
 
 // load is the way back.
-func (c *selection) load(s *selectionState, f *safetensors.File, reads model.Speaking) error {
+func (c *selection) load(s *selectionState, f *safetensors.File, reads model.EpisodeCodec) error {
 	c.place, c.skips, c.banned, c.buffer.Kept, c.known = 0, nil, nil, nil, prompts.NewSuccesses(len(c.known))
 	if s == nil {
 		return nil
@@ -486,7 +486,7 @@ func (c *selection) load(s *selectionState, f *safetensors.File, reads model.Spe
 }
 
 // restored is a sample with its key.
-func (s sampleState) restored(name string, key trainer.Key, f *safetensors.File, reads model.Speaking) (trainer.Sample, error) {
+func (s sampleState) restored(name string, key trainer.Key, f *safetensors.File, reads model.EpisodeCodec) (trainer.Sample, error) {
 	if s.Episode != nil {
 		return s.episode(name, key, f, reads)
 	}
@@ -572,7 +572,7 @@ func (e episodeState) lists(d *trainer.Decisions) []*[]float64 {
 }
 
 // keepEpisode is an episode's state, and its tensors.
-func keepEpisode(name string, s trainer.Sample, says model.Speaking) (*episodeState, []safetensors.Tensor, error) {
+func keepEpisode(name string, s trainer.Sample, says model.EpisodeCodec) (*episodeState, []safetensors.Tensor, error) {
 	if says == nil {
 		return nil, nil, errors.New("the model makes no text of its episodes, which rollout.buffer keeps")
 	}
@@ -598,7 +598,7 @@ func keepEpisode(name string, s trainer.Sample, says model.Speaking) (*episodeSt
 }
 
 // episode is the way back: a sample whose key is known.
-func (s sampleState) episode(name string, key trainer.Key, f *safetensors.File, reads model.Speaking) (out trainer.Sample, err error) {
+func (s sampleState) episode(name string, key trainer.Key, f *safetensors.File, reads model.EpisodeCodec) (out trainer.Sample, err error) {
 	if reads == nil {
 		return out, errors.New("the checkpoint keeps an episode, and the model has none")
 	}

@@ -242,7 +242,7 @@ func TestKeptEpisode(t *testing.T) {
 }
 
 // mute is a model whose episodes say nothing.
-type mute struct{ model.Speaking }
+type mute struct{ model.EpisodeCodec }
 
 func (mute) Say(trainer.Sample) (model.Said, error) {
 	return model.Said{Text: json.RawMessage("{}")}, nil
