@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
@@ -92,6 +93,7 @@ type Case struct {
 	ran    *outcome                       // shared with Subs
 	want   map[string]any                 // for Recorded alone
 	open   func() (device.Backend, error) // what it computes with
+	source nn.Source                      // of weights, in place of the folder's files
 }
 
 // outcome is what an op left behind.
@@ -132,6 +134,13 @@ func (c *Case) Recorded(name string) []int {
 		ints[i] = int(x)
 	}
 	return ints
+}
+
+// LeavesOut names outputs of other conventions, which the README of the cases lets an implementation leave out.
+func (c *Case) LeavesOut(names ...string) {
+	for _, name := range names {
+		delete(c.want, name)
+	}
 }
 
 // Dir is the folder that the case's file lies in.

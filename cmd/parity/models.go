@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/sde"
@@ -82,6 +84,7 @@ type how struct {
 	names       func(nn.Source) nn.Source // nil: as they are
 	source      nn.Source                 // in place of the folder's files; nil: these
 	frozen      bool                      // nothing is trained but adapters
+	trained     []string                  // layers that are; nil: all
 	forwardOnly bool
 }
 
@@ -113,16 +116,16 @@ func runFolder(c *Case, folder string, how how, forward func(n *network)) {
 	be := must(c.open())
 	defer be.Close()
 	pool := tensor.NewPool(be)
-	o := nn.Options{Pool: pool, Source: how.source}
-	if how.source == nil {
+	o := nn.Options{Pool: pool, Source: cmp.Or(how.source, c.source)}
+	if o.Source == nil {
 		set := must(safetensors.OpenFolder(folder))
 		defer set.Close()
-		o.Source = set
+		o.Source = must(quant.Expand(set, set.Metadata))
 	}
 	if how.names != nil {
 		o.Source = how.names(o.Source)
 	}
-	if !how.frozen {
+	if o.Train = how.trained; o.Train == nil && !how.frozen {
 		o.Train = []string{".*"}
 	}
 	params := must(nn.New(o))

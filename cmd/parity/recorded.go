@@ -49,7 +49,7 @@ func parse(raw []byte, dir string, tensor tensorSource) (recorded, error) {
 	c.want, err = outputs(doc, tensor)
 	c.tols.byKind(doc, c.want)
 	c.seen.want = c.want
-	if err == nil && len(c.want) == 0 {
+	if err == nil && len(c.want) == 0 && c.seen.in["sha256"] == nil { // a digest of values is one
 		err = errors.New(`records no output: "out" is empty or missing`)
 	}
 	return c, err

@@ -187,6 +187,7 @@ var areas = []map[string]Op{
 	motionOps,
 	neuralOps,
 	pipelineOps,
+	quantOps,
 	replyOps,
 	rewardOps,
 	scheduleOps,

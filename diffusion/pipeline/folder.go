@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/diffusion/single"
@@ -76,7 +77,7 @@ func KohyaOf(dir string) (peft.Network, error) {
 // openFolder reads a folder, or a checkpoint of one file and the folder that has its settings.
 func openFolder(path, base string) (*folder, error) {
 	info, err := os.Stat(path)
-	one := err == nil && info.Mode().IsRegular() && strings.EqualFold(filepath.Ext(path), ".safetensors")
+	one := err == nil && info.Mode().IsRegular() && slices.Contains([]string{".safetensors", ".gguf"}, strings.ToLower(filepath.Ext(path)))
 	switch {
 	case !one && base != "":
 		return nil, fmt.Errorf("%s is no .safetensors file: model.base (--base) is the folder of settings for checkpoints of one file\nhint: leave it out", path)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
@@ -51,7 +52,11 @@ func (f *folder) weights(part string) (*weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &weights{name: set.Index, source: set, set: set}
+	source, err := quant.Expand(set, set.Metadata)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", dir, err), set.Close())
+	}
+	w := &weights{name: set.Index, source: source, set: set}
 	if w.name == "" {
 		w.name = set.Files[0].Path
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
@@ -122,5 +125,79 @@ func TestAbsent(t *testing.T) {
 	}
 	if _, err := Open(dir, Options{Pool: tensor.NewPool(cpu.NewBare(cpu.Options{}))}); err == nil || !strings.Contains(err.Error(), "convert it to safetensors") {
 		t.Errorf("with pickled weights: %v", err)
+	}
+}
+
+// TestCompressed: a transformer in FP8 or in NF4 samples the bits of the one that it was unpacked to beforehand.
+func TestCompressed(t *testing.T) {
+	for name, compress := range map[string]func(m safetensors.Tensor, values []float32) []safetensors.Tensor{
+		"fp8_scaled": func(m safetensors.Tensor, values []float32) []safetensors.Tensor {
+			w := quant.QuantizeComfy8(safetensors.F8E4M3, values, m.Shape[1], safetensors.BF16)
+			return []safetensors.Tensor{{Name: m.Name, DType: safetensors.F8E4M3, Shape: m.Shape, Data: w.Codes},
+				safetensors.FromF32(strings.TrimSuffix(m.Name, ".weight")+".scale_weight", []int{1}, w.Scale.Scales)}
+		},
+		"nf4": func(m safetensors.Tensor, values []float32) []safetensors.Tensor {
+			w, table := quant.Quantize4(values, quant.NF4(), 64), quant.NF4()
+			state := quant.State{Type: "nf4", Block: 64, DType: "bfloat16", Shape: m.Shape}.Text()
+			return []safetensors.Tensor{{Name: m.Name, DType: safetensors.U8, Shape: []int{len(w.Codes), 1}, Data: w.Codes},
+				safetensors.FromF32(m.Name+".absmax", []int{len(w.Absmax)}, w.Absmax), safetensors.FromF32(m.Name+".quant_map", []int{16}, table[:]),
+				{Name: m.Name + ".quant_state.bitsandbytes__nf4", DType: safetensors.U8, Shape: []int{len(state)}, Data: []byte(state)}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			small, plain := copied(t, "pipe_sd3"), copied(t, "pipe_sd3")
+			file := filepath.Join("transformer", "diffusion_pytorch_model.safetensors")
+			f, err := safetensors.Open(filepath.Join(small, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var compressed, unpacked []safetensors.Tensor
+			matrices := 0
+			for _, info := range f.Tensors {
+				m, err := f.Tensor(info.Name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.Data = slices.Clone(m.Data)
+				if len(m.Shape) != 2 || !strings.Contains(m.Name, "transformer_blocks") {
+					compressed, unpacked = append(compressed, m), append(unpacked, m)
+					continue
+				}
+				values, err := m.Float32(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				matrices++
+				compressed = append(compressed, compress(m, values)...)
+			}
+			if err := errors.Join(f.Close(), safetensors.Write(filepath.Join(small, file), compressed, nil)); err != nil {
+				t.Fatal(err)
+			}
+			back, err := quant.OpenFile(filepath.Join(small, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			unpacked = nil
+			for _, n := range back.Names() {
+				m, err := back.Tensor(n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.Name, m.Data = n, slices.Clone(m.Data)
+				unpacked = append(unpacked, m)
+			}
+			if err := errors.Join(back.Close(), safetensors.Write(filepath.Join(plain, file), unpacked, nil)); err != nil {
+				t.Fatal(err)
+			}
+			if matrices < 10 {
+				t.Fatalf("%d matrices were compressed", matrices)
+			}
+			var tracks [2][]Track
+			for i, dir := range []string{small, plain} {
+				p := open(t, dir, Options{})
+				tracks[i] = sample(t, p, pictures(t, p, 2), stochastic(t, p, Guidance{Scale: 1}))
+			}
+			same(t, name, tracks[0], tracks[1])
+		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
@@ -19,7 +20,7 @@ type Settings struct {
 type File struct {
 	Path  string
 	Kind  Kind
-	file  *safetensors.File
+	file  *quant.File
 	parts map[string]map[string]piece // a part's tensors by diffusers' names
 }
 
@@ -58,7 +59,7 @@ type rule func(name string, shape []int) []placed
 
 // Open understands a checkpoint.
 func Open(path string, s Settings) (*File, error) {
-	file, err := safetensors.Open(path)
+	file, err := quant.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func (f *File) understand(s Settings) error {
 		return errors.New("the names of its tensors are not those of Stable Diffusion 1.5, SDXL, Stable Diffusion 3 or FLUX\nhint: 'darkroom inspect' lists them; other models are read from diffusers' folders")
 	}
 	for _, at := range f.rules(s) {
-		for _, info := range f.file.Tensors {
+		for _, info := range f.file.Infos {
 			rest, ok := strings.CutPrefix(info.Name, at.prefix)
 			if !ok || at.prefix == "" && inOther(info.Name) {
 				continue

@@ -9,7 +9,7 @@ import (
 // and of the texts in the last block, has shift before scale.
 func (f *File) mmdit() rule {
 	last := 0
-	for _, t := range f.file.Tensors {
+	for _, t := range f.file.Infos {
 		if _, rest, ok := strings.Cut(t.Name, "joint_blocks."); ok {
 			n, _, _ := strings.Cut(rest, ".")
 			if i, err := strconv.Atoi(n); err == nil {

@@ -10,7 +10,7 @@ import (
 // convolutions of one pixel are linear layers.
 func (f *File) vae(prefix string) rule {
 	levels := 0
-	for _, t := range f.file.Tensors {
+	for _, t := range f.file.Infos {
 		if rest, ok := strings.CutPrefix(t.Name, prefix+"decoder.up."); ok {
 			level, _, _ := strings.Cut(rest, ".")
 			if n, err := strconv.Atoi(level); err == nil {

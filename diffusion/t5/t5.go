@@ -6,6 +6,7 @@ package t5
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -69,6 +70,18 @@ type layer struct {
 	mlp             interface {
 		Apply(*autograd.Tape, *autograd.Value, autograd.With) *autograd.Value
 	}
+}
+
+// Today names tensors as transformers does: those of GGUF files have llama.cpp's names.
+func Today(src nn.Source) nn.Source {
+	if !slices.Contains(src.Names(), "token_embd.weight") {
+		return src
+	}
+	return nn.Rename(src, "token_embd", "shared", "enc.output_norm", "encoder.final_layer_norm", "enc.blk.", "encoder.block.",
+		".attn_q.", ".layer.0.SelfAttention.q.", ".attn_k.", ".layer.0.SelfAttention.k.", ".attn_v.", ".layer.0.SelfAttention.v.",
+		".attn_o.", ".layer.0.SelfAttention.o.", ".attn_rel_b.", ".layer.0.SelfAttention.relative_attention_bias.",
+		".attn_norm.", ".layer.0.layer_norm.", ".ffn_norm.", ".layer.1.layer_norm.",
+		".ffn_gate.", ".layer.1.DenseReluDense.wi_0.", ".ffn_up.", ".layer.1.DenseReluDense.wi_1.", ".ffn_down.", ".layer.1.DenseReluDense.wo.")
 }
 
 // New asks p for the encoder's parameters; p.Check says what was wrong with them. What a

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/rewards"
-	"github.com/darkroom-rl/darkroom/rewards/kinds"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
@@ -47,7 +45,7 @@ func (e *Experiment) checkGradient(r report, solver sde.Solver) {
 		return
 	}
 	const objective = "loss.objective"
-	sloped := kinds.That(func(k rewards.Kind) bool { return k.Is(rewards.Slopes) })
+	sloped := rewardsThat(func(r RewardKind) bool { return r.Sloped })
 	g := e.Loss.Gradient
 	if !e.Combination().Adds() {
 		r(objective+"|rewards.combine", fmt.Sprintf("the gradient goes through the sum of rewards, and they are combined by %q", e.Together.Combine), `combine = "sum"`)

@@ -14,6 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
@@ -73,7 +74,11 @@ func Open(dir string, o Options) (*Folder, error) {
 	if f.weights, err = safetensors.OpenFolder(dir); err != nil {
 		return nil, err
 	}
-	f.Params, err = nn.New(nn.Options{Pool: o.Pool, Math: o.Math, Source: Today(f.weights), Key: o.Key, Train: o.Train})
+	source, err := quant.Expand(f.weights, f.weights.Metadata)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", dir, err), f.weights.Close())
+	}
+	f.Params, err = nn.New(nn.Options{Pool: o.Pool, Math: o.Math, Source: Today(source), Key: o.Key, Train: o.Train})
 	if err != nil {
 		return nil, errors.Join(err, f.weights.Close())
 	}

@@ -69,8 +69,8 @@ func FP4() (table [16]float32) {
 	return table
 }
 
-// order lists a table's codes by value; of the zeros of FP4 the first is 0.
-func order(table [16]float32) []byte {
+// Order lists a table's codes by value; of the zeros of FP4 the first is 0.
+func Order(table [16]float32) []byte {
 	if table == FP4() {
 		return []byte{11, 10, 13, 12, 15, 14, 9, 0, 8, 1, 6, 7, 4, 5, 2, 3}
 	}
@@ -79,6 +79,15 @@ func order(table [16]float32) []byte {
 		codes[i] = byte(i)
 	}
 	return codes
+}
+
+// Bounds lie midway between a table's neighbouring values: a scaled value has the code of the number of bounds below it.
+func Bounds(table [16]float32) []float32 {
+	ascending := make([]float32, 16)
+	for i, c := range Order(table) {
+		ascending[i] = table[c]
+	}
+	return bounds(ascending)
 }
 
 // bounds lie midway between neighbouring values.
@@ -102,12 +111,8 @@ const leastAbsmax = 1e-38
 // Quantize4 is bitsandbytes' quantiser on a CPU. A whole block is multiplied by 1/absmax, and the last short one divided
 // by its absmax; a tie goes to the lower value; an odd count ends with the code of 0.
 func Quantize4(values []float32, table [16]float32, block int) Bits4 {
-	codes := order(table)
-	ascending := make([]float32, 16)
-	for i, c := range codes {
-		ascending[i] = table[c]
-	}
-	between := bounds(ascending)
+	codes := Order(table)
+	between := Bounds(table)
 	w := Bits4{Table: table, Block: block, Codes: make([]byte, (len(values)+1)/2)}
 	put := func(i int, scaled float32) {
 		code := codes[below(between, min(max(scaled, -1), 1))]

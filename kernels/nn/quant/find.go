@@ -1,11 +1,14 @@
 package quant
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
@@ -29,16 +32,43 @@ type Matrix struct {
 	Format string
 }
 
-// Float32 are all values, rounded to the matrix's precision.
-func (m Matrix) Float32() []float32 {
-	n := 1
+// part is how many values are unpacked at once: whole blocks of every format.
+const part = 1 << 16
+
+// Tensor has all values, rounded to the matrix's precision.
+func (m Matrix) Tensor() safetensors.Tensor {
+	n, size := 1, m.DType.Bits()/8
 	for _, side := range m.Shape {
 		n *= side
 	}
-	values := make([]float32, n)
-	m.Unpack(values, 0)
-	Round(m.DType, values)
-	return values
+	t := safetensors.Tensor{Name: m.Name, DType: m.DType, Shape: m.Shape, Data: make([]byte, n*size)}
+	var group sync.WaitGroup
+	for worker := range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			values := make([]float32, min(part, n))
+			for from := worker * part; from < n; from += runtime.GOMAXPROCS(0) * part {
+				some := values[:min(part, n-from)]
+				m.Unpack(some, from)
+				m.store(t.Data[from*size:], some)
+			}
+		})
+	}
+	group.Wait()
+	return t
+}
+
+// store writes values in the matrix's precision.
+func (m Matrix) store(data []byte, values []float32) {
+	for i, v := range values {
+		switch m.DType {
+		case safetensors.BF16:
+			binary.LittleEndian.PutUint16(data[2*i:], safetensors.ToBF16(v))
+		case safetensors.F16:
+			binary.LittleEndian.PutUint16(data[2*i:], safetensors.ToF16(v))
+		default:
+			binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(v))
+		}
+	}
 }
 
 // Tensors are those of a file or of a folder: safetensors.File, safetensors.Set.
@@ -56,13 +86,19 @@ func Extra(name string) bool {
 	return name == "scaled_fp8" || strings.HasSuffix(name, ".scaled_fp8") || slices.ContainsFunc(extras, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
-// Find reads the compressed matrices of a model. Values of formats whose files do not say their precision have d.
-func Find(t Tensors, metadata map[string]string, d safetensors.DType) (map[string]Matrix, error) {
-	f := finder{Tensors: t, has: map[string]bool{}, usual: d}
+// newFinder looks at the names of a model's tensors.
+func newFinder(t Tensors, metadata map[string]string, d safetensors.DType) (*finder, error) {
+	f := &finder{Tensors: t, has: map[string]bool{}, usual: d}
 	for _, name := range t.Names() {
 		f.has[name] = true
 	}
-	if err := f.readMetadata(metadata); err != nil {
+	return f, f.readMetadata(metadata)
+}
+
+// Find reads the compressed matrices of a model. Values of formats whose files do not say their precision have d.
+func Find(t Tensors, metadata map[string]string, d safetensors.DType) (map[string]Matrix, error) {
+	f, err := newFinder(t, metadata, d)
+	if err != nil {
 		return nil, err
 	}
 	found := map[string]Matrix{}
@@ -143,7 +179,7 @@ func (f *finder) matrix(name string) (Matrix, bool, error) {
 	case eight && len(t.Shape) > 1:
 		m.Weight, m.Format = Float8{Form: t.DType, Codes: t.Data, Scale: Whole(1)}, "fp8"
 	case t.DType == safetensors.I8 && len(scale.Scales) > 0:
-		m.Weight, m.Format = Int8{Codes: signed8(t.Data), Scale: scale, Over: 1}, "int8"
+		m.Weight, m.Format = Int8{Codes: t.Data, Scale: scale, Over: 1}, "int8"
 	case len(scale.Scales) > 0:
 		return m, false, fmt.Errorf("%s: scales of a tensor in %s\nhint: read are FP8 and INT8 with scales; a folder in bf16 can be read always", name, t.DType)
 	default:
@@ -202,7 +238,7 @@ func (f *finder) llmInt8(name, stem string) (Matrix, bool, error) {
 		return Matrix{}, false, fmt.Errorf("%s: LLM.int8 of %s %v with %d scales in %s; a matrix of I8 with an F32 scale a row is wanted", name, t.DType, t.Shape, scb.Len(), scb.DType)
 	}
 	scales, err := scb.Float32(nil)
-	return Matrix{Weight: LLMInt8(signed8(t.Data), scales), Name: name, Shape: t.Shape, DType: f.usual, Format: "llm.int8"}, err == nil, err
+	return Matrix{Weight: LLMInt8(t.Data, scales), Name: name, Shape: t.Shape, DType: f.usual, Format: "llm.int8"}, err == nil, err
 }
 
 func first(errs ...error) error {
@@ -257,12 +293,4 @@ func (f *finder) grid(t safetensors.Tensor, name string) (Grid, error) {
 		}
 	}
 	return Grid{}, wrong
-}
-
-func signed8(data []byte) []int8 {
-	codes := make([]int8, len(data))
-	for i, b := range data {
-		codes[i] = int8(b)
-	}
-	return codes
 }

@@ -2,7 +2,6 @@ package quant
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"math"
@@ -82,7 +81,7 @@ func TestFolders(t *testing.T) {
 					t.Errorf("%s is not found", name)
 					continue
 				}
-				if got := digest(m, d); got != want {
+				if got := digest(t, m, d); got != want {
 					t.Errorf("%s (%s, %v): digest %s, want %s", name, m.Format, m.Shape, got, want)
 				}
 			}
@@ -98,19 +97,14 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-func digest(m Matrix, d safetensors.DType) string {
-	var b []byte
-	for _, v := range m.Float32() {
-		switch d {
-		case safetensors.BF16:
-			b = binary.LittleEndian.AppendUint16(b, safetensors.ToBF16(v))
-		case safetensors.F16:
-			b = binary.LittleEndian.AppendUint16(b, safetensors.ToF16(v))
-		default:
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-		}
+// digest is of the values' bytes; those of the case have the precision d.
+func digest(t *testing.T, m Matrix, d safetensors.DType) string {
+	t.Helper()
+	whole := m.Tensor()
+	if whole.DType != d {
+		t.Errorf("%s is in %s, not in %s", m.Name, whole.DType, d)
 	}
-	sum := sha256.Sum256(b)
+	sum := sha256.Sum256(whole.Data)
 	return hex.EncodeToString(sum[:])
 }
 
@@ -163,7 +157,7 @@ func TestTornGGUF(t *testing.T) {
 		}
 		for _, name := range g.Names() {
 			if m, err := g.Matrix(name, safetensors.BF16); err == nil {
-				m.Float32()
+				m.Tensor()
 			}
 		}
 		g.Close()

@@ -7,7 +7,9 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
@@ -204,6 +206,29 @@ func (g *GGUF) Matrix(name string, d safetensors.DType) (Matrix, error) {
 	}
 	return Matrix{Weight: Blocks{Form: t.form, Data: data}, Name: name, Shape: t.shape, DType: d, Format: t.form.String()}, nil
 }
+
+// Tensor is a tensor with its values in a plain type.
+func (g *GGUF) Tensor(name string) (safetensors.Tensor, error) {
+	m, err := g.Matrix(name, precision(g.tensors[name].form))
+	if err != nil {
+		return safetensors.Tensor{}, err
+	}
+	return m.Tensor(), nil
+}
+
+// precision is that of the values of a type: its own, or bf16 of what is compressed.
+func precision(f Form) safetensors.DType {
+	switch f {
+	case F32:
+		return safetensors.F32
+	case F16:
+		return safetensors.F16
+	}
+	return safetensors.BF16
+}
+
+// isGGUF reports whether a path has the format's ending.
+func isGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gguf") }
 
 // Close closes the file.
 func (g *GGUF) Close() error { return g.file.Close() }

@@ -16,7 +16,7 @@ import (
 
 // Int8 is a weight of 8 or fewer bits.
 type Int8 struct {
-	Codes []int8
+	Codes []byte // of int8
 	Scale Grid
 	Over  float32 // a second factor: 1/127 for LLM.int8, 1 for others
 }
@@ -24,7 +24,7 @@ type Int8 struct {
 // Unpack is Weight's.
 func (w Int8) Unpack(dst []float32, at int) {
 	for k := range dst {
-		dst[k] = float32(w.Codes[at+k]) * w.Scale.at(at+k)
+		dst[k] = float32(int8(w.Codes[at+k])) * w.Scale.at(at+k)
 		if w.Over != 1 {
 			dst[k] *= w.Over
 		}
@@ -38,7 +38,7 @@ func (w Int8) Grain() int { return 1 }
 func (w Int8) Bytes() int { return len(w.Codes) + 4*len(w.Scale.Scales) }
 
 // LLMInt8 is a matrix as bitsandbytes saves it: codes, and the largest magnitude of each row.
-func LLMInt8(codes []int8, scb []float32) Int8 {
+func LLMInt8(codes []byte, scb []float32) Int8 {
 	return Int8{Codes: codes, Scale: byRow(scb, len(codes)/max(1, len(scb))), Over: float32(1.0 / 127)}
 }
 
@@ -54,7 +54,7 @@ func integer(v float32, least, most float64) int8 {
 // QuantizeLLMInt8 is bitsandbytes' quantiser: the matrix is rounded to float16 before.
 func QuantizeLLMInt8(values []float32, columns int) Int8 {
 	var scb []float32
-	codes := make([]int8, len(values))
+	codes := make([]byte, len(values))
 	for from := 0; from < len(values); from += columns {
 		row := append([]float32(nil), values[from:from+columns]...)
 		Round(safetensors.F16, row)
@@ -65,7 +65,7 @@ func QuantizeLLMInt8(values []float32, columns int) Int8 {
 		}
 		by := float32(1/most) * 127
 		for i, v := range row {
-			codes[from+i] = integer(v*by, -128, 127)
+			codes[from+i] = byte(integer(v*by, -128, 127))
 		}
 	}
 	return LLMInt8(codes, scb)
@@ -73,12 +73,12 @@ func QuantizeLLMInt8(values []float32, columns int) Int8 {
 
 // QuantizeTorchao is torchao's int8 of rows, of a weight in a precision.
 func QuantizeTorchao(values []float32, columns int, d safetensors.DType) Int8 {
-	w := Int8{Codes: make([]int8, len(values)), Scale: byRow(nil, columns), Over: 1}
+	w := Int8{Codes: make([]byte, len(values)), Scale: byRow(nil, columns), Over: 1}
 	for from := 0; from < len(values); from += columns {
 		row := values[from : from+columns]
 		scale := max(round(d, largest(row)/127.5), 0x1p-23)
 		for i, v := range row {
-			w.Codes[from+i] = integer(v*float32(1/scale), -128, 127)
+			w.Codes[from+i] = byte(integer(v*float32(1/scale), -128, 127))
 		}
 		w.Scale.Scales = append(w.Scale.Scales, scale)
 	}
@@ -87,12 +87,12 @@ func QuantizeTorchao(values []float32, columns int, d safetensors.DType) Int8 {
 
 // QuantizeQuanto is optimum-quanto's qint8 of rows.
 func QuantizeQuanto(values []float32, columns int, d safetensors.DType) Int8 {
-	w := Int8{Codes: make([]int8, len(values)), Scale: byRow(nil, columns), Over: 1}
+	w := Int8{Codes: make([]byte, len(values)), Scale: byRow(nil, columns), Over: 1}
 	for from := 0; from < len(values); from += columns {
 		row := values[from : from+columns]
 		scale := round(d, largest(row)/127)
 		for i, v := range row {
-			w.Codes[from+i] = integer(round(d, v/scale), -128, 127)
+			w.Codes[from+i] = byte(integer(round(d, v/scale), -128, 127))
 		}
 		w.Scale.Scales = append(w.Scale.Scales, scale)
 	}
@@ -101,7 +101,7 @@ func QuantizeQuanto(values []float32, columns int, d safetensors.DType) Int8 {
 
 // QuantizeComfy is ComfyUI's int8 of a matrix, or of its rows.
 func QuantizeComfy(values []float32, columns int, d safetensors.DType, rows bool) Int8 {
-	w := Int8{Codes: make([]int8, len(values)), Scale: byRow(nil, columns), Over: 1}
+	w := Int8{Codes: make([]byte, len(values)), Scale: byRow(nil, columns), Over: 1}
 	part := columns
 	if !rows {
 		w.Scale.Rows, part = 0, len(values)
@@ -109,7 +109,7 @@ func QuantizeComfy(values []float32, columns int, d safetensors.DType, rows bool
 	for from := 0; from < len(values); from += part {
 		scale := max(largest(values[from:from+part])/127, 1e-30)
 		for i, v := range values[from : from+part] {
-			w.Codes[from+i] = integer(round(d, v/round(d, scale)), -128, 127)
+			w.Codes[from+i] = byte(integer(round(d, v/round(d, scale)), -128, 127))
 		}
 		w.Scale.Scales = append(w.Scale.Scales, scale)
 	}
@@ -118,13 +118,13 @@ func QuantizeComfy(values []float32, columns int, d safetensors.DType, rows bool
 
 // QuantizeTorchao4 is torchao's int4 of groups of a row, one code a byte.
 func QuantizeTorchao4(values []float32, columns, group int, d safetensors.DType) Int8 {
-	w := Int8{Codes: make([]int8, len(values)), Scale: Grid{Columns: columns, Rows: 1, Across: group}, Over: 1}
+	w := Int8{Codes: make([]byte, len(values)), Scale: Grid{Columns: columns, Rows: 1, Across: group}, Over: 1}
 	for from := 0; from < len(values); from += group {
 		part := values[from : from+group]
 		scale := round(d, largest(part)/7.5)
 		inverse := round(d, 1/scale)
 		for i, v := range part {
-			w.Codes[from+i] = integer(round(d, v*inverse), -8, 7)
+			w.Codes[from+i] = byte(integer(round(d, v*inverse), -8, 7))
 		}
 		w.Scale.Scales = append(w.Scale.Scales, scale)
 	}

@@ -167,18 +167,11 @@ func (c recorded) codes(key string, got []byte) {
 	}
 }
 
-func signed(codes []int8) []byte {
+// unsigned are the bytes of signed codes.
+func unsigned(codes []int8) []byte {
 	var out []byte
 	for _, q := range codes {
 		out = append(out, byte(q))
-	}
-	return out
-}
-
-func ints(codes []byte) []int8 {
-	var out []int8
-	for _, q := range codes {
-		out = append(out, int8(q))
 	}
 	return out
 }
@@ -216,12 +209,8 @@ func TestBitsandbytes(t *testing.T) {
 			}
 			table := tableOf(kind)
 			c.same("map_bits", table[:])
-			c.codes("order", order(table))
-			var ascending []float32
-			for _, code := range order(table) {
-				ascending = append(ascending, table[code])
-			}
-			c.same("bounds_bits", bounds(ascending))
+			c.codes("order", Order(table))
+			c.same("bounds_bits", Bounds(table))
 		case "quant.bnb4_dequant":
 			c.values(bits, n)
 		case "quant.bnb4_dequant_nested":
@@ -247,11 +236,11 @@ func TestBitsandbytes(t *testing.T) {
 			c.saved()
 		case "quant.bnb8_quantize":
 			w := QuantizeLLMInt8(c.floats("w_bits", read[string](c, "dtype")), c.columns("w_bits"))
-			c.codes("q", signed(w.Codes))
+			c.codes("q", w.Codes)
 			c.same("SCB_bits", w.Scale.Scales)
 		case "quant.bnb8_dequant":
 			q := c.bytes("q")
-			c.values(LLMInt8(ints(q), c.floats("SCB_bits", "float32")), len(q))
+			c.values(LLMInt8(q, c.floats("SCB_bits", "float32")), len(q))
 		default:
 			t.Errorf("no test of %s", c.Op)
 		}
@@ -387,7 +376,7 @@ func TestIntegers(t *testing.T) {
 		dtype := read[string](c, "dtype")
 		values, columns, d := c.floats("w_bits", dtype), c.columns("w_bits"), dtypes[dtype]
 		var w Weight
-		var codes []int8
+		var codes []byte
 		var scales []float32
 		switch c.Op {
 		case "quant.int8_torchao":
@@ -404,7 +393,7 @@ func TestIntegers(t *testing.T) {
 			w, codes, scales = q, q.Codes, q.Scale.Scales
 		case "quant.int4_quanto":
 			q := QuantizeQuanto4(values, read[int](c, "group"), d)
-			w, codes, scales = q, q.Codes, q.Scales
+			w, codes, scales = q, unsigned(q.Codes), q.Scales
 			c.codes("packed", q.Packed())
 			if want := c.floats("shift_bits", dtype); !slices.Equal(q.Shift, want) {
 				t.Errorf("%s %s: shifts %v, want %v", c.Op, c.Name, q.Shift, want)
@@ -413,7 +402,7 @@ func TestIntegers(t *testing.T) {
 			t.Errorf("no test of %s", c.Op)
 			continue
 		}
-		c.codes("q", signed(codes))
+		c.codes("q", codes)
 		kept := "float32"
 		if strings.HasSuffix(c.Op, "quanto") || c.Op == "quant.int4_torchao" {
 			kept = dtype
