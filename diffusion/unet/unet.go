@@ -1,8 +1,8 @@
 // Package unet is the U-Net of Stable Diffusion 1, 2 and XL (UNet2DConditionModel), with
 // diffusers' parameter names.
 //
-// Start with Model.Forward; a level has resnets and transformers that attend to text. Latents are pictures [B, H, W, C], channels last; time counts in steps of
-// the schedule, from 0 to 999.
+// Start with Model.Forward; a level has resnets and transformers that attend to text. Latents are pictures [B, H, W,
+// C], channels last; time counts in steps of the schedule, from 0 to 999.
 package unet
 
 import (

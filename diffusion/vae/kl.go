@@ -1,8 +1,8 @@
 // Package vae is the autoencoders between pictures and latents: AutoencoderKL of Stable
 // Diffusion and FLUX, and AutoencoderTiny (TAESD), with diffusers' parameter names.
 //
-// Start with KL; tiny.go has TAESD, tiled.go decodes large latents tile by tile. Pictures are [B, H, W, 3] between -1 and 1,
-// latents [B, h, w, C], channels last.
+// Start with KL; tiny.go has TAESD, tiled.go decodes large latents tile by tile. Pictures are [B, H, W, 3] between -1
+// and 1, latents [B, h, w, C], channels last.
 package vae
 
 import (

@@ -2,8 +2,8 @@
 // names (ZImageTransformer2DModel): picture and text are refined apart, then go through layers as one
 // stream.
 //
-// Start with Model.Forward. Tokens become sequences of a multiple of 32, whose padding is seen. The time is the clean share, 1 - sigma, and the output points from
-// clean to noise with the sign turned: pipelines negate it.
+// Start with Model.Forward. Tokens become sequences of a multiple of 32, whose padding is seen. The time is the clean
+// share, 1 - sigma, and the output points from clean to noise with the sign turned: pipelines negate it.
 package zimage
 
 import (

@@ -18,9 +18,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
-// Card: episodes that are played by another process (model.EpisodeCodec). What travels is the transcript and what the model
-// said. Pictures are made again: those of the question from the prompt, a tool's by its operation. Only what a program
-// or a server drew travels itself.
+// Card: episodes that are played by another process (model.EpisodeCodec). What travels is the transcript and what the
+// model said. Pictures are made again: those of the question from the prompt, a tool's by its operation. Only what a
+// program or a server drew travels itself.
 //
 // Invariants (tests): an episode that came back has all that it had, pictures too; what strangers send is an episode
 // about the prompt that was asked, whose places and pictures fit, or it is refused.

@@ -15,8 +15,8 @@ import (
 //
 //	value i = Table[code i] * Absmax[i / Block]
 //
-// Blocks run over the flattened row-major matrix, across rows. Two codes share a byte, the first in the high nibble. With
-// double quantisation the absmax are 8-bit codes of a table of 256, scaled by 256 of them at a time:
+// Blocks run over the flattened row-major matrix, across rows. Two codes share a byte, the first in the high nibble.
+// With double quantisation the absmax are 8-bit codes of a table of 256, scaled by 256 of them at a time:
 //
 //	absmax b = table[code b] * nested[b / 256] + offset   (two roundings)
 //
@@ -108,8 +108,8 @@ func below(bounds []float32, v float32) int {
 // leastAbsmax keeps the scale of a block of zeros finite.
 const leastAbsmax = 1e-38
 
-// Quantize4 is bitsandbytes' quantiser on a CPU. A whole block is multiplied by 1/absmax, and the last short one divided
-// by its absmax; a tie goes to the lower value; an odd count ends with the code of 0.
+// Quantize4 is bitsandbytes' quantiser on a CPU. A whole block is multiplied by 1/absmax, and the last short one
+// divided by its absmax; a tie goes to the lower value; an odd count ends with the code of 0.
 func Quantize4(values []float32, table [16]float32, block int) Bits4 {
 	codes := Order(table)
 	between := Bounds(table)

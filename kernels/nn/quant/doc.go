@@ -1,5 +1,5 @@
-// Package quant reads and writes compressed weights: bitsandbytes' 4 and 8 bits, FP8 as ComfyUI, musubi-tuner, torchao and
-// DeepSeek save it, INT8 and INT4, and the blocks of GGUF files.
+// Package quant reads and writes compressed weights: bitsandbytes' 4 and 8 bits, FP8 as ComfyUI, musubi-tuner, torchao
+// and DeepSeek save it, INT8 and INT4, and the blocks of GGUF files.
 //
 //	w := quant.Bits4{Table: quant.NF4(), Codes: packed, Absmax: absmax, Block: 64}
 //	w.Unpack(row, 3*columns) // the fourth row, in float32

@@ -134,7 +134,8 @@ func compareMetadata(t *testing.T, path string, want map[string]any) {
 	}
 }
 
-// TestTornGGUF: a file that is cut or changed anywhere is refused or read, without a panic and without a large allocation.
+// TestTornGGUF: a file that is cut or changed anywhere is refused or read, without a panic and without a large
+// allocation.
 func TestTornGGUF(t *testing.T) {
 	whole, err := os.ReadFile(golden + "gguf_misc/model.gguf")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 //
 // e4m3fn has no infinity, and 448 is its largest value; e5m2's is 57344. A scale belongs to a matrix (ComfyUI's
 // fp8_scaled), to a row or to a group of a row (musubi-tuner, torchao), or to a block of 128 x 128 (DeepSeek, Qwen).
-// Scales of matrices, rows and groups are computed in the weight's precision, so that the largest value may pass 448: it
-// is clamped.
+// Scales of matrices, rows and groups are computed in the weight's precision, so that the largest value may pass 448:
+// it is clamped.
 
 // Float8 is such a weight.
 type Float8 struct {
