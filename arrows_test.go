@@ -51,7 +51,7 @@ var floors = map[string][][]string{
 	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program"}},
 	"video":        {{"."}, {"flow"}, {"dit", "vae"}},
 	"diffusion":    {{"."}, {"mmdit", "resnet", "single", "t5"}, {"flux", "flux2", "qwenimage", "unet", "vae", "zimage"}, {"pipeline"}},
-	"rewards":      {{"boxes", "edits", "motion", "call"}, {"."}, {"answers", "neural", "preference"}, {"judge"}, {"eval"}},
+	"rewards":      {{"boxes", "edits", "motion", "call"}, {"."}, {"answers", "neural", "preference"}, {"judge"}, {"kinds"}, {"eval"}},
 	"data":         {{"sft"}, {"prompts"}, {"album", "suites"}},
 	"record":       {{"folder"}, {"ledger"}},
 	"trainer": {

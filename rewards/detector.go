@@ -10,6 +10,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
 	"github.com/darkroom-rl/darkroom/rewards/call"
+	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -136,4 +137,25 @@ func (d *DetectionServer) sure(found []Detection) []Detection {
 		}
 	}
 	return kept
+}
+
+// DetectorKey is the table of DetectorOptions.
+type DetectorKey struct {
+	Detector *DetectorOptions `toml:"detector" doc:"of layout and geneval: how the detector at url writes boxes"`
+}
+
+// Check refuses how a detector writes where there is none.
+func (k DetectorKey) Check(s ServerKeys, report Report) {
+	if k.Detector != nil && s.URL == "" {
+		report("detector", "there is no detector that writes boxes: embedded scenes have one of their own", `write its url, or leave detector out`)
+	}
+}
+
+// At is the detector at a server.
+func (k DetectorKey) At(s ServerKeys, b Bench) (Detector, error) {
+	key, err := s.Secret()
+	if err != nil {
+		return nil, err
+	}
+	return NewDetectionServer(s.URL, key, config.Filled(k.Detector), b.Policy, b.Cache), nil
 }

@@ -91,16 +91,3 @@ func TestDetectionsUnread(t *testing.T) {
 		}
 	}
 }
-
-// TestGenEvalValue: a verdict can be the reward.
-func TestGenEvalValue(t *testing.T) {
-	dog := thing("dog", "", 0, 0)
-	for value, want := range map[string]float64{"soft": 0, "correct": 1, "strict": 0} {
-		g := GenEval{Detector: sees{dog, thing("dog", "", 70, 0)}, GenEvalRules: usualGenEval()}
-		g.Value = value
-		got, err := g.Score(t.Context(), Item{Image: vision.New(1, 1), Meta: meta(t, `{"geneval": {"include": [{"class": "dog", "count": 1}]}}`)})
-		if err != nil || got.Value != want {
-			t.Errorf("%s: %+v, %v", value, got, err)
-		}
-	}
-}

@@ -5,13 +5,14 @@
 //
 //	layout.go      objects where they were asked for
 //	scenes.go      the embedded task: layout, its own score, the recogniser of drawn words
-//	geneval.go     GenEval's rules, and the reward server's soft form
 //	ocr.go         words that can be read, against those asked for; tesseract.go reads others
-//	jpeg.go        size as a file; statistics.go sharpness
+//	jpeg.go        size as a file; sharpness.go how sharp a picture is
 //	motion.go      how a clip moves
 //	protocol.go    what rewards outside are sent and answer; http.go, exec.go and serve.go speak it
 //
-// answers/ has the rules for what language models write, judge/ asks models for their opinion.
+// The value of each below its formula, a Kind (kind.go), is all that files, checks and plans know of it.
+// answers/ has the rules for what language models write, judge/ asks models for their opinion, neural/ and
+// preference/ are networks; kinds/ lists all of them.
 // boxes/, edits/ and motion/ are the mathematics below. Combination in combine.go makes several rewards
 // of a batch one, by weights, scales and gates.
 //

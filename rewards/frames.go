@@ -73,6 +73,19 @@ func compared(a, b float64) int {
 	return 0
 }
 
+// FrameKeys are of rewards that judge a clip by its frames.
+type FrameKeys struct {
+	Frames string `toml:"frames" doc:"of a clip: mean of its frames; worst, its least frame; best:0.3, the mean of that share of them; empty: mean, of ocr as its formula says"`
+	Every  int    `toml:"frames_every" range:"[0,1e6]" doc:"of a clip, one frame in this many is judged; 0: all, of ocr as ocr.interval says"`
+}
+
+// Check refuses a way to judge by frames that there is not.
+func (k FrameKeys) Check(report Report) {
+	if _, err := ParseFrames(k.Frames); err != nil {
+		report("frames", err.Error(), `frames = "mean", "worst" or "best:0.3"`)
+	}
+}
+
 // Framed judges clips by a judge of pictures. A picture is judged as ever.
 type Framed struct {
 	Of Judge
@@ -145,7 +158,7 @@ func (i Item) Frames(every int) ([]*vision.Image, error) {
 	case i.Clip != nil:
 		return framesOf(i.Clip, max(1, every))
 	case i.Image == nil:
-		return nil, errNoImage
+		return nil, ErrNoImage
 	}
 	return []*vision.Image{i.Image}, nil
 }

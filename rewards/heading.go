@@ -68,3 +68,26 @@ func (r Heading) Score(ctx context.Context, item Item) (Score, error) {
 	s.Because("asked for", "%.2f, %.2f pixels from frame to frame; the clip moves %.2f, %.2f", asked[0], asked[1], h.X, h.Y)
 	return s, err
 }
+
+// HeadingKind is reward heading. It asks the steady flow, and looks at all frames, where the file says nothing.
+var HeadingKind = Kind{
+	Name:    "heading",
+	Card:    "Whether a clip moves where its prompt asks, and as fast: the caption of a moving scene, or meta.motion = [x, y] in pixels a frame; known tricks do not game it.",
+	Paper:   "Darkroom, over Farneback's flow (2003)",
+	Parts:   []string{"agreement", "x", "y"},
+	Judges:  Clips,
+	Options: MotionKey{},
+	Bounds:  Unit,
+	Needs:   Always(func(p Prompt) error { _, err := Heading{}.Asked(p.Text, p.Meta); return err }),
+	Open: Opens(func(k MotionKey, _ Bench) (Opened, error) {
+		h := Heading{}
+		if k.Motion != nil {
+			if err := k.Motion.built(); err != nil {
+				return Opened{}, err
+			}
+			h.PerSecond = k.Motion.PerSecond
+			h.Flow = FlowNamed(k.Motion.Method)
+		}
+		return One(h), nil
+	}),
+}

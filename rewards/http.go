@@ -2,6 +2,7 @@ package rewards
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 
@@ -28,4 +29,35 @@ func redacted(address string) string {
 		return "(an address that cannot be read)"
 	}
 	return u.Redacted()
+}
+
+type httpKeys struct {
+	ServerKeys
+	AtOnceKey
+}
+
+// HTTPKind is reward http.
+var HTTPKind = Kind{
+	Name:    "http",
+	Card:    "A server that speaks the documented protocol.",
+	Paper:   "a reward of your own",
+	Judges:  Everything,
+	Traits:  Prompted | Outside,
+	Options: httpKeys{},
+	CheckRun: Checks(func(k httpKeys, run Run) {
+		if k.URL == "" {
+			run.Report("name", "an http reward needs a url", `for example url = "http://localhost:8080"`)
+		}
+	}),
+	Open: Opens(func(k httpKeys, b Bench) (Opened, error) {
+		key, err := k.Secret()
+		if err != nil {
+			return Opened{}, err
+		}
+		if k.URL == "" {
+			return Opened{}, errors.New("url is missing: where the server answers")
+		}
+		b.Policy.AtOnce = k.AtOnce
+		return Opened{Judge: HTTP(k.URL, key, b.Batch, b.Policy, b.Cache)}, nil
+	}),
 }

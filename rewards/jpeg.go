@@ -3,6 +3,7 @@ package rewards
 import (
 	"context"
 
+	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/jpeg"
 )
@@ -54,4 +55,28 @@ func (j JPEG) Score(_ context.Context, item Item) (Score, error) {
 		kB += size / float64(len(frames))
 	}
 	return Score{Value: j.Factor * kB, Parts: map[string]float64{"kilobytes": kB}}, nil
+}
+
+// JPEGKey is the table of JPEGOptions.
+type JPEGKey struct {
+	JPEG *JPEGOptions `toml:"jpeg" doc:"of reward jpeg: whether large or small files are good"`
+}
+
+type jpegKeys struct {
+	FrameKeys
+	JPEGKey
+}
+
+// JPEGKind is reward jpeg.
+var JPEGKind = Kind{
+	Name:    "jpeg",
+	Card:    "Size as a JPEG: the simplest reward there is (DDPO).",
+	Paper:   "DDPO (Black et al., 2023)",
+	Cases:   []string{"image.jpeg_size"},
+	Parts:   []string{"kilobytes"},
+	Judges:  Pictures,
+	Options: jpegKeys{},
+	Open: Opens(func(k jpegKeys, _ Bench) (Opened, error) {
+		return One(JPEG{Factor: config.Filled(k.JPEG).Factor()}), nil
+	}),
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -30,12 +31,13 @@ type Layout struct {
 	boxes.Matching
 }
 
-var errNoImage = errors.New("there is no picture to judge")
+// ErrNoImage is of an item that shows no picture.
+var ErrNoImage = errors.New("there is no picture to judge")
 
 // Score judges a picture.
 func (l Layout) Score(ctx context.Context, item Item) (Score, error) {
 	if item.Image == nil {
-		return Score{}, errNoImage
+		return Score{}, ErrNoImage
 	}
 	var asked []struct {
 		Label string    `json:"label"`
@@ -72,4 +74,52 @@ func withLabel(labels []string, label string) []string {
 		return labels
 	}
 	return append(labels, label)
+}
+
+// LayoutOptions are of reward layout.
+type LayoutOptions struct{ boxes.Matching }
+
+// SetDefaults is the IoU, boxes too many cost.
+func (o *LayoutOptions) SetDefaults() {
+	*o = LayoutOptions{boxes.Matching{Score: "iou", DivideBy: "max"}}
+}
+
+// LayoutKey is the table of LayoutOptions.
+type LayoutKey struct {
+	Layout *LayoutOptions `toml:"layout" doc:"of reward layout: what pairs of boxes are worth"`
+}
+
+type layoutKeys struct {
+	ServerKeys
+	FrameKeys
+	LayoutKey
+	DetectorKey
+}
+
+// LayoutKind is reward layout.
+var LayoutKind = Kind{
+	Name:    "layout",
+	Card:    "Objects where the prompt says: those of embedded scenes, or, by a detector at url, where meta.boxes says.",
+	Paper:   "boxes by the Hungarian algorithm (Kuhn, 1955); GIoU (Rezatofighi et al., 2019), DIoU and CIoU (Zheng et al., 2020)",
+	Cases:   []string{"boxes.layout_reward", "boxes.assign", "boxes.iou", "boxes.giou", "boxes.diou", "boxes.ciou"},
+	Judges:  Pictures,
+	Traits:  Scenes,
+	Options: layoutKeys{},
+	Check: Checks(func(k layoutKeys, report Report) {
+		k.DetectorKey.Check(k.ServerKeys, report)
+	}),
+	Needs: With(func(k layoutKeys) Need {
+		if k.URL == "" {
+			return captioned
+		}
+		return func(p Prompt) error { return p.Meta.Has("boxes") }
+	}),
+	Open: Opens(func(k layoutKeys, b Bench) (Opened, error) {
+		match := config.Filled(k.Layout).Matching
+		if k.URL == "" {
+			return One(SceneLayout{Matching: match}), nil
+		}
+		d, err := k.At(k.ServerKeys, b)
+		return One(Layout{Detector: d, Matching: match}), err
+	}),
 }

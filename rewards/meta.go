@@ -42,3 +42,9 @@ func (m Meta) Texts(key string) ([]string, error) {
 	err := m.Read(key, &list)
 	return list, err
 }
+
+// Has is the error of a key that is not there; it may be of any type.
+func (m Meta) Has(key string) error {
+	var any any
+	return m.Read(key, &any)
+}

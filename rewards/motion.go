@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/rewards/motion"
+	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/video/flow"
 )
@@ -122,3 +123,80 @@ func (r Motion) measure(m *motion.Motion) (s Score, err error) {
 	}
 	return s, nil
 }
+
+// MotionOptions are of rewards of clips.
+type MotionOptions struct {
+	Method    string  `toml:"method" enum:"dis,farneback,opencv" doc:"optical flow: the quick one, the steady one, or that one by OpenCV (in programs built with -tags gocv)"`
+	PerSecond float64 `toml:"per_second" range:"[0,1000]" doc:"frames that are looked at; 0 is all"`
+}
+
+// SetDefaults is VBench's.
+func (o *MotionOptions) SetDefaults() {
+	*o = MotionOptions{Method: UsualMotion.Method, PerSecond: UsualMotion.PerSecond}
+}
+
+// built refuses a flow that this program was built without.
+func (o MotionOptions) built() error {
+	if o.Method == "opencv" && !flow.HasOpenCV {
+		return flow.ErrNoOpenCV
+	}
+	return nil
+}
+
+// MotionKey is the table of MotionOptions.
+type MotionKey struct {
+	Motion *MotionOptions `toml:"motion" doc:"of rewards of clips: how their flow is found; not written, heading takes farneback on all frames"`
+}
+
+// measured is a kind that judges clips by a measure.
+func measured(measure string, k Kind) Kind {
+	k.Judges, k.Options = Clips, MotionKey{}
+	k.Cases = append(k.Cases, "motion.clip")
+	k.Open = Opens(func(k MotionKey, _ Bench) (Opened, error) {
+		set := config.Filled(k.Motion)
+		if err := set.built(); err != nil {
+			return Opened{}, err
+		}
+		return One(Motion{MotionRule: MotionRule{Measure: measure, Method: set.Method, PerSecond: set.PerSecond}}), nil
+	})
+	return k
+}
+
+// Rewards of how a clip moves.
+var (
+	MotionKind = measured("true", Kind{
+		Name:   "motion",
+		Card:   "True motion of a clip, 0 to 1: enough optical flow, steady, and confirmed by the frames; known tricks do not game it.",
+		Paper:  "Darkroom, over DIS (Kroeger et al., 2016)",
+		Parts:  []string{"amount", "explained", "visible", "steady", "camera"},
+		Bounds: Unit,
+	})
+	MagnitudeKind = measured("magnitude", Kind{
+		Name:  "magnitude",
+		Card:  "Mean optical flow of a clip, in pixels; noise and cuts game it: use it together with motion.",
+		Paper: "DIS (Kroeger et al., 2016)",
+	})
+	DynamicKind = measured("dynamic", Kind{
+		Name:   "dynamic",
+		Card:   "VBench's dynamic degree: 1 if a clip moves, else 0; noise and cuts game it.",
+		Paper:  "VBench (Huang et al., 2024)",
+		Parts:  []string{"threshold", "needed"},
+		Bounds: Unit,
+	})
+	FlickerKind = measured("flicker", Kind{
+		Name:  "flicker",
+		Card:  "VBench's temporal flickering: 1 where nothing changes; still clips game it.",
+		Paper: "VBench (Huang et al., 2024)",
+	})
+	SmoothKind = measured("smoothness", Kind{
+		Name:  "smooth",
+		Card:  "VBench's motion smoothness, interpolated by averaging; still clips game it.",
+		Paper: "VBench (Huang et al., 2024)",
+		Parts: []string{"levels"},
+	})
+	WarpKind = measured("warp", Kind{
+		Name:  "warp",
+		Card:  "Minus the warping error of a clip; still clips game it.",
+		Paper: "Lai et al., 2018",
+	})
+)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/darkroom-rl/darkroom/rewards/edits"
+	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
@@ -83,7 +84,7 @@ func (o OCR) Score(ctx context.Context, item Item) (Score, error) {
 func (o OCR) frames(item Item) ([]*vision.Image, error) {
 	if item.Clip == nil {
 		if item.Image == nil {
-			return nil, errNoImage
+			return nil, ErrNoImage
 		}
 		return []*vision.Image{item.Image}, nil
 	}
@@ -160,4 +161,63 @@ func (o OCRRule) Mean(each []float64) float64 {
 		}
 	}
 	return sum / float64(max(1, n))
+}
+
+// OCROptions are of reward ocr.
+type OCROptions struct {
+	OCRRule
+	Language string `toml:"language" doc:"of Tesseract: eng, chi_sim ..."`
+	Page     int    `toml:"page" range:"[0,13]" doc:"Tesseract's page segmentation mode; 0: 6, a block of text"`
+}
+
+// SetDefaults is flow_grpo's formula.
+func (o *OCROptions) SetDefaults() {
+	*o = OCROptions{OCRRule: OCRRule{Formula: "flow_grpo", Interval: 4}, Language: "eng"}
+}
+
+// OCRKey is the table of OCROptions.
+type OCRKey struct {
+	OCR *OCROptions `toml:"ocr" doc:"of reward ocr: whose formula, and how Tesseract reads"`
+}
+
+type ocrKeys struct {
+	PathKey
+	FrameKeys
+	OCRKey
+}
+
+// OCRKind is reward ocr: it reads drawn words itself, or by the program that path names, Tesseract.
+var OCRKind = Kind{
+	Name:    "ocr",
+	Card:    "Words that can be read in the picture, against those asked for: drawn ones, or with path = \"tesseract\" others.",
+	Paper:   "Flow-GRPO (Liu et al., 2025)",
+	Cases:   []string{"ocr.reward", "ocr.reward_flow_factory", "ocr.reward_video", "ocr.tesseract"},
+	Judges:  Pictures,
+	Traits:  Averages,
+	Toy:     "a toy reader, which knows nothing but the words in the program's own drawings of 64 x 64 pixels",
+	Remedy:  `write path = "tesseract" (Debian: tesseract-ocr)`,
+	Options: ocrKeys{},
+	Program: With(func(k ocrKeys) string { return k.Path }),
+	Absent:  "reads by %q, which is not installed here (Debian: tesseract-ocr); without path the built-in reader reads drawn words",
+	Check: Checks(func(k ocrKeys, report Report) {
+		if k.OCR != nil && k.Path == "" && (k.OCR.Language != "eng" || k.OCR.Page != 0) {
+			report("ocr", "language and page are Tesseract's, and the built-in reader reads", `write path = "tesseract"`)
+		}
+	}),
+	Needs: With(func(k ocrKeys) Need {
+		rule := config.Filled(k.OCR).OCRRule
+		return func(p Prompt) error { _, err := rule.Target(p.Text); return err }
+	}),
+	Open: Opens(func(k ocrKeys, b Bench) (Opened, error) {
+		set := config.Filled(k.OCR)
+		o := OCR{Reader: SceneReader{}, OCRRule: set.OCRRule}
+		if k.Path != "" {
+			t := Tesseract{Program: k.Path, Language: set.Language, Layout: set.Page, Timeout: b.Policy.Timeout}
+			if _, err := t.Version(context.Background()); err != nil {
+				return Opened{}, err
+			}
+			o.Reader = t
+		}
+		return One(o), nil
+	}),
 }

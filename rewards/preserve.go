@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -35,7 +36,7 @@ var ErrNoSource = errors.New("the sample was made of no picture that it could be
 func (p Preserve) Score(_ context.Context, item Item) (Score, error) {
 	switch {
 	case item.Image == nil:
-		return Score{}, errNoImage
+		return Score{}, ErrNoImage
 	case len(item.Sources) == 0:
 		return Score{}, ErrNoSource
 	}
@@ -102,4 +103,31 @@ func alikeness(a, b *vision.Image, out func(x, y int) bool) (mean float64, n int
 		}
 	}
 	return 1 - float64(sum)/float64(max(1, 3*255*n)), n
+}
+
+// PreserveKey is the table of PreserveOptions.
+type PreserveKey struct {
+	Preserve *PreserveOptions `toml:"preserve" doc:"of reward preserve: how a picture is compared with what it was made of"`
+}
+
+// PreserveKind is reward preserve.
+var PreserveKind = Kind{
+	Name:    "preserve",
+	Card:    "How much of the picture that a sample was made of is left, outside the boxes of meta.changes: structural similarity, or the mean difference; use it beside a reward for the change.",
+	Paper:   "SSIM (Wang et al., 2004)",
+	Parts:   []string{"share"},
+	Judges:  Pictures,
+	Options: PreserveKey{},
+	Needs:   Always(Sourced),
+	Open: Opens(func(k PreserveKey, _ Bench) (Opened, error) {
+		return One(Preserve{PreserveOptions: config.Filled(k.Preserve)}), nil
+	}),
+}
+
+// Sourced refuses a prompt that names no picture which its samples are made of.
+func Sourced(p Prompt) error {
+	if p.Sources == 0 {
+		return ErrNoSource
+	}
+	return nil
 }

@@ -44,7 +44,7 @@ func impatient() call.Policy {
 // brightness is a reward that both sides can compute.
 var brightness = Func(func(_ context.Context, item Item) (Score, error) {
 	if item.Image == nil {
-		return Score{}, errNoImage
+		return Score{}, ErrNoImage
 	}
 	return Score{Value: float64(item.Image.Pix[0]), Parts: map[string]float64{"red": float64(item.Image.Pix[0])}, Evidence: []Evidence{{What: "read", Text: item.Prompt}}}, nil
 })
@@ -65,7 +65,7 @@ func expectThree(t *testing.T, name string, got []Result) {
 	if len(got) != 3 || got[0].Missing != nil || got[0].Value != 7 || got[0].Parts["red"] != 7 || got[0].Evidence[0].Text != "a" || got[2].Value != 9 {
 		t.Errorf("%s: %+v", name, got)
 	}
-	if got[1].Missing == nil || !strings.Contains(got[1].Missing.Error(), errNoImage.Error()) {
+	if got[1].Missing == nil || !strings.Contains(got[1].Missing.Error(), ErrNoImage.Error()) {
 		t.Errorf("%s: without a picture: %+v", name, got[1])
 	}
 }

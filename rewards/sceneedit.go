@@ -34,7 +34,7 @@ const (
 func (r SceneEdit) Score(_ context.Context, item Item) (Score, error) {
 	switch {
 	case item.Image == nil:
-		return Score{}, errNoImage
+		return Score{}, ErrNoImage
 	case len(item.Sources) == 0:
 		return Score{}, ErrNoSource
 	}
@@ -77,3 +77,25 @@ func (SceneEdit) Asked(prompt string, meta Meta) (scenes.Edit, error) {
 	}
 	return scenes.EditOf(caption, prompt)
 }
+
+// edited is a kind that judges edits by some of their parts.
+func edited(name, card string, of EditPart) Kind {
+	return Kind{
+		Name:   name,
+		Card:   card,
+		Paper:  "Darkroom's embedded scenes",
+		Parts:  []string{string(OfDone), string(OfKept)},
+		Judges: Pictures,
+		Traits: Scenes | Edits,
+		Bounds: Unit,
+		Needs:  Always(func(p Prompt) error { _, err := SceneEdit{}.Asked(p.Text, p.Meta); return err }),
+		Open:   Plain(SceneEdit{Of: of}),
+	}
+}
+
+// Rewards of edits.
+var (
+	EditKind     = edited("edit", "Edits of embedded scenes: how well what the prompt asks for is done, times the share of everything else that is as it was, the mean of the other object's and the ground's; meta.scene is the caption of the picture before.", OfBoth)
+	EditDoneKind = edited("edit_done", "The first half of edit alone: whether what the prompt asks for is done, whatever becomes of the rest; drawing everything anew games it.", OfDone)
+	EditKeptKind = edited("edit_kept", "The second half of edit alone: the share of the other object, and of the ground, that is as it was; changing nothing games it.", OfKept)
+)

@@ -32,7 +32,7 @@ import (
 // sceneOf is what an item shows and should show.
 func sceneOf(item Item) (scenes.Scene, *vision.Image, error) {
 	if item.Image == nil {
-		return scenes.Scene{}, nil, errNoImage
+		return scenes.Scene{}, nil, ErrNoImage
 	}
 	if err := sceneSize(item.Image); err != nil {
 		return scenes.Scene{}, nil, err
@@ -181,4 +181,54 @@ func (SceneReader) Read(_ context.Context, m *vision.Image) ([]Line, error) {
 		lines = append(lines, Line{Text: w.Text, Confidence: w.Fit})
 	}
 	return lines, err
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// captioned refuses a prompt that is no scene's caption.
+func captioned(p Prompt) error { _, err := scenes.Parse(p.Text); return err }
+
+// SceneKind is reward scene.
+var SceneKind = Kind{
+	Name:    "scene",
+	Card:    "The embedded task: objects and words as the caption says, in crisp colours.",
+	Paper:   "Darkroom's embedded scenes",
+	Parts:   []string{"task", "strict", "clean"},
+	Judges:  Pictures,
+	Traits:  Scenes,
+	Options: FrameKeys{},
+	Bounds:  Unit,
+	Needs:   Always(captioned),
+	Open:    Plain(SceneTask{}),
+}
+
+// BackgroundKind is reward background.
+var BackgroundKind = Kind{
+	Name:    "background",
+	Card:    "Share of an embedded scene's background that has the colour asked for.",
+	Paper:   "Darkroom's embedded scenes",
+	Judges:  Pictures,
+	Traits:  Scenes,
+	Options: FrameKeys{},
+	Bounds:  Unit,
+	Needs:   Always(captioned),
+	Open:    Plain(SceneGround{}),
+}
+
+// ShadeKind is reward shade.
+var ShadeKind = Kind{
+	Name:    "shade",
+	Card:    "How near an embedded scene's background is to the colour asked for: 1 at it, 0 at the nearest other background's.",
+	Paper:   "Darkroom's embedded scenes",
+	Judges:  Pictures,
+	Traits:  Scenes,
+	Options: FrameKeys{},
+	Bounds:  Unit,
+	Needs:   Always(captioned),
+	Open:    Plain(SceneShade{}),
 }

@@ -88,17 +88,6 @@ func TestScenesMissing(t *testing.T) {
 	}
 }
 
-// The segmentation serves as GenEval's detector, too.
-func TestGenEvalOnScenes(t *testing.T) {
-	s, _ := scenes.Parse("a red circle left of a blue square on white")
-	g := GenEval{Detector: SceneDetector{}, GenEvalRules: usualGenEval()}
-	wish := `{"geneval": {"include": [{"class": "square", "count": 1, "color": "blue"}, {"class": "circle", "count": 1, "color": "red", "position": ["left of", 0]}]}}`
-	got, err := g.Score(t.Context(), Item{Prompt: s.Prompt, Image: picture(s, nil), Meta: meta(t, wish)})
-	if err != nil || got.Value != 1 || got.Parts["strict"] != 1 {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
 // TestShadeSeesDrift: backgrounds that are blended towards gray step by step, objects untouched,
 // are worth less with every step by SceneShade, from all to nothing. Layout does not move; the whole
 // task, which looks at the border and at crispness a little, moves by less than a fifth; the share of

@@ -18,6 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/rewards/edits"
 	"github.com/darkroom-rl/darkroom/rewards/judge"
+	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
@@ -47,7 +48,7 @@ var rewardOps = map[string]Op{
 
 	// GenEval's rules.
 	"geneval.evaluate":          genEvalEvaluate,
-	"geneval.iou":               func(c *Case) { c.Put("iou", rewards.PixelIoU(oneBox(c, "a"), oneBox(c, "b"))) },
+	"geneval.iou":               func(c *Case) { c.Put("iou", neural.PixelIoU(oneBox(c, "a"), oneBox(c, "b"))) },
 	"geneval.relative_position": genEvalPosition,
 	"geneval.soft_score":        genEvalSoft,
 
@@ -542,8 +543,8 @@ func (n videoAlignNorm) of(v videoAlignMarks) videoAlignMarks {
 }
 
 // genEvalRules are the published rules with a case's options, and upstream's slip.
-func genEvalRules(c *Case) rewards.GenEvalRules {
-	o, g := c.Sub("options"), rewards.GenEvalRules{}
+func genEvalRules(c *Case) neural.GenEvalRules {
+	o, g := c.Sub("options"), neural.GenEvalRules{}
 	g.SetDefaults()
 	g.UpstreamSlip = true
 	g.Threshold = numberOr(o, "threshold", g.Threshold)
@@ -561,15 +562,15 @@ func genEvalPosition(c *Case) {
 }
 
 // genEvalWish reads a case's metadata.
-func genEvalWish(c *Case) rewards.Wish {
+func genEvalWish(c *Case) neural.Wish {
 	m := c.Sub("metadata")
-	w := rewards.Wish{Tag: m.String("tag")}
-	clauses := func(name string) (list []rewards.Clause) {
+	w := neural.Wish{Tag: m.String("tag")}
+	clauses := func(name string) (list []neural.Clause) {
 		if !m.Has(name) {
 			return nil
 		}
 		for _, s := range m.Subs(name) {
-			one := rewards.Clause{Class: s.String("class"), Count: s.Int("count"), Color: text(s, "color", "")}
+			one := neural.Clause{Class: s.String("class"), Count: s.Int("count"), Color: text(s, "color", "")}
 			if s.Has("position") {
 				pair, _ := s.Raw("position").([]any)
 				if len(pair) != 2 {
@@ -578,7 +579,7 @@ func genEvalWish(c *Case) rewards.Wish {
 				}
 				relation, _ := pair[0].(string)
 				target, _ := pair[1].(float64)
-				one.Position = &rewards.Place{Relation: relation, Target: int(target)}
+				one.Position = &neural.Place{Relation: relation, Target: int(target)}
 			}
 			list = append(list, one)
 		}
@@ -607,7 +608,7 @@ func genEvalFound(c *Case) []rewards.Detection {
 	return found
 }
 
-func genEvalVerdict(c *Case) (rewards.Verdict, map[string][]rewards.Detection) {
+func genEvalVerdict(c *Case) (neural.Verdict, map[string][]rewards.Detection) {
 	g, w := genEvalRules(c), genEvalWish(c)
 	kept := g.Keep(genEvalFound(c), w.Tag)
 	return must(g.Evaluate(kept, w)), kept

@@ -126,3 +126,23 @@ func (c curious) Judge(ctx context.Context, items []rewards.Item) []rewards.Resu
 	}
 	return out
 }
+
+// ToolsKind is reward tools.
+var ToolsKind = rewards.Kind{
+	Name:    "tools",
+	Card:    "Right answers, with a bonus for groups that seldom call a tool, and a price for every further call (Pixel-Reasoner).",
+	Paper:   "Pixel-Reasoner (Su et al., 2025)",
+	Cases:   []string{"vlm.reward_curiosity", "vlm.reward_curiosity_upstream_defect"},
+	Parts:   []string{"right", "curiosity", "penalty"},
+	Judges:  rewards.Replies,
+	Traits:  rewards.Rule,
+	Options: ruleKeys{},
+	Check:   rewards.Checks(func(k ruleKeys, report rewards.Report) { k.check("tools", report) }),
+	Open: rewards.Opens(func(k ruleKeys, _ rewards.Bench) (rewards.Opened, error) {
+		right, err := k.reward()
+		if err != nil {
+			return rewards.Opened{}, err
+		}
+		return rewards.Opened{Judge: DefaultCuriosity().Judge(right, 4)}, nil
+	}),
+}

@@ -28,3 +28,12 @@ func Environment() rewards.Reward {
 		return s, nil
 	})
 }
+
+// EnvironmentKind is reward environment.
+var EnvironmentKind = rewards.Kind{
+	Name:   "environment",
+	Card:   "What the episode's environments say at its end ([[episode.tool]] state = true), added up.",
+	Paper:  "an environment of your own",
+	Judges: rewards.Replies,
+	Open:   rewards.Plain(Environment()),
+}

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
@@ -42,3 +43,20 @@ var (
 	thinkBox    = regexp.MustCompile(`(?s)<think>.*?</think>` + pytext.SpaceClass + `*<answer>.*?\{.*\[` +
 		number + comma + number + comma + number + comma + number + `\].*\}.*?</answer>`)
 )
+
+// FormatKind is reward format.
+var FormatKind = rewards.Kind{
+	Name:    "format",
+	Card:    "An answer in the form that was asked for.",
+	Paper:   "DeepSeek-R1 (Guo et al., 2025)",
+	Cases:   []string{"vlm.reward_format", "vlm.reward_rec_format", "vlm.reward_vrag_format"},
+	Judges:  rewards.Replies,
+	Traits:  rewards.Rule,
+	Options: RuleKey{},
+	Check:   rewards.Checks(func(k RuleKey, report rewards.Report) { check("rule", k.Rule, "format", true, report) }),
+	Bounds:  rewards.Unit,
+	Open: rewards.Opens(func(k RuleKey, _ rewards.Bench) (rewards.Opened, error) {
+		form, err := named(k.Rule, true)
+		return rewards.One(form), err
+	}),
+}

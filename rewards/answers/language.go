@@ -145,3 +145,11 @@ func languageOf(text string, also whatlanggo.Lang) (in whatlanggo.Lang, letters 
 	info := whatlanggo.DetectWithOptions(text, whatlanggo.Options{Whitelist: among})
 	return info.Lang, letters, info.Lang >= 0
 }
+
+// LanguageKind is reward language.
+var LanguageKind = replies(rewards.Kind{
+	Name:   "language",
+	Card:   "Share of a reply that is in the language of the prompt, or that meta.language names, thoughts included (DeepSeek-R1).",
+	Paper:  "DeepSeek-R1 (Guo et al., 2025)",
+	Bounds: rewards.Unit,
+}, Language{})

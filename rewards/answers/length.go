@@ -7,6 +7,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/config"
 )
 
 // Card: the length of a reply as a reward, along half a cosine (Yeo et al. 2025, VLM-R1's
@@ -70,4 +71,41 @@ func (c CosineLength) Reward(right rewards.Reward) rewards.Reward {
 		s.Because("length", "%d tokens of %d", n, c.Limit)
 		return s, nil
 	})
+}
+
+// LengthKey is the table of CosineLength.
+type LengthKey struct {
+	Length *CosineLength `toml:"length" doc:"of reward length: what long and short replies are worth"`
+}
+
+type lengthKeys struct {
+	RuleKey
+	RulesKey
+	LengthKey
+}
+
+func (k lengthKeys) rules() ruleKeys { return ruleKeys{k.RuleKey, k.RulesKey} }
+
+// LengthKind is reward length.
+var LengthKind = rewards.Kind{
+	Name:    "length",
+	Card:    "A reply's length along half a cosine: short right answers are worth more, and long wrong ones (VLM-R1).",
+	Paper:   "Demystifying Long CoT (Yeo et al., 2025)",
+	Cases:   []string{"vlm.reward_cosine_length"},
+	Judges:  rewards.Replies,
+	Traits:  rewards.Rule,
+	Options: lengthKeys{},
+	Check: rewards.Checks(func(k lengthKeys, report rewards.Report) {
+		k.rules().check("length", report)
+		if k.Length != nil {
+			k.Length.Check(func(key, problem, hint string) { report("length."+key, problem, hint) })
+		}
+	}),
+	Open: rewards.Opens(func(k lengthKeys, _ rewards.Bench) (rewards.Opened, error) {
+		right, err := k.rules().reward()
+		if err != nil {
+			return rewards.Opened{}, err
+		}
+		return rewards.One(config.Filled(k.Length).Reward(right)), nil
+	}),
 }

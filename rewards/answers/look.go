@@ -96,3 +96,28 @@ func CallCount() rewards.Reward {
 		return s, nil
 	})
 }
+
+// LookKind is reward look.
+var LookKind = replies(rewards.Kind{
+	Name:   "look",
+	Card:   "1 where a crop shows what the prompt's meta.target says: at least four fifths of it, in at most half of the picture's sides.",
+	Paper:  "Darkroom's embedded pictures",
+	Bounds: rewards.Unit,
+}, DefaultLook())
+
+// ToolBonusKind is reward tool-bonus.
+var ToolBonusKind = replies(rewards.Kind{
+	Name:   "tool-bonus",
+	Card:   "1 for a right answer after a picture that a tool gave back (the conditional part of DeepEyes's reward).",
+	Paper:  "DeepEyes (Zheng et al., 2025)",
+	Cases:  []string{"vlm.reward_deepeyes"},
+	Bounds: rewards.Unit,
+}, ToolBonus(Rule(Default).Reward()))
+
+// CallsKind is reward calls.
+var CallsKind = replies(rewards.Kind{
+	Name:   "calls",
+	Card:   "How near the number of calls is to the prompt's meta.calls, 1 where it has none.",
+	Paper:  "Darkroom's embedded pictures",
+	Bounds: rewards.Unit,
+}, CallCount())

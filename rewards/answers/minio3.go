@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
@@ -130,4 +131,24 @@ func onlyCalls(turn string) bool {
 	return callsAtEnd.MatchString(turn) && once(turn, "<think>", "</think>") &&
 		(strings.Count(turn, "<grounding>") == 1 || strings.Count(turn, "</grounding>") == 1) &&
 		!strings.Contains(turn, "<answer>") && !strings.Contains(turn, "</answer>")
+}
+
+// MiniO3Key is the table of MiniO3.
+type MiniO3Key struct {
+	MiniO3 *MiniO3 `toml:"mini_o3" doc:"of reward mini_o3: what its parts are worth"`
+}
+
+// MiniO3Kind is reward mini_o3.
+var MiniO3Kind = rewards.Kind{
+	Name:    "mini_o3",
+	Card:    "The letter, the form of every turn and the price of tools together (Mini-o3).",
+	Paper:   "Mini-o3 (Lai et al., 2025)",
+	Cases:   []string{"vlm.reward_minio3"},
+	Parts:   []string{"right", "form", "tools"},
+	Judges:  rewards.Replies,
+	Traits:  rewards.Rule,
+	Options: MiniO3Key{},
+	Open: rewards.Opens(func(k MiniO3Key, _ rewards.Bench) (rewards.Opened, error) {
+		return rewards.One(config.Filled(k.MiniO3)), nil
+	}),
 }

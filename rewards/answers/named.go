@@ -1,6 +1,12 @@
 package answers
 
-import "github.com/darkroom-rl/darkroom/rewards"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/config"
+)
 
 // Rules and forms by the names that an experiment's file calls them: one line each. The first of its kind
 // is the default.
@@ -77,4 +83,39 @@ func Names(form bool) (names []string) {
 		}
 	}
 	return names
+}
+
+// check refuses a rule's, or a form's, name that there is not; of is the reward.
+func check(key, rule, of string, form bool, report rewards.Report) {
+	if _, ok := Find(rule, form); ok || rule == "" {
+		return
+	}
+	hint := "it is one of " + strings.Join(Names(form), ", ")
+	if near := config.Near(rule, Names(form)); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	report(key, fmt.Sprintf("no rule of %s is called %q", of, rule), hint)
+}
+
+// CheckRule refuses a rule's name that there is not; of is the reward that has it.
+func CheckRule(key, rule, of string, report rewards.Report) { check(key, rule, of, false, report) }
+
+// named is the reward of a rule's, or a form's, name.
+func named(name string, form bool) (rewards.Reward, error) {
+	rule, ok := Find(name, form)
+	if !ok {
+		return nil, fmt.Errorf("no rule is called %q", name)
+	}
+	return rule.New(), nil
+}
+
+// RuleKey is a rule, or a form, by its name.
+type RuleKey struct {
+	Rule string `toml:"rule" doc:"of accuracy, tools, format and length: darkroom list rules; empty: the first"`
+}
+
+// replies is a kind that judges replies, without options.
+func replies(k rewards.Kind, r rewards.Reward) rewards.Kind {
+	k.Judges, k.Traits, k.Open = rewards.Replies, rewards.Rule, rewards.Plain(r)
+	return k
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
@@ -139,4 +140,23 @@ func written(v any) string {
 		return "False"
 	}
 	return "{...}"
+}
+
+// RepetitionKey is the table of Repetition.
+type RepetitionKey struct {
+	Repetition *Repetition `toml:"repetition" doc:"of reward repetition: what counts as repeated, and what it costs"`
+}
+
+// RepetitionKind is reward repetition.
+var RepetitionKind = rewards.Kind{
+	Name:    "repetition",
+	Card:    "What a reply says again: minus the share of words or tokens that came before (VLM-R1, TRL).",
+	Paper:   "Demystifying Long CoT (Yeo et al., 2025)",
+	Cases:   []string{"vlm.reward_repetition_ids", "vlm.reward_repetition_words"},
+	Judges:  rewards.Replies,
+	Traits:  rewards.Rule,
+	Options: RepetitionKey{},
+	Open: rewards.Opens(func(k RepetitionKey, _ rewards.Bench) (rewards.Opened, error) {
+		return rewards.One(config.Filled(k.Repetition)), nil
+	}),
 }

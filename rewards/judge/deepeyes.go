@@ -87,3 +87,22 @@ func (d DeepEyes) Score(ctx context.Context, item rewards.Item) (rewards.Score, 
 	s.Because("answer", "%s", read.Answer)
 	return s, nil
 }
+
+// deepEyes is the form of a kind.
+func deepEyes(kind, card string) Form {
+	return Form{
+		Name:     "deepeyes_" + kind,
+		Card:     card,
+		Judges:   rewards.Replies,
+		Truth:    true,
+		Nameless: true,
+		New:      func(_ Options, m Model) (rewards.Reward, error) { return DeepEyes{Model: m, Kind: kind}, nil },
+	}
+}
+
+// Forms of DeepEyes.
+var (
+	DeepEyesVisualForm    = deepEyes("visual", "Whether an answer about a picture is right, and its form (DeepEyes).")
+	DeepEyesReasoningForm = deepEyes("reasoning", "Whether an answer by reasoning is right, and its form (DeepEyes).")
+	DeepEyesMathForm      = deepEyes("math", "Whether a boxed answer is right, and its form (DeepEyes).")
+)

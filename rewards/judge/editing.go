@@ -18,7 +18,7 @@ import (
 //	                answered by two marks of 0 to 25; √(least of the first · least of the second)/2.5, from 0 to 10
 //	edit_r1         PKU-YuanGroup/Edit-R1: the mean of 0 to 5 by the chances of these digits as the answer's first token,
 //	                over 5; {requirement} is meta.requirement, or nothing
-//	edit_following  Pref-GRPO: the mean of two marks of 0 to 25 (reward.go)
+//	edit_following  Pref-GRPO: the mean of two marks of 0 to 25 (pointwise.go)
 //
 // An answer that cannot be read has no score. (EditScore asks three times and then makes up half of the range; Edit-R1
 // makes 0 of a failure.) Several passes with other seeds, which EditScore averages, are several rewards here.
@@ -117,3 +117,25 @@ func (e EditChance) Score(ctx context.Context, item rewards.Item) (rewards.Score
 	s.Value = sum / all / most
 	return s, nil
 }
+
+// Forms that see the picture before an edit.
+var (
+	EditScoreForm = Form{
+		Name:     "editscore",
+		Card:     "Two questions, about both pictures and about the edited one, from 0 to 10 (EditScore).",
+		Judges:   shown,
+		Edits:    true,
+		Pref:     true,
+		Nameless: true,
+		New:      func(_ Options, m Model) (rewards.Reward, error) { return EditScore{Model: m}, nil },
+	}
+	EditR1Form = Form{
+		Name:     "edit_r1",
+		Card:     "The mean mark of an edit by the chances of the digits 0 to 5, over 5 (Edit-R1).",
+		Judges:   shown,
+		Edits:    true,
+		Pref:     true,
+		Nameless: true,
+		New:      func(_ Options, m Model) (rewards.Reward, error) { return EditChance{Model: m}, nil },
+	}
+)

@@ -181,3 +181,29 @@ func insist(ctx context.Context, m Asker, pictures []*vision.Image, text string,
 	}
 	return said, fmt.Errorf("%w, %d times: %.200q", errUnreadable, tries, said)
 }
+
+// VRAGForm is form vrag.
+var VRAGForm = Form{
+	Name:     "vrag",
+	Card:     "Whether an answer about documents is right; a reply without an answer tag is 0, unasked (VRAG).",
+	Judges:   rewards.Replies,
+	Truth:    true,
+	Nameless: true,
+	New:      func(_ Options, m Model) (rewards.Reward, error) { return VRAG(m) },
+}
+
+// QuestionForm is form question.
+var QuestionForm = Form{
+	Name:     "question",
+	Card:     "A question of your own, whose blanks are filled in.",
+	Judges:   rewards.Everything,
+	Own:      true,
+	Nameless: true,
+	New: func(o Options, m Model) (rewards.Reward, error) {
+		q := Question{Model: m, Text: o.Question, Read: o.Read, Looks: o.Looks}
+		if rule, ok := answers.Find(o.First, false); ok && o.First != "" {
+			q.First = rule.New()
+		}
+		return q, nil
+	},
+}

@@ -44,3 +44,12 @@ func (v VQAScore) Score(ctx context.Context, item rewards.Item) (rewards.Score, 
 	}
 	return rewards.Score{Value: p[0], Parts: map[string]float64{"yes": p[0], "no": p[1], "share": p[0] / (p[0] + p[1])}}, nil
 }
+
+// VQAScoreForm is form vqascore.
+var VQAScoreForm = Form{
+	Name:   "vqascore",
+	Card:   "How likely the model is to answer yes when it is asked whether the picture shows the prompt (VQAScore).",
+	Judges: shown,
+	Folder: true,
+	New:    func(_ Options, m Model) (rewards.Reward, error) { return VQAScore{Model: m}, nil },
+}

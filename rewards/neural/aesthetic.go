@@ -11,7 +11,9 @@ import (
 	"strconv"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/clip"
 )
 
 // Card: the aesthetic predictor (christophschuhmann/improved-aesthetic-predictor; flow_grpo
@@ -207,4 +209,44 @@ func readLayers(f *safetensors.File) ([]Dense, error) {
 		}
 	}
 	return layers, nil
+}
+
+type aestheticKeys struct {
+	rewards.PathKey
+	rewards.FrameKeys
+}
+
+// AestheticKind is reward aesthetic.
+var AestheticKind = rewards.Kind{
+	Name:    "aesthetic",
+	Card:    "A head on CLIP's features that predicts how much people like a picture; path holds its weights, and without it an embedded toy judges the embedded models' drawings.",
+	Paper:   "LAION-Aesthetics V2 (Schuhmann et al., 2022)",
+	Cases:   []string{"neural.aesthetic", "neural.aesthetic_mlp_full"},
+	Judges:  rewards.Pictures,
+	Traits:  rewards.Averages | rewards.Weights | rewards.Slopes,
+	Toy:     towersToy,
+	Remedy:  fmt.Sprintf(towersFor, "aesthetic"),
+	Options: aestheticKeys{},
+	Open: rewards.Opens(func(k aestheticKeys, b rewards.Bench) (rewards.Opened, error) {
+		if k.Path == "" {
+			k.Path = TinyCLIP
+		}
+		dir, d, err := opening(k.PathKey, b)
+		if err != nil {
+			return rewards.Opened{}, err
+		}
+		head, err := OpenHead(dir)
+		if err != nil {
+			return rewards.Opened{}, err
+		}
+		t, err := clip.Open(dir, clip.Options{Device: d, NoTexts: true})
+		if err != nil {
+			return rewards.Opened{}, err
+		}
+		if len(head.Weights) != t.Width {
+			t.Close()
+			return rewards.Opened{}, fmt.Errorf("%s: the head reads vectors of %d, the tower gives %d: they belong to different networks", dir, len(head.Weights), t.Width)
+		}
+		return closing(Aesthetic{Pictures: t, Head: head}, t.Close), nil
+	}),
 }

@@ -2,10 +2,12 @@ package neural
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/clip"
 )
 
 // Card: the direction of an edit in CLIP's space (StyleGAN-NADA; Gal et al., 2021):
@@ -68,4 +70,26 @@ func moved(two [][]float64) ([]float64, error) {
 		out[i] = both[1][i] - both[0][i]
 	}
 	return out, nil
+}
+
+// DirectionKind is reward direction.
+var DirectionKind = rewards.Kind{
+	Name:    "direction",
+	Card:    "Whether a picture changed as the texts did: cosine of the way from source to sample with that from meta.source to meta.target, by CLIP.",
+	Paper:   "StyleGAN-NADA (Gal et al., 2022)",
+	Judges:  rewards.Pictures,
+	Traits:  rewards.Weights,
+	Options: rewards.PathKey{},
+	Needs: rewards.Always(func(p rewards.Prompt) error {
+		_, source := p.Meta.Texts("source")
+		_, target := p.Meta.Texts("target")
+		return errors.Join(rewards.Sourced(p), source, target)
+	}),
+	Open: rewards.Opens(func(k rewards.PathKey, b rewards.Bench) (rewards.Opened, error) {
+		t, err := openTowers(k, b, clip.Options{})
+		if err != nil {
+			return rewards.Opened{}, err
+		}
+		return closing(rewards.Each(Direction{Towers: t}, 1), t.Close), nil
+	}),
 }

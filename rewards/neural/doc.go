@@ -4,9 +4,10 @@
 //	match.go       the cosine of a picture and its prompt: CLIP score, PickScore, HPSv2
 //	scalings.go    what published projects make of that cosine, by name
 //	aesthetic.go   a linear head on a picture's vector
-//	likeness.go    DINO: how alike two pictures are, how constant a clip's subject
-//	patches.go     how alike they are patch by patch, in LPIPS's form; identity.go: a part of them
-//	colors.go      GenEval's classifier of an object's colour
+//	imagereward.go a BLIP that reads the prompt while it looks
+//	likeness.go    DINO: how alike two pictures, their patches or a part of them are, how constant a clip's subject
+//	direction.go   whether a picture changed as its texts did, by CLIP
+//	geneval.go     GenEval's rules over boxes of a detector, and its classifier of an object's colour
 //	reward.go      all of them as package rewards asks for rewards
 //
 // Start with Towers and Pictures in vectors.go: what a network must do. Packages vision/clip

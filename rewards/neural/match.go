@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/clip"
 )
 
 // Card: how well a picture matches its prompt, by the towers of a CLIP:
@@ -102,3 +104,59 @@ func pointwise(ctx context.Context, p Pictures, pictures []vision.Pixels, of fun
 	})
 	return values, grads, err
 }
+
+type matchKeys struct {
+	rewards.PathKey
+	ScalingKey
+	rewards.FrameKeys
+}
+
+// matching is a kind that is the cosine of picture and prompt, in the scaling that its project publishes.
+func matching(scaling string, prepare func(size int) vision.Preprocess, k rewards.Kind) rewards.Kind {
+	toy := k.Toy != ""
+	k.Judges, k.Traits, k.Options = rewards.Pictures, rewards.Averages|rewards.Weights|rewards.Slopes|rewards.Prompted, matchKeys{}
+	k.Parts = []string{"cosine"}
+	k.Check = rewards.Checks(func(k matchKeys, report rewards.Report) { k.ScalingKey.Check(report) })
+	k.Open = rewards.Opens(func(k matchKeys, b rewards.Bench) (rewards.Opened, error) {
+		if k.Path == "" && toy {
+			k.Path = TinyCLIP
+		}
+		if k.Scaling == "" {
+			k.Scaling = scaling
+		}
+		scaling, err := ScalingNamed(k.Scaling)
+		if err != nil {
+			return rewards.Opened{}, err
+		}
+		t, err := openTowers(k.PathKey, b, clip.Options{Prepare: prepare})
+		if err != nil {
+			return rewards.Opened{}, err
+		}
+		return closing(Match{Towers: t, Scaling: scaling}, t.Close), nil
+	})
+	return k
+}
+
+// Rewards of picture and prompt.
+var (
+	CLIPKind = matching("cosine", nil, rewards.Kind{
+		Name:   "clip",
+		Card:   "Cosine of CLIP's features of picture and prompt; path holds its weights, and without it an embedded toy judges the embedded models' drawings.",
+		Paper:  "CLIP (Radford et al., 2021); CLIPScore (Hessel et al., 2021)",
+		Cases:  []string{"neural.clip", "neural.score_scales"},
+		Toy:    towersToy,
+		Remedy: fmt.Sprintf(towersFor, "clip"),
+	})
+	PickScoreKind = matching("logit", nil, rewards.Kind{
+		Name:  "pickscore",
+		Card:  "PickScore: a CLIP trained on people's choices.",
+		Paper: "PickScore (Kirstain et al., 2023)",
+		Cases: []string{"neural.clip", "neural.score_scales"},
+	})
+	HPSv2Kind = matching("cosine", vision.HPSv2, rewards.Kind{
+		Name:  "hpsv2",
+		Card:  "Human Preference Score v2.",
+		Paper: "HPSv2 (Wu et al., 2023)",
+		Cases: []string{"neural.hpsv2"},
+	})
+)

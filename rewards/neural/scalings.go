@@ -1,6 +1,10 @@
 package neural
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+)
 
 // Card: one cosine of a picture and its prompt, many rewards under one name. With x the
 // cosine, or the logit exp(logit_scale)·cosine:
@@ -84,4 +88,16 @@ func (s Scaling) Of(cosine, scale float64) (value, slope float64) {
 		return 0, 0
 	}
 	return value, slope
+}
+
+// ScalingKey is of rewards that are a cosine of picture and prompt.
+type ScalingKey struct {
+	Scaling string `toml:"scaling" doc:"what is made of the cosine of picture and prompt: darkroom list scalings; empty: as the reward's own project does"`
+}
+
+// Check refuses a scaling that there is not.
+func (k ScalingKey) Check(report rewards.Report) {
+	if _, err := ScalingNamed(k.Scaling); err != nil {
+		report("scaling", fmt.Sprintf("no scaling is called %q", k.Scaling), "see darkroom list scalings")
+	}
 }

@@ -5,7 +5,12 @@ import (
 	"errors"
 	"math"
 
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/clip"
+	"github.com/darkroom-rl/darkroom/vision/dino"
+	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
 // Pictures turn pictures into vectors: a CLIP's picture tower, a DINO.
@@ -76,4 +81,49 @@ func scaled(x []float64, a float64) []float64 {
 		out[i] = a * v
 	}
 	return out
+}
+
+// TinyCLIP is the embedded stand-in of towers for tests.
+const TinyCLIP = assets.Prefix + "tiny-clip"
+
+// The stand-in, and the key to write in its place.
+const (
+	towersToy = "an embedded toy (embed:tiny-clip), which knows nothing but the program's own drawings of 64 x 64 pixels"
+	towersFor = `for example path = "models/%s"; path = "embed:tiny-clip" takes the toy`
+)
+
+// opening is the folder that a reward's network lies in, which is there, and the device that it goes to.
+func opening(k rewards.PathKey, b rewards.Bench) (dir string, d *features.Device, err error) {
+	if dir, err = k.Folder(); err == nil && dir == "" {
+		err = errors.New("path is missing: the folder of its weights, in the layout of transformers or open_clip")
+	}
+	if err == nil {
+		d, err = b.Device()
+	}
+	return dir, d, err
+}
+
+// openTowers opens a folder of CLIP's.
+func openTowers(k rewards.PathKey, b rewards.Bench, o clip.Options) (t *clip.Towers, err error) {
+	dir, d, err := opening(k, b)
+	if err != nil {
+		return nil, err
+	}
+	o.Device = d
+	return clip.Open(dir, o)
+}
+
+// openDINO opens a folder of DINO's.
+func openDINO(k rewards.PathKey, b rewards.Bench, o dino.Options) (*dino.Tower, error) {
+	dir, d, err := opening(k, b)
+	if err != nil {
+		return nil, err
+	}
+	o.Device = d
+	return dino.Open(dir, o)
+}
+
+// closing is a reward whose network gives its memory back.
+func closing(j rewards.Judge, free func()) rewards.Opened {
+	return rewards.Opened{Judge: j, Close: func() error { free(); return nil }}
 }

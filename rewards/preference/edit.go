@@ -63,3 +63,17 @@ func (j *EditJudge) Score(ctx context.Context, item rewards.Item) (s rewards.Sco
 	return rewards.Score{Value: half(0), Parts: map[string]float64{
 		"following": float64(said[0][0]), "quality": float64(said[1][0]), "sigma": portable.Exp(half(1))}}, nil
 }
+
+// EditRewardKind is reward editreward.
+var EditRewardKind = rewards.Kind{
+	Name:    "editreward",
+	Card:    "EditReward: a Qwen2.5-VL that judges an edit by the pictures before and after, whether its text was followed and how good it looks; path holds its checkpoint as safetensors beside Qwen2.5-VL's settings.",
+	Paper:   "EditReward (Wu et al., 2025)",
+	Judges:  rewards.Pictures,
+	Traits:  rewards.Weights,
+	Options: rewards.PathKey{},
+	Needs:   rewards.Always(rewards.Sourced),
+	Open: rewards.Opens(func(k rewards.PathKey, b rewards.Bench) (rewards.Opened, error) {
+		return opened(k, b, OpenEdit)
+	}),
+}

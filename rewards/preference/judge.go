@@ -10,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/features"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
@@ -195,4 +196,101 @@ func (j *Judge) question(text string, patches vlm.Patches) (q vlm.Stretch, added
 	}
 	q.IDs, _, err = j.marks.Expand(ids, q.Pictures.Grids, q.Clips.Grids, j.cut.Merge)
 	return q, added, err
+}
+
+// VideoOptions are of reward videoreward.
+type VideoOptions struct {
+	Axis string `toml:"axis" enum:"overall,vq,mq,ta" doc:"visual quality, motion quality, alignment with the prompt, or the sum of all"`
+	Gray bool   `toml:"gray" doc:"clips are judged without colours, which motion quality can be bought with (GenRL)"`
+}
+
+// SetDefaults is VideoAlign's sum.
+func (o *VideoOptions) SetDefaults() { *o = VideoOptions{Axis: "overall"} }
+
+// VideoKey is the table of VideoOptions.
+type VideoKey struct {
+	Video *VideoOptions `toml:"videoreward" doc:"of reward videoreward: which axis counts, and whether colours do"`
+}
+
+type videoKeys struct {
+	rewards.PathKey
+	VideoKey
+}
+
+// VideoRewardKind is reward videoreward.
+var VideoRewardKind = rewards.Kind{
+	Name:    "videoreward",
+	Card:    "VideoReward (VideoAlign): a Qwen2-VL that judges a clip's looks, its motion and how it fits the prompt; path holds it as published, with checkpoint-N/model.pth, or as safetensors with its adapter merged.",
+	Paper:   "VideoAlign (Liu et al., 2025)",
+	Cases:   []string{"judge.videoalign"},
+	Judges:  rewards.Clips,
+	Traits:  rewards.Weights | rewards.Prompted,
+	Options: videoKeys{},
+	Open: rewards.Opens(func(k videoKeys, b rewards.Bench) (rewards.Opened, error) {
+		return opened(k.PathKey, b, func(dir string, d *features.Device) (*Judge, error) {
+			j, err := OpenVideo(dir, d)
+			if err == nil {
+				set := config.Filled(k.Video)
+				j.Axis, j.Gray = set.Axis, set.Gray
+			}
+			return j, err
+		})
+	}),
+}
+
+type pictureKeys struct {
+	rewards.PathKey
+	rewards.FrameKeys
+}
+
+// HPSv3Kind is reward hpsv3.
+var HPSv3Kind = rewards.Kind{
+	Name:    "hpsv3",
+	Card:    "HPSv3: a Qwen2-VL that says how much people like a picture of a prompt; path holds HPSv3.safetensors beside Qwen2-VL's settings.",
+	Paper:   "HPSv3 (Ma et al., 2025)",
+	Judges:  rewards.Pictures,
+	Traits:  rewards.Weights | rewards.Slopes | rewards.Prompted,
+	Options: pictureKeys{},
+	Open: rewards.Opens(func(k pictureKeys, b rewards.Bench) (rewards.Opened, error) {
+		var own *Judge
+		o, err := opened(k.PathKey, b, func(dir string, d *features.Device) (_ *Judge, err error) {
+			own, err = OpenPicture(dir, d)
+			return own, err
+		})
+		o.Judge = sloped{o.Judge, own}
+		return o, err
+	}),
+}
+
+// sloped is a judge that says how pixels change its scores, too.
+type sloped struct {
+	of rewards.Judge
+	rewards.Sloped
+}
+
+func (s sloped) Judge(ctx context.Context, items []rewards.Item) []rewards.Result {
+	return s.of.Judge(ctx, items)
+}
+
+// closable is a reward that holds memory and files.
+type closable interface {
+	rewards.Reward
+	Close() error
+}
+
+// opened is a reward that judges one sample at a time.
+func opened[J closable](k rewards.PathKey, b rewards.Bench, open func(dir string, d *features.Device) (J, error)) (rewards.Opened, error) {
+	dir, err := k.Folder()
+	if err != nil {
+		return rewards.Opened{}, err
+	}
+	d, err := b.Device()
+	if err != nil {
+		return rewards.Opened{}, err
+	}
+	j, err := open(dir, d)
+	if err != nil {
+		return rewards.Opened{}, err
+	}
+	return rewards.Opened{Judge: rewards.Each(j, 1), Close: j.Close}, nil
 }

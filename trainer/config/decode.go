@@ -314,3 +314,16 @@ func oneOf(text string, names []string) (problem, hint string) {
 	}
 	return fmt.Sprintf("must be one of %s, is %q", strings.Join(quoted, ", "), text), hint
 }
+
+// Filled is what is written, or else the defaults.
+func Filled[T any, P interface {
+	*T
+	SetDefaults()
+}](written *T) T {
+	if written != nil {
+		return *written
+	}
+	var v T
+	P(&v).SetDefaults()
+	return v
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/conversations/augment"
 	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 	"github.com/darkroom-rl/darkroom/trainer/conversations/lessons"
@@ -125,7 +126,7 @@ func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
 	}
 	key := rng.New(uint64(e.Run.Seed))
 	m.Limits, m.TurnTokens, m.Parallel, m.Sampling = p.Limits(), p.TurnTokens, p.Parallel, p.Sampling
-	m.VideoOptions, m.Pixels = experiment.Filled(p.Clips), toolserver.PixelsOf(e)
+	m.VideoOptions, m.Pixels = config.Filled(p.Clips), toolserver.PixelsOf(e)
 	m.Silence, m.Exec, m.Draws, m.Prompts = p.Silence, p.Exec, trainer.Draws{Root: key}, promptReader(e, o, m.VLM.Template)
 	if m.Tools, err = toolserver.Open(p, o.Cache); err != nil {
 		return err

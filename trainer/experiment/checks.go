@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/kinds"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/config"
@@ -117,7 +119,7 @@ func (e *Experiment) checkNames(r report) {
 		}
 	}
 	for i, w := range e.Rewards {
-		Section{"rewards", fmt.Sprintf("reward[%d].name", i), named(Rewards(), func(k RewardKind) Name { return k.Name })}.check(w.Name, r)
+		Section{"rewards", fmt.Sprintf("reward[%d].name", i), named(kinds.All(), func(k rewards.Kind) Name { return Name{Name: k.Name, Card: k.Card} })}.check(w.Name, r)
 		if w.Scaling != "" {
 			Section{"scalings", fmt.Sprintf("reward[%d].scaling", i), Scalings()}.check(w.Scaling, r)
 		}

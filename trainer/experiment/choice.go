@@ -7,6 +7,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/kinds"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
@@ -108,7 +109,7 @@ func (e *Experiment) checkRelative(r report) {
 			continue
 		}
 		key := fmt.Sprintf("reward[%d].relative", i)
-		if reads := rewardsThat(func(k RewardKind) bool { return k.Prompted }); w.Name != "" && !slices.Contains(reads, w.Name) {
+		if reads := kinds.That(func(k rewards.Kind) bool { return k.Is(rewards.Prompted) }); w.Name != "" && !slices.Contains(reads, w.Name) {
 			r(key, fmt.Sprintf("reward %q takes no control word: it does not read a prompt as a description", w.Name), "rewards that do: "+strings.Join(reads, ", "))
 			continue
 		}

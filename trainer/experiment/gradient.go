@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/kinds"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
@@ -45,7 +47,7 @@ func (e *Experiment) checkGradient(r report, solver sde.Solver) {
 		return
 	}
 	const objective = "loss.objective"
-	sloped := rewardsThat(func(r RewardKind) bool { return r.Sloped })
+	sloped := kinds.That(func(k rewards.Kind) bool { return k.Is(rewards.Slopes) })
 	g := e.Loss.Gradient
 	if !e.Combination().Adds() {
 		r(objective+"|rewards.combine", fmt.Sprintf("the gradient goes through the sum of rewards, and they are combined by %q", e.Together.Combine), `combine = "sum"`)

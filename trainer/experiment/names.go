@@ -3,7 +3,9 @@ package experiment
 import (
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/answers"
+	"github.com/darkroom-rl/darkroom/rewards/kinds"
 	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
@@ -36,7 +38,7 @@ func Sections() []Section {
 		{"objectives", "loss.objective", named(loss.Objectives(), func(o loss.Objective) Name { return Name{Name: o.Name, Card: o.Card} })},
 		{"kls", "loss.kl.estimator", KLs()},
 		{"aggregations", "loss.aggregate", Aggregations()},
-		{"rewards", "reward.name", named(Rewards(), func(r RewardKind) Name { return r.Name })},
+		{"rewards", "reward.name", named(kinds.All(), func(k rewards.Kind) Name { return Name{Name: k.Name, Card: k.Card} })},
 		{"scalings", "reward.scaling", Scalings()},
 		{"monitors", "monitor.watch", Monitors()},
 		{"choices", "", Choices()},

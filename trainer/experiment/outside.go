@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/vision/tools/program"
 )
 
@@ -14,16 +15,15 @@ import (
 func (e *Experiment) outside() []string {
 	var all []string
 	for _, w := range e.Rewards {
-		program := w.Path
-		if argv, err := w.Argv(); err == nil && len(argv) > 0 {
-			program = argv[0]
-		}
-		switch _, err := exec.LookPath(program); {
-		case err == nil || program == "":
-		case w.Name == "ocr":
-			all = append(all, fmt.Sprintf("reward %s reads by %q, which is not installed here (Debian: tesseract-ocr); without path the built-in reader reads drawn words", w.Called(), w.Path))
-		case w.Name == "exec":
-			all = append(all, fmt.Sprintf("reward %s needs the program %q, which is not here: %v%s", w.Called(), program, err, w.spaced()))
+		k, own := w.Kind()
+		if program := k.Runs(own); program != "" {
+			switch _, err := exec.LookPath(program); {
+			case err == nil:
+			case k.Absent != "":
+				all = append(all, "reward "+w.Called()+" "+fmt.Sprintf(k.Absent, program))
+			default:
+				all = append(all, fmt.Sprintf("reward %s needs the program %q, which is not here: %v%s", w.Called(), program, err, w.spaced()))
+			}
 		}
 		if w.KeyEnv != "" && os.Getenv(w.KeyEnv) == "" {
 			all = append(all, fmt.Sprintf("reward %s reads its key from the environment variable %s, which is empty here", w.Called(), w.KeyEnv))
@@ -65,15 +65,10 @@ type Demand struct {
 
 // Demands are the reward's.
 func (r *Reward) Demands() []Demand {
-	d := Demand{Of: "reward " + r.Called(), Env: withKey(r.Env, r.KeyEnv)}
-	switch r.Name {
-	case "exec":
+	k, own := r.Kind()
+	d := Demand{Of: "reward " + r.Called(), Env: withKey(r.Env, r.KeyEnv), Program: k.Runs(own)}
+	if d.Program == "" && k.Program != nil && k.Is(rewards.Outside) {
 		d.Program = "that the experiment names"
-		if argv, err := r.Argv(); err == nil && len(argv) > 0 {
-			d.Program = argv[0]
-		}
-	case "ocr":
-		d.Program = r.Path
 	}
 	return []Demand{d}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/rewards/kinds"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/config"
@@ -84,7 +85,14 @@ func (e *Experiment) choosers() []chooser {
 	if e.Loss.Imitate.On() {
 		objectives.used = append(objectives.used, "imitate")
 	}
-	return []chooser{solvers, grids, windows, rules, objectives}
+	judges := chooser{words: "none of the rewards"}
+	for _, w := range e.Rewards {
+		judges.used = append(judges.used, w.Name)
+	}
+	for _, k := range kinds.All() {
+		judges.has = append(judges.has, optioned{name: k.Name, options: k.Options})
+	}
+	return []chooser{judges, solvers, grids, windows, rules, objectives}
 }
 
 // readers are the methods that read a key, of the first chooser that has some; reads says whether one of them is used.
@@ -240,7 +248,7 @@ func (e *Experiment) unreadKeys(prefix string) map[string]string {
 	above := ""
 	for _, k := range keys {
 		if above != "" && strings.HasPrefix(k.Path, above+".") || strings.HasPrefix(k.Path, "reward") || !e.written(prefix+k.Path) {
-			continue // rewards are refused, with less patience: reward_options.go
+			continue // rewards are refused, with less patience: rewards.go
 		}
 		if by := e.unread(k, values, all); by != "" {
 			found[prefix+k.Path] = by

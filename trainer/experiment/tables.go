@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"github.com/darkroom-rl/darkroom/data/prompts"
-	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/sampling"
@@ -69,74 +68,6 @@ type Rollout struct {
 	Skip       *prompts.Skip       `toml:"skip" doc:"prompts that keep teaching nothing are left out before they are rolled (GRESO)"`
 	Filter     *prompts.PassRates  `toml:"filter" doc:"prompts that the untrained model always or never solves are left out (Qwen3-VL)"`
 	Buffer     *Buffer             `toml:"buffer" doc:"groups with signal are learned from again (Skywork R1V2)"`
-}
-
-// Reward is one [[reward]].
-type Reward struct {
-	Name    string   `toml:"name,required" doc:"the kind: see darkroom list rewards"`
-	Label   string   `toml:"label" doc:"what it is called in ledger, report, monitors and gates; empty: its kind. Two of a kind need different labels"`
-	Weight  float64  `toml:"weight" doc:"share of the sum, or what [rewards] combine makes of it; a prompt's own weights replace it"`
-	Train   bool     `toml:"train" doc:"false: gold, measured and never trained on"`
-	Path    string   `toml:"path" of:"ocr,aesthetic,clip,pickscore,hpsv2,hpsv3,imagereward,editreward,videoreward,dino,backdrop,likeness,direction,exec,judge,geneval" doc:"folder of the weights, or program"`
-	Command []string `toml:"command,single" of:"exec" doc:"program with its arguments, in place of path: a list, or one text that is split into words as a shell splits it; no shell runs it, and nothing is expanded"`
-	Scaling string   `toml:"scaling" of:"clip,pickscore,hpsv2" doc:"what is made of the cosine of picture and prompt: darkroom list scalings; empty: as the reward's own project does"`
-	URL     string   `toml:"url" of:"http,judge,layout,geneval" doc:"of an http reward, of a judge behind an OpenAI-compatible server, or of a detector"`
-	KeyEnv  string   `toml:"key_env" of:"http,judge,layout,geneval" doc:"name of the environment variable that holds the key"`
-	Timeout float64  `toml:"timeout" range:"(0,inf)" doc:"seconds for one answer"`
-	Env     []string `toml:"env" of:"exec" doc:"names of environment variables that the program is given beside the usual ones (PATH, HOME, CUDA and the like); it sees no others"`
-	AtOnce  int      `toml:"at_once" range:"[0,1024]" of:"exec,http" doc:"calls under way at once, and of exec programs that run; 0: 8 calls of a server, 1 program. No bit depends on it"`
-	Failure
-
-	Relative *rewards.Relative `toml:"relative" doc:"the score with one control word less that with another (SRPO)"`
-
-	Scale rewards.Scale `toml:"scale" doc:"brings rewards of different sizes together"`
-	Gate  rewards.Gate  `toml:"gate" doc:"counts only where another reward is good enough"`
-
-	RewardOptions
-}
-
-// SetDefaults is what a reward is before its keys are read.
-func (r *Reward) SetDefaults() {
-	*r = Reward{Weight: 1, Train: true, Timeout: 60, Failure: defaultFailure(), Scale: rewards.Scale{Kind: "none", High: 1}}
-}
-
-// Called is the reward's label, or its kind where it has none.
-func (r *Reward) Called() string {
-	if r.Label != "" {
-		return r.Label
-	}
-	return r.Name
-}
-
-// Argv is the program of reward exec and its arguments.
-func (r *Reward) Argv() ([]string, error) {
-	switch {
-	case len(r.Command) == 1:
-		return rewards.Words(r.Command[0])
-	case len(r.Command) == 0 && r.Path != "":
-		return []string{r.Path}, nil
-	}
-	return r.Command, nil
-}
-
-// Outside reports whether the reward waits for a server or a program outside, and computes nothing here.
-func (r *Reward) Outside() bool {
-	return r.Name == "exec" || r.Name == "http" || r.URL != "" && r.Path == ""
-}
-
-// Calls are how many the reward has under way at once; 0: as many as is usual.
-func (r *Reward) Calls() int {
-	if r.AtOnce == 0 && r.Name == "exec" {
-		return 1
-	}
-	return r.AtOnce
-}
-
-// Together is [rewards]: all of them as one.
-type Together struct {
-	Combine string `toml:"combine" enum:"sum,product,least,harmonic,ensemble" doc:"how the scores of a sample become one number: sum of weight x score; product of score^weight; least weight x score; harmonic mean; mean of an ensemble less its disagreement. Of product and harmonic, scores below 0 count as 0"`
-
-	Disagreement float64 `toml:"disagreement" range:"[0,inf)" of:"combine=ensemble" doc:"of ensemble: what the variance of its scores is times, that is taken off; scales must be alike (reward.scale)"`
 }
 
 // Evaluate is [evaluate].

@@ -13,6 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/judge"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/features"
@@ -82,7 +83,7 @@ func TestLocalJudge(t *testing.T) {
 	r := experiment.Reward{}
 	r.SetDefaults()
 	r.Name, r.Path = "judge", judgeFolder(t, pool)
-	r.Judge = &experiment.JudgeOptions{}
+	r.Judge = &judge.Options{}
 	r.Judge.SetDefaults()
 	r.Judge.Template, r.Judge.MaxTokens = "qwen2_5_vl", 3
 	item := rewards.Item{Prompt: "a red circle", Image: &vision.Image{Width: 40, Height: 30, Pix: make([]uint8, 3*40*30)}}

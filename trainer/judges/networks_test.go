@@ -20,6 +20,24 @@ import (
 
 const recordedRewards = "../../internal/golden/rewards/neural/"
 
+// A network is a reward whose folder is opened.
+type network struct {
+	reward, path string
+	sets         []string
+}
+
+func (n network) open(d *features.Device) (Opened, error) {
+	sets := n.sets
+	if n.path != "" {
+		sets = append(sets, "path="+n.path)
+	}
+	r, err := experiment.ParseReward(n.reward, sets)
+	if n.path != "" && err != nil {
+		return Opened{}, err
+	}
+	return Open(r, Bench{Device: func() (*features.Device, error) { return d, nil }})
+}
+
 // TestNetworks: each name opens its folder and judges, in the scale that its project publishes
 // or that was asked for; recorded numbers stand in the folders' cases.
 func TestNetworks(t *testing.T) {
@@ -51,33 +69,35 @@ func TestNetworks(t *testing.T) {
 		return item
 	}
 	for _, c := range []struct {
-		Network
+		network
 		item rewards.Item
 		want float64
 	}{
-		{Network{Reward: "clip", Path: "clip_laion"}, rewards.Item{Prompt: prompt, Image: open("clip_laion/image_0.png")}, 0.0332807},
-		{Network{Reward: "pickscore", Path: "clip_laion"}, rewards.Item{Prompt: prompt, Image: open("clip_laion/image_0.png")}, 3.328076},
-		{Network{Reward: "pickscore", Path: "clip_laion", Scaling: "pickscore_mixgrpo"}, rewards.Item{Prompt: prompt, Image: open("clip_laion/image_0.png")}, -1.8339905},
-		{Network{Reward: "hpsv2", Path: "hpsv2"}, rewards.Item{Prompt: prompt, Image: open("hpsv2/image_0.png")}, 0.6327244},
-		{Network{Reward: "aesthetic", Path: "aesthetic"}, rewards.Item{Image: open("aesthetic/image_0.png")}, 4.9329495},
-		{Network{Reward: "dino", Path: "dino_vit"}, rewards.Item{Clip: clip}, 0.683557},
-		{Network{Reward: "backdrop", Path: "clip_laion"}, rewards.Item{Clip: clip}, 0.922837}, // VBench's loop over transformers' CLIPModel
+		{network{"clip", "clip_laion", nil}, rewards.Item{Prompt: prompt, Image: open("clip_laion/image_0.png")}, 0.0332807},
+		{network{"pickscore", "clip_laion", nil}, rewards.Item{Prompt: prompt, Image: open("clip_laion/image_0.png")}, 3.328076},
+		{network{"pickscore", "clip_laion", []string{"scaling=pickscore_mixgrpo"}}, rewards.Item{Prompt: prompt, Image: open("clip_laion/image_0.png")}, -1.8339905},
+		{network{"hpsv2", "hpsv2", nil}, rewards.Item{Prompt: prompt, Image: open("hpsv2/image_0.png")}, 0.6327244},
+		{network{"aesthetic", "aesthetic", nil}, rewards.Item{Image: open("aesthetic/image_0.png")}, 4.9329495},
+		{network{"dino", "dino_vit", nil}, rewards.Item{Clip: clip}, 0.683557},
+		{network{"backdrop", "clip_laion", nil}, rewards.Item{Clip: clip}, 0.922837}, // VBench's loop over transformers' CLIPModel
 		// By transformers 5.23's Dinov2Model: last_hidden_state of both pictures, squeezed to 32 x 32 by Pillow (bilinear).
-		{Network{Reward: "likeness", Path: "dinov2"}, edited(`{}`), 0.9856145},
-		{Network{Reward: "likeness", Path: "dinov2", Of: "patches"}, edited(`{}`), 0.8198623},
-		{Network{Reward: "likeness", Path: "dinov2", Of: "patches"}, edited(`{"changes": [[0, 0, 18, 40]]}`), 0.8203611},
-		{Network{Reward: "likeness", Path: "dinov2", Of: "subject"}, edited(`{"subject": [4, 8, 28, 36]}`), 0.9770976},
+		{network{"likeness", "dinov2", nil}, edited(`{}`), 0.9856145},
+		{network{"likeness", "dinov2", []string{"likeness.of=patches"}}, edited(`{}`), 0.8198623},
+		{network{"likeness", "dinov2", []string{"likeness.of=patches"}}, edited(`{"changes": [[0, 0, 18, 40]]}`), 0.8203611},
+		{network{"likeness", "dinov2", []string{"likeness.of=subject"}}, edited(`{"subject": [4, 8, 28, 36]}`), 0.9770976},
 	} {
-		c.Path = recordedRewards + c.Path
-		judge, done, err := c.Open(d)
+		c.path = recordedRewards + c.path
+		o, err := c.open(d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := judge.Judge(context.Background(), []rewards.Item{c.item})[0]
+		r := o.Judge(context.Background(), []rewards.Item{c.item})[0]
 		if r.Missing != nil || math.Abs(r.Value-c.want) > 1e-5*(1+math.Abs(c.want)) {
-			t.Errorf("%s: %v, %v; recorded is %v", c.Reward, r.Value, r.Missing, c.want)
+			t.Errorf("%s: %v, %v; recorded is %v", c.reward, r.Value, r.Missing, c.want)
 		}
-		done()
+		if err := o.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -101,24 +121,26 @@ func TestNetworkMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		Network
+		network
 		says string
 	}{
-		{Network{Reward: "pickscor", Path: "x"}, "there are aesthetic, backdrop, clip, dino, direction, hpsv2, imagereward, likeness, pickscore"},
-		{Network{Reward: "layout", Path: "x"}, "is no reward that a folder's network computes"},
-		{Network{Reward: "clip"}, "path is missing"},
-		{Network{Reward: "clip", Path: "nowhere"}, "neither config.json"},
-		{Network{Reward: "clip", Path: recordedRewards + "clip_laion", Scaling: "pickscore"}, `scaling "pickscore" is not known`},
-		{Network{Reward: "aesthetic", Path: recordedRewards + "aesthetic", Scaling: "logit"}, "leave it out"},
-		{Network{Reward: "aesthetic", Path: recordedRewards + "clip_laion"}, neural.HeadFile},
-		{Network{Reward: "aesthetic", Path: mixed}, "they belong to different networks"},
-		{Network{Reward: "dino", Path: recordedRewards + "clip_laion"}, "it describes CLIPModel"},
-		{Network{Reward: "clip", Path: recordedRewards + "dino_vit"}, "it describes ViTModel"},
-		{Network{Reward: "imagereward", Path: recordedRewards + "clip_laion"}, "med_config.json"},
+		{network{"pickscore", "", nil}, "path is missing"},
+		{network{"clip", "nowhere", nil}, "no such folder"},
+		{network{"clip", recordedRewards, nil}, "neither config.json"},
+		{network{"aesthetic", recordedRewards + "clip_laion", nil}, neural.HeadFile},
+		{network{"aesthetic", mixed, nil}, "they belong to different networks"},
+		{network{"dino", recordedRewards + "clip_laion", nil}, "it describes CLIPModel"},
+		{network{"clip", recordedRewards + "dino_vit", nil}, "it describes ViTModel"},
+		{network{"imagereward", recordedRewards + "clip_laion", nil}, "med_config.json"},
 	} {
-		if _, _, err := c.Open(d); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%+v: %v; %q was expected", c.Network, err, c.says)
+		if _, err := c.open(d); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v; %q was expected", c.network, err, c.says)
 		}
+	}
+	r := experiment.Reward{Name: "clip"}
+	r.Path, r.Scaling = recordedRewards+"clip_laion", "pickscore"
+	if _, err := Open(r, Bench{}); err == nil || !strings.Contains(err.Error(), `scaling "pickscore" is not known`) {
+		t.Errorf("a scaling that there is not: %v", err)
 	}
 }
 

@@ -123,7 +123,7 @@ func firstOfSize(list []prompts.Prompt) (first []prompts.Prompt) {
 // refuseScenes refuses rewards that judge the program's own scenes.
 func (c generator) refuseScenes(asked place) {
 	for i, r := range c.Rewards {
-		if k, ok := experiment.RewardNamed(r.Name); ok && k.Scenes && r.URL == "" && !(k.Edits && rewards.SceneEdit{}.Judges(asked.Size[0], asked.Size[1])) {
+		if k, _ := r.Kind(); k.Is(rewards.Scenes) && r.URL == "" && !(k.Is(rewards.Edits) && rewards.SceneEdit{}.Judges(asked.Size[0], asked.Size[1])) {
 			c.Refuse(fmt.Sprintf("reward[%d].name", i), fmt.Sprintf("%sreward %q judges the program's own scenes of %d x %d, and this model's pictures have %s", asked.of, r.Name, scenes.Size, scenes.Size, asked.Size),
 				`a reward for any picture, such as name = "pickscore" with the path of its weights, or your own: name = "exec" or "http"`)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/judges"
@@ -164,7 +165,7 @@ func (c *check) openRewards() {
 		}
 		key := fmt.Sprintf("reward[%d].", i)
 		switch {
-		case errors.Is(err, judges.ErrNoKey):
+		case errors.Is(err, rewards.ErrNoKey):
 			c.Notes = append(c.Notes, fmt.Sprintf("%v: 'train' needs it", err))
 		case err != nil:
 			c.Fail(key+"path|"+key+"command|"+key+"motion|"+key+"name", err)

@@ -119,7 +119,8 @@ func TestRewardFiles(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte("weights"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r := experiment.Reward{Name: "hpsv2", Path: dir}
+	r := experiment.Reward{Name: "hpsv2"}
+	r.Path = dir
 	files, err := rewardFiles(dir)
 	if err != nil {
 		t.Fatal(err)

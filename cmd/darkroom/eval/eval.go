@@ -200,9 +200,11 @@ func (o *options) sets() (map[string][]eval.Set, error) {
 		if len(o.pairs) > 0 {
 			continue
 		}
-		of[reward] = slices.DeleteFunc(slices.Clone(all), func(s eval.Set) bool { return !slices.Contains(experiment.Judges(reward), s.Of) })
+		kind, _ := (&experiment.Reward{Name: reward}).Kind()
+		judges := kind.Judges.Names()
+		of[reward] = slices.DeleteFunc(slices.Clone(all), func(s eval.Set) bool { return !slices.Contains(judges, s.Of) })
 		if len(of[reward]) == 0 {
-			return nil, exits.Usagef("reward %s judges %s, of which no pairs are part of the program: name a file with --pairs", reward, strings.Join(experiment.Judges(reward), " and "))
+			return nil, exits.Usagef("reward %s judges %s, of which no pairs are part of the program: name a file with --pairs", reward, strings.Join(judges, " and "))
 		}
 	}
 	return of, nil

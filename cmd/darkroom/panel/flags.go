@@ -45,9 +45,9 @@ func (o *Flags) Add(cmd *cobra.Command) {
 // Check reports all that is wrong with the flags alone.
 func (o *Flags) Check(must func(ok bool, format string, args ...any)) {
 	must(len(o.Names) > 0, "--reward is missing: names with commas between them")
-	known := experiment.Rewards()
 	for i, name := range o.Names {
-		must(slices.ContainsFunc(known, func(r experiment.RewardKind) bool { return r.Name.Name == name }), "--reward %q is not known; see 'darkroom list rewards'", name)
+		kind, _ := (&experiment.Reward{Name: name}).Kind()
+		must(kind.Name != "", "--reward %q is not known; see 'darkroom list rewards'", name)
 		must(!slices.Contains(o.Names[:i], name), "--reward %s is there twice", name)
 	}
 	must(device.Known(o.Device), "--device %s: write auto, cpu, or cuda:0", o.Device)

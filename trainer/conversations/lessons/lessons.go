@@ -10,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/data/sft"
+	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -44,7 +45,7 @@ func NewReader(e *experiment.Experiment) (t *Reader, err error) {
 	if t.dir, err = assets.Resolve(e.Model.Path); err != nil {
 		return nil, err
 	}
-	t.clips = experiment.Filled(e.Episode.Clips)
+	t.clips = config.Filled(e.Episode.Clips)
 	if t.Tokens, err = tokenizer.Open(t.dir); err != nil {
 		return nil, err
 	}

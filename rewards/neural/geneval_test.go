@@ -1,27 +1,35 @@
-package rewards
+package neural
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
 // sees is a detector that always sees the same.
-type sees []Detection
+type sees []rewards.Detection
 
-func (s sees) Detect(context.Context, *vision.Image, []string) ([]Detection, error) {
+func (s sees) Detect(context.Context, *vision.Image, []string) ([]rewards.Detection, error) {
 	if s == nil {
 		return nil, errors.New("blind")
 	}
 	return slices.Clone(s), nil
 }
 
-func thing(class, color string, x, y float64) Detection {
-	return Detection{class, color, boxes.Box{x, y, x + 10, y + 10}, 0.95}
+func found(class, color string, box boxes.Box, score float64) rewards.Detection {
+	return rewards.Detection{Class: class, Color: color, Box: box, Score: score}
+}
+
+func thing(class, color string, x, y float64) rewards.Detection {
+	return found(class, color, boxes.Box{x, y, x + 10, y + 10}, 0.95)
 }
 
 func TestGenEval(t *testing.T) {
@@ -42,10 +50,10 @@ func TestGenEval(t *testing.T) {
 		{"the place", `{"include": [{"class": "bench", "count": 1}, {"class": "dog", "count": 1, "position": ["right of", 0]}]}`, sees{bench, dog}, 1, 1, 1, 1},
 		{"another place", `{"include": [{"class": "bench", "count": 1}, {"class": "dog", "count": 1, "position": ["above", 0]}]}`, sees{bench, dog}, 0, 0, 2. / 3, 3. / 4},
 		{"no target", `{"include": [{"class": "cat", "count": 1}, {"class": "dog", "count": 1, "position": ["above", 0]}]}`, sees{bench, dog}, 0, 0, 1. / 3, 1. / 3},
-		{"unsure", `{"tag": "counting", "include": [{"class": "dog", "count": 1}]}`, sees{{"dog", "", dog.Box, 0.8}}, 0, 0, 0, 0},
+		{"unsure", `{"tag": "counting", "include": [{"class": "dog", "count": 1}]}`, sees{found("dog", "", dog.Box, 0.8)}, 0, 0, 0, 0},
 	} {
 		g := GenEval{Detector: c.seen, GenEvalRules: usualGenEval()}
-		item := Item{Image: vision.New(1, 1), Meta: meta(t, `{"geneval": `+c.wish+`}`)}
+		item := rewards.Item{Image: vision.New(1, 1), Meta: meta(t, `{"geneval": `+c.wish+`}`)}
 		got, err := g.Score(t.Context(), item)
 		if err != nil || !near(got.Value, c.soft) || got.Parts["correct"] != c.correct || got.Parts["strict"] != c.strict {
 			t.Errorf("%s: %+v, %v", c.name, got, err)
@@ -54,7 +62,7 @@ func TestGenEval(t *testing.T) {
 		if got, _ := g.Score(t.Context(), item); !near(got.Value, c.slip) {
 			t.Errorf("%s: with upstream's slip %v, want %v", c.name, got.Value, c.slip)
 		}
-		if c.strict == 0 && !slices.ContainsFunc(got.Evidence, func(e Evidence) bool { return e.What == "wrong" }) {
+		if c.strict == 0 && !slices.ContainsFunc(got.Evidence, func(e rewards.Evidence) bool { return e.What == "wrong" }) {
 			t.Errorf("%s: it does not say what is wrong: %+v", c.name, got.Evidence)
 		}
 	}
@@ -72,7 +80,7 @@ func TestGenEvalMissing(t *testing.T) {
 		"a place of three": {sees{}, `{"geneval": {"include": [{"class": "dog", "count": 1, "position": ["above", 0, 1]}]}}`},
 	} {
 		g := GenEval{Detector: c.seen, GenEvalRules: usualGenEval()}
-		if s, err := g.Score(t.Context(), Item{Image: vision.New(1, 1), Meta: meta(t, c.meta)}); err == nil {
+		if s, err := g.Score(t.Context(), rewards.Item{Image: vision.New(1, 1), Meta: meta(t, c.meta)}); err == nil {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
@@ -81,12 +89,12 @@ func TestGenEvalMissing(t *testing.T) {
 func TestKeep(t *testing.T) {
 	g := usualGenEval()
 	g.MostObjects, g.MaxOverlap = 3, 0.5
-	found := []Detection{{"dog", "", boxes.Box{0, 0, 10, 10}, 0.5}, {"dog", "", boxes.Box{1, 0, 11, 10}, 0.9}, {"dog", "", boxes.Box{40, 0, 50, 10}, 0.4}, {"dog", "", boxes.Box{80, 0, 90, 10}, 0.35}, {"dog", "", boxes.Box{0, 80, 9, 90}, 0.3}}
-	kept := g.Keep(found, "")["dog"]
+	seen := []rewards.Detection{found("dog", "", boxes.Box{0, 0, 10, 10}, 0.5), found("dog", "", boxes.Box{1, 0, 11, 10}, 0.9), found("dog", "", boxes.Box{40, 0, 50, 10}, 0.4), found("dog", "", boxes.Box{80, 0, 90, 10}, 0.35), found("dog", "", boxes.Box{0, 80, 9, 90}, 0.3)}
+	kept := g.Keep(seen, "")["dog"]
 	if len(kept) != 2 || kept[0].Score != 0.9 || kept[1].Score != 0.4 {
 		t.Errorf("kept %v", kept)
 	}
-	if kept := g.Keep(found, "counting")["dog"]; len(kept) != 0 {
+	if kept := g.Keep(seen, "counting")["dog"]; len(kept) != 0 {
 		t.Errorf("sure enough to be counted: %v", kept)
 	}
 }
@@ -103,21 +111,38 @@ func TestRelations(t *testing.T) {
 	}
 }
 
-func TestLayout(t *testing.T) {
-	l := Layout{Detector: sees{thing("dog", "", 0, 0), thing("cat", "", 50, 50)}}
-	item := Item{Image: vision.New(1, 1), Meta: meta(t, `{"boxes": [{"label": "cat", "box": [50, 50, 60, 60]}, {"label": "dog", "box": [0, 0, 10, 10]}]}`)}
-	s, err := l.Score(t.Context(), item)
-	if err != nil || s.Value != 1 || len(s.Evidence) != 2 || s.Evidence[0].Value != 1 {
-		t.Errorf("%+v, %v", s, err)
-	}
-	for name, c := range map[string]struct {
-		l    Layout
-		item Item
-	}{"no picture": {l, Item{Meta: item.Meta}}, "no boxes": {l, Item{Image: item.Image}}, "blind": {Layout{Detector: sees(nil)}, item}} {
-		if s, err := c.l.Score(t.Context(), c.item); err == nil {
-			t.Errorf("%s: %+v", name, s)
+func usualGenEval() (g GenEvalRules) { g.SetDefaults(); return g }
+
+// TestGenEvalValue: a verdict can be the reward.
+func TestGenEvalValue(t *testing.T) {
+	dog := thing("dog", "", 0, 0)
+	for value, want := range map[string]float64{"soft": 0, "correct": 1, "strict": 0} {
+		g := GenEval{Detector: sees{dog, thing("dog", "", 70, 0)}, GenEvalRules: usualGenEval()}
+		g.Value = value
+		got, err := g.Score(t.Context(), rewards.Item{Image: vision.New(1, 1), Meta: meta(t, `{"geneval": {"include": [{"class": "dog", "count": 1}]}}`)})
+		if err != nil || got.Value != want {
+			t.Errorf("%s: %+v, %v", value, got, err)
 		}
 	}
 }
 
-func usualGenEval() (g GenEvalRules) { g.SetDefaults(); return g }
+// The segmentation serves as GenEval's detector, too.
+func TestGenEvalOnScenes(t *testing.T) {
+	s, _ := scenes.Parse("a red circle left of a blue square on white")
+	g := GenEval{Detector: rewards.SceneDetector{}, GenEvalRules: usualGenEval()}
+	wish := `{"geneval": {"include": [{"class": "square", "count": 1, "color": "blue"}, {"class": "circle", "count": 1, "color": "red", "position": ["left of", 0]}]}}`
+	got, err := g.Score(t.Context(), rewards.Item{Prompt: s.Prompt, Image: &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: s.Draw(nil)}, Meta: meta(t, wish)})
+	if err != nil || got.Value != 1 || got.Parts["strict"] != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*(1+math.Abs(b)) }
+
+func meta(t *testing.T, text string) (m rewards.Meta) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/rewards/judge"
 )
 
 func TestRewardOptionMistakes(t *testing.T) {
@@ -71,6 +73,20 @@ func TestRewardTables(t *testing.T) {
 	} {
 		if _, err := Parse("a.toml", []byte(base+text), nil); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "a.toml:1") {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestJudgesOf: a judge's form decides what it judges. Those of edits judge pictures, and a run of pictures takes them.
+func TestJudgesOf(t *testing.T) {
+	for form, want := range map[string][]string{
+		"flow_grpo": {"pictures", "clips"}, "editscore": {"pictures", "clips"}, "edit_r1": {"pictures", "clips"},
+		"vrag": {"replies"}, "deepeyes_math": {"replies"}, "question": {"pictures", "clips", "replies"},
+	} {
+		r := Reward{Name: "judge"}
+		r.Judge = &judge.Options{Form: form}
+		if got := r.Judges(); !slices.Equal(got, want) {
+			t.Errorf("%s judges %v, not %v", form, got, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/blip"
 )
 
 // Card: a network that reads the prompt and looks at the picture at once, and says how much
@@ -55,4 +56,30 @@ func (p Preference) Judge(ctx context.Context, items []rewards.Item) []rewards.R
 // PixelGradient is the network's for samples.
 func (p Preference) PixelGradient(ctx context.Context, items []rewards.Item, pictures []vision.Pixels) ([]float64, [][]float32, error) {
 	return p.Network.Gradient(ctx, promptsOf(items), pictures)
+}
+
+type preferenceKeys struct {
+	rewards.PathKey
+	rewards.FrameKeys
+}
+
+// ImageRewardKind is reward imagereward.
+var ImageRewardKind = rewards.Kind{
+	Name:    "imagereward",
+	Card:    "ImageReward: a BLIP that reads the prompt while it looks; path holds its weights as safetensors, med_config.json and BERT's tokenizer.",
+	Paper:   "ImageReward (Xu et al., 2023)",
+	Judges:  rewards.Pictures,
+	Traits:  rewards.Averages | rewards.Weights | rewards.Slopes | rewards.Prompted,
+	Options: preferenceKeys{},
+	Open: rewards.Opens(func(k preferenceKeys, b rewards.Bench) (rewards.Opened, error) {
+		dir, d, err := opening(k.PathKey, b)
+		if err != nil {
+			return rewards.Opened{}, err
+		}
+		m, err := blip.Open(dir, blip.Options{Device: d})
+		if err != nil {
+			return rewards.Opened{}, err
+		}
+		return closing(Preference{Network: m}, m.Close), nil
+	}),
 }

@@ -23,3 +23,14 @@ func (Sharpness) Score(_ context.Context, item Item) (Score, error) {
 	}
 	return s, nil
 }
+
+// SharpnessKind is reward sharpness.
+var SharpnessKind = Kind{
+	Name:    "sharpness",
+	Card:    "Statistics of edges and colours.",
+	Paper:   "the variance of the Laplacian (Pech-Pacheco et al., 2000)",
+	Parts:   []string{"brightness", "contrast", "saturation", "colourfulness", "entropy", "clipped"},
+	Judges:  Pictures,
+	Options: FrameKeys{},
+	Open:    Plain(Sharpness{}),
+}
