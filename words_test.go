@@ -72,7 +72,7 @@ func TestWords(t *testing.T) {
 var gone = map[string]string{
 	"Mover": "Optimizer", "NewMover": "NewOptimizer", "MoverData": "WanData", "MoverVAE": "WanVAE", "MoverModel": "WanModel", "DefaultMover": "DefaultWan",
 	"Way": "GradientPath", "Leg": "Segment", "Studio": "Executor", "Shelf": "FolderBlobs", "looker": "jsonLines",
-	"Abreast": "PrefillTokens", "Travelling": "Remote", "Speaking": "EpisodeCodec", "Desk": "PackedCache", "NewLent": "NewStreamed",
+	"Abreast": "PrefillTokens", "Blame": "Evaluate", "Travelling": "Remote", "Speaking": "EpisodeCodec", "Desk": "PackedCache", "NewLent": "NewStreamed",
 	"Speaker": "VLM", "occasion": "toolserver.Episode", "lessonReader": "lessons.Reader",
 }
 

@@ -53,8 +53,8 @@ func TimesAtOnce(samples, times int, together bool) int {
 	return min(times, max(1, leastRows/max(1, samples)))
 }
 
-// Blame implements Objective.
-func (o ForwardProcess) Blame(p Policy, samples []Sample, advantages []float64) (Blame, error) {
+// Evaluate implements Objective.
+func (o ForwardProcess) Evaluate(p Policy, samples []Sample, advantages []float64) (LossResult, error) {
 	if o.Paired {
 		samples, advantages = ends(samples, advantages)
 	}
@@ -62,11 +62,11 @@ func (o ForwardProcess) Blame(p Policy, samples []Sample, advantages []float64) 
 	walk, most := o.Loss(o.Times, GroupNumbers(samples), advantages), TimesAtOnce(len(samples), o.Times, o.Together)
 	for n := 0; n < o.Times; n += most {
 		if err := o.times(p, walk, samples, n, min(n+most, o.Times)); err != nil {
-			return Blame{}, err
+			return LossResult{}, err
 		}
 	}
 	v := walk.Verdict()
-	return Blame{Loss: v.Loss, Metrics: v.Metrics}, nil
+	return LossResult{Loss: v.Loss, Metrics: v.Metrics}, nil
 }
 
 // times asks about some times of samples, and takes the gradients back.

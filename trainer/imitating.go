@@ -15,18 +15,18 @@ type Imitating struct {
 	Lessons func() ([]Sample, error) // what was written
 }
 
-// Blame is Objective's. Metrics are those of both, and the share.
-func (o Imitating) Blame(p Policy, samples []Sample, advantages []float64) (Blame, error) {
+// Evaluate implements Objective. Metrics are those of both, and the share.
+func (o Imitating) Evaluate(p Policy, samples []Sample, advantages []float64) (LossResult, error) {
 	switch {
 	case o.Share == 0 && len(samples) == 0:
-		return Blame{Idle: true}, nil
+		return LossResult{Idle: true}, nil
 	case o.Share == 0:
-		return o.Own.Blame(p, samples, advantages)
+		return o.Own.Evaluate(p, samples, advantages)
 	}
-	var b Blame
+	var b LossResult
 	if len(samples) > 0 {
 		var err error
-		if b, err = o.Own.Blame(weighed{p, 1 - o.Share}, samples, advantages); err != nil {
+		if b, err = o.Own.Evaluate(weighed{p, 1 - o.Share}, samples, advantages); err != nil {
 			return b, err
 		}
 	}
@@ -34,7 +34,7 @@ func (o Imitating) Blame(p Policy, samples []Sample, advantages []float64) (Blam
 	if err != nil {
 		return b, fmt.Errorf("answers to imitate: %w", err)
 	}
-	written, err := o.Written.Blame(weighed{p, o.Share}, lessons, nil)
+	written, err := o.Written.Evaluate(weighed{p, o.Share}, lessons, nil)
 	if err != nil {
 		return b, fmt.Errorf("answers to imitate: %w", err)
 	}

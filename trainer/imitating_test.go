@@ -35,7 +35,7 @@ func (g *gathering) Eval(w Weights, at []Point) (Answers, error) {
 // TestImitating: an update's gradient is the sum of both parts by their shares; with a share of 0 it is that of the
 // rollouts, and nothing is read; without samples it is the share of what was written.
 func TestImitating(t *testing.T) {
-	blame := func(o Objective, samples []Sample) (Blame, map[Key][]float64) {
+	blame := func(o Objective, samples []Sample) (LossResult, map[Key][]float64) {
 		t.Helper()
 		rolled, p := spokenBatch()
 		written := Key{Prompt: 9}
@@ -44,7 +44,7 @@ func TestImitating(t *testing.T) {
 			samples = rolled
 		}
 		g := &gathering{p, map[Key][]float64{}}
-		b, err := o.Blame(g, samples, []float64{1, -2})
+		b, err := o.Evaluate(g, samples, []float64{1, -2})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,10 +31,10 @@ type PolicyGradient struct {
 	KLOver    func(row sde.Row) float64 // what a distance of means is divided by; nil: 2·KLDeviation², as published
 }
 
-// Blame is Objective's. Its metrics are those of the steps, one after another in
+// Evaluate implements Objective. Its metrics are those of the steps, one after another in
 // the order of the sampler.
-func (o PolicyGradient) Blame(p Policy, samples []Sample, advantages []float64) (Blame, error) {
-	b := Blame{Metrics: map[string][]float64{}}
+func (o PolicyGradient) Evaluate(p Policy, samples []Sample, advantages []float64) (LossResult, error) {
+	b := LossResult{Metrics: map[string][]float64{}}
 	steps := judged(samples)
 	if len(steps) == 0 {
 		if len(samples) > 0 && samples[0].Decisions.Advantage != nil { // pruned, or others are blamed

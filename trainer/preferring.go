@@ -18,9 +18,9 @@ type Preferring struct {
 	Anchor Weights                         // which weights are the reference; 0: Reference
 }
 
-// Blame implements Objective.
-func (o Preferring) Blame(p Policy, samples []Sample, _ []float64) (Blame, error) {
-	var b Blame
+// Evaluate implements Objective.
+func (o Preferring) Evaluate(p Policy, samples []Sample, _ []float64) (LossResult, error) {
+	var b LossResult
 	others, err := o.others(p, samples)
 	if err != nil {
 		return b, err

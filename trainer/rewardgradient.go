@@ -68,19 +68,19 @@ func (l Segment) next(x, v []float64) []float64 {
 	return y
 }
 
-// Blame implements Objective.
-func (o RewardGradient) Blame(p Policy, samples []Sample, _ []float64) (Blame, error) {
+// Evaluate implements Objective.
+func (o RewardGradient) Evaluate(p Policy, samples []Sample, _ []float64) (LossResult, error) {
 	ways, err := o.Ways(samples)
 	if err != nil {
-		return Blame{}, err
+		return LossResult{}, err
 	}
 	if len(ways) == 0 {
-		return Blame{}, errors.New("no way leads from the samples to pictures")
+		return LossResult{}, errors.New("no way leads from the samples to pictures")
 	}
 	legs := len(ways[0].Legs)
 	for _, w := range ways {
 		if len(w.Legs) != legs || legs == 0 {
-			return Blame{}, fmt.Errorf("ways of %d and %d legs", legs, len(w.Legs))
+			return LossResult{}, fmt.Errorf("ways of %d and %d legs", legs, len(w.Legs))
 		}
 	}
 	states, points := make([][]float64, len(ways)), make([][]Point, legs)
@@ -93,7 +93,7 @@ func (o RewardGradient) Blame(p Policy, samples []Sample, _ []float64) (Blame, e
 			points[k] = append(points[k], Point{Key: w.Key, State: states[i], Time: w.Legs[k].Time})
 		}
 		if last, err = p.Eval(Current, points[k]); err != nil {
-			return Blame{}, err
+			return LossResult{}, err
 		}
 		next := make([][]float64, len(ways))
 		for i, w := range ways {
@@ -114,8 +114,8 @@ func (o RewardGradient) Blame(p Policy, samples []Sample, _ []float64) (Blame, e
 }
 
 // judge is the loss over final states, and its gradient there.
-func (o RewardGradient) judge(ways []GradientPath, finals [][]float64) (Blame, [][]float64, error) {
-	var b Blame
+func (o RewardGradient) judge(ways []GradientPath, finals [][]float64) (LossResult, [][]float64, error) {
+	var b LossResult
 	n := float64(len(ways))
 	keys := make([]Key, len(ways))
 	for i, w := range ways {

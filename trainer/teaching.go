@@ -17,9 +17,9 @@ type Teaching struct {
 	Undecided bool // tokens weigh by p(1-p) of the policy
 }
 
-// Blame implements Objective.
-func (o Teaching) Blame(p Policy, samples []Sample, _ []float64) (Blame, error) {
-	var b Blame
+// Evaluate implements Objective.
+func (o Teaching) Evaluate(p Policy, samples []Sample, _ []float64) (LossResult, error) {
+	var b LossResult
 	points := make([]Point, len(samples))
 	for i, s := range samples {
 		if s.Item.Episode == nil {

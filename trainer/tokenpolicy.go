@@ -33,7 +33,7 @@ type Critic struct {
 }
 
 // blame is the gradient at every value, [sample][decision], and what metrics say.
-func (c *Critic) blame(b *Blame, samples []Sample, n sheet, mask [][]float64, values func(s, k int) float64) ([][]float64, error) {
+func (c *Critic) blame(b *LossResult, samples []Sample, n sheet, mask [][]float64, values func(s, k int) float64) ([][]float64, error) {
 	v := n.spread(samples, values)
 	old := n.spread(samples, func(s, k int) float64 { return samples[s].Decisions.Value[k] })
 	returns := n.spread(samples, func(s, k int) float64 { return samples[s].Decisions.Return[k] })
@@ -64,9 +64,9 @@ func explained(values, returns, mask [][]float64) float64 {
 	return 0
 }
 
-// Blame implements Objective.
-func (o TokenPolicy) Blame(p Policy, samples []Sample, advantages []float64) (Blame, error) {
-	var b Blame
+// Evaluate implements Objective.
+func (o TokenPolicy) Evaluate(p Policy, samples []Sample, advantages []float64) (LossResult, error) {
+	var b LossResult
 	points := make([]Point, len(samples))
 	for i, s := range samples {
 		if s.Item.Episode == nil {

@@ -79,7 +79,7 @@ func TestTokenPolicyFirstUpdate(t *testing.T) {
 		samples, p := spokenBatch()
 		o := TokenPolicy{Loss: loss.DefaultTokens()}
 		o.Loss.Objective = objective
-		b, err := o.Blame(p, samples, []float64{1, -2})
+		b, err := o.Evaluate(p, samples, []float64{1, -2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestTokenPolicyFirstUpdate(t *testing.T) {
 func TestTokenPolicySilence(t *testing.T) {
 	samples, p := spokenBatch()
 	samples[1].Decisions.Trained = make([]bool, 4)
-	if _, err := (TokenPolicy{Loss: loss.DefaultTokens()}).Blame(p, samples, []float64{1, -2}); err != nil {
+	if _, err := (TokenPolicy{Loss: loss.DefaultTokens()}).Evaluate(p, samples, []float64{1, -2}); err != nil {
 		t.Fatal(err)
 	}
 	if p.back[0][0] != -0.5 || p.back[1][0] != 0 {
@@ -120,7 +120,7 @@ func TestTokenPolicyReference(t *testing.T) {
 	p.entropy = 0.7
 	o := TokenPolicy{Loss: loss.DefaultTokens(), Reference: true}
 	o.Loss.KL, o.Loss.EntropyWeight = loss.Penalty{Weight: 1, Estimator: "k1"}, 0.5
-	b, err := o.Blame(p, samples, []float64{0, 0})
+	b, err := o.Evaluate(p, samples, []float64{0, 0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,14 +136,14 @@ func TestTokenPolicyReference(t *testing.T) {
 func TestTokenPolicyOwnAdvantages(t *testing.T) {
 	samples, p := spokenBatch()
 	samples[0].Decisions.Advantage = []float64{3, -6}
-	if _, err := (TokenPolicy{Loss: loss.DefaultTokens()}).Blame(p, samples, []float64{0, 0}); err != nil {
+	if _, err := (TokenPolicy{Loss: loss.DefaultTokens()}).Evaluate(p, samples, []float64{0, 0}); err != nil {
 		t.Fatal(err)
 	}
 	if math.Abs(p.back[0][0]+0.5) > 1e-12 || math.Abs(p.back[0][1]-1) > 1e-12 {
 		t.Errorf("gradients %v", p.back[0])
 	}
 	samples[0].Item.Episode = nil
-	if _, err := (TokenPolicy{Loss: loss.DefaultTokens()}).Blame(p, samples, []float64{0, 0}); err == nil {
+	if _, err := (TokenPolicy{Loss: loss.DefaultTokens()}).Evaluate(p, samples, []float64{0, 0}); err == nil {
 		t.Error("a picture was blamed for its words")
 	}
 }

@@ -35,10 +35,10 @@ type Trainer struct {
 	Since     int // updates before the schedule of learning rates began
 }
 
-// An Objective turns advantages into gradients: it asks the policy where it needs
-// to, and gives the gradients of its loss back to the answers.
+// An Objective turns advantages into gradients. Evaluate computes the loss of the samples, and passes its gradients
+// back through the policy's outputs.
 type Objective interface {
-	Blame(p Policy, samples []Sample, advantages []float64) (Blame, error)
+	Evaluate(p Policy, samples []Sample, advantages []float64) (LossResult, error)
 }
 
 // A Drawing is an objective that draws. Of the updates that see the same samples each has draws of its own: OfUpdate is
@@ -56,15 +56,15 @@ func (t *Trainer) objective(update int) Objective {
 	return t.Objective
 }
 
-// Blame is what an objective says about one update.
-type Blame struct {
+// A LossResult is an objective's loss and numbers of one update.
+type LossResult struct {
 	Loss    float64
 	Idle    bool                 // nothing was to be judged: the weights stay
 	Metrics map[string][]float64 // by step of the sampler or by sample, as the objective says
 }
 
 // add appends values to a metric.
-func (b *Blame) add(name string, values ...float64) {
+func (b *LossResult) add(name string, values ...float64) {
 	if b.Metrics == nil {
 		b.Metrics = map[string][]float64{}
 	}
@@ -96,7 +96,7 @@ type Report struct {
 
 // An Update is one move of the weights.
 type Update struct {
-	Blame
+	LossResult
 	Norm float64 // of the gradient, before it was clipped
 	Rate float64
 }
@@ -128,7 +128,7 @@ func (t *Trainer) learn(report *Report) error {
 		return err
 	}
 	for n, share := range t.shares(len(learned)) {
-		blame, err := t.objective(n).Blame(t.Policy, Pick(learned, share), Pick(worth, share))
+		blame, err := t.objective(n).Evaluate(t.Policy, Pick(learned, share), Pick(worth, share))
 		if err == nil && blame.Idle {
 			continue
 		}
@@ -194,10 +194,10 @@ func (t *Trainer) shares(n int) [][]int {
 }
 
 // move takes one step of the optimiser.
-func (t *Trainer) move(b Blame) (Update, error) {
+func (t *Trainer) move(b LossResult) (Update, error) {
 	params := t.Policy.Params()
 	norm, err := params.Norm()
-	u := Update{Blame: b, Norm: norm, Rate: t.Optim.Rate(t.Updates - t.Since)}
+	u := Update{LossResult: b, Norm: norm, Rate: t.Optim.Rate(t.Updates - t.Since)}
 	if err != nil {
 		return u, err
 	}

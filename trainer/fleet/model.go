@@ -118,7 +118,7 @@ func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, e
 	return m.RollEach(w, keys, nil)
 }
 
-// RollEach is model.Telling's: all jobs are offered at once, and told of as their results come.
+// RollEach is model.Streamer's: all jobs are offered at once, and told of as their results come.
 func (m *Model) RollEach(w trainer.Weights, keys []trainer.Key, each func(first int, samples []trainer.Sample) error) ([]trainer.Sample, error) {
 	how, ok := howOf(m.e, m.turn, m.root, false)
 	if !ok || m.turn.Rollout.Offline || m.turn.Taught() {

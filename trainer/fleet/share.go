@@ -23,7 +23,7 @@ type share struct {
 	keys   []trainer.Key
 	roll   func(ctx context.Context, keys []trainer.Key) ([]trainer.Sample, error)
 	told   func(done, all int)
-	each   func(first int, samples []trainer.Sample) error // model.Telling's; nil: nobody is told
+	each   func(first int, samples []trainer.Sample) error // model.Streamer's; nil: nobody is told
 	passes int                                             // of all jobs
 	made   []made
 }
@@ -140,7 +140,7 @@ func (m *Model) most(j Job) int64 {
 
 // check reads what came of a job, and holds it to what the job asked for.
 func (m *Model) check(j Job, payload []byte) error {
-	samples, passes, err := Unpack(payload, j.All(), speaking(m.Model))
+	samples, passes, err := Unpack(payload, j.All(), episodeCodec(m.Model))
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (m *Model) seen(j Job, payload []byte) (r result, err error) {
 	r, known := m.read[j.Name()]
 	m.mu.Unlock()
 	if !known || !bytes.Equal(r.payload, payload) {
-		r.samples, r.passes, err = Unpack(payload, j.All(), speaking(m.Model))
+		r.samples, r.passes, err = Unpack(payload, j.All(), episodeCodec(m.Model))
 	}
 	return r, err
 }
@@ -201,8 +201,8 @@ func (s *share) here(ctx context.Context, j Job) (payload []byte, err error) {
 	return develop(s.Model.Model, samples, j, before)
 }
 
-// speaking is a model of conversations; nil: its samples are none.
-func speaking(m model.Model) model.EpisodeCodec {
+// episodeCodec is a model of conversations; nil: its samples are none.
+func episodeCodec(m model.Model) model.EpisodeCodec {
 	s, _ := m.(model.EpisodeCodec)
 	return s
 }
@@ -220,7 +220,7 @@ func develop(m model.Model, samples []trainer.Sample, j Job, before int) ([]byte
 	if now := m.Passes(); now != nil && !j.How.Fixed {
 		passes = &ledger.Passes{Rollout: now.Rollout - before}
 	}
-	return Pack(samples, passes, speaking(m))
+	return Pack(samples, passes, episodeCodec(m))
 }
 
 // Card: run.lag = k. Iteration i is rolled by the weights of iteration i - k, so that when iteration i begins, the

@@ -100,11 +100,11 @@ type Recorder interface {
 	Record(to Outputs, line *ledger.Line, r *trainer.Report) (shown map[int]string, err error)
 }
 
-// A Telling is a model that tells of groups of a roll while it is at others, so that rewards outside are asked about
-// them meanwhile, and nothing waits for the end of a portion.
-type Telling interface {
-	// RollEach is Roll. each is told of samples that make up whole groups, from a place among the keys on, while the
-	// model's device is free; once more where others took their place.
+// A Streamer reports finished groups during a roll, so that rewards outside score them meanwhile, and nothing waits for
+// the end of a portion.
+type Streamer interface {
+	// RollEach is Roll with a callback. each receives samples of whole groups, with the place of their first key, while
+	// the model's device is free, and once more where other samples took their place.
 	RollEach(w trainer.Weights, keys []trainer.Key, each func(first int, samples []trainer.Sample) error) ([]trainer.Sample, error)
 }
 
@@ -114,10 +114,10 @@ type Remote interface {
 	// Values are a set of weights; Take makes such values the current ones.
 	Values(w trainer.Weights) ([]safetensors.Tensor, error)
 	Take(f *safetensors.File) error
-	// Fits refuses samples that no such roll leaves: of other sizes or steps, or with numbers that none has. What it
-	// lets pass can be learned from. It may be asked while the model is at something else.
+	// Fits refuses samples of other sizes or steps, or with impossible numbers. The others can be learned from. Fits may
+	// run beside the model's other work.
 	Fits(r Rolled, samples []trainer.Sample) error
-	// Most bounds the bytes that such samples take when they travel.
+	// Most bounds the bytes of such samples on the wire.
 	Most(r Rolled, keys []trainer.Key) int64
 }
 

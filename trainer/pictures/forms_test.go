@@ -97,7 +97,7 @@ func TestSizes(t *testing.T) {
 		}
 		policy := o.(trainer.PolicyGradient)
 		policy.Loss = clip.Of
-		b, err := policy.Blame(m, samples, worth)
+		b, err := policy.Evaluate(m, samples, worth)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -109,7 +109,7 @@ func TestGivenIsNotNoised(t *testing.T) {
 		blame := func() (there, elsewhere float64, moved bool) {
 			t.Helper()
 			w := &watched{Policy: m}
-			if _, err := o.Blame(w, samples, []float64{1, -1, 1, -1}); err != nil {
+			if _, err := o.Evaluate(w, samples, []float64{1, -1, 1, -1}); err != nil {
 				t.Fatal(err)
 			}
 			for i, p := range w.points {

@@ -49,7 +49,7 @@ func TestOne(t *testing.T) {
 		t.Errorf("eight prompts drew at the steps %v", seen)
 	}
 	clip := loss.Clip{Clipping: loss.Clipped(1e-3, 0, 0), AdvLow: 5, AdvHigh: 5}
-	b, err := trainer.PolicyGradient{Even: true, Weigh: sde.Rectified, Rows: p.Rows, Loss: clip.Of}.Blame(p, samples, advantages)
+	b, err := trainer.PolicyGradient{Even: true, Weigh: sde.Rectified, Rows: p.Rows, Loss: clip.Of}.Evaluate(p, samples, advantages)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestOwnWindows(t *testing.T) {
 		t.Errorf("six windows begin at %v", seen)
 	}
 	clip := loss.Clip{Clipping: loss.Clipped(1e-3, 0, 0), AdvLow: 5, AdvHigh: 5}
-	b, err := trainer.PolicyGradient{Even: true, Rows: p.Rows, Loss: clip.Of}.Blame(p, samples, advantages)
+	b, err := trainer.PolicyGradient{Even: true, Rows: p.Rows, Loss: clip.Of}.Evaluate(p, samples, advantages)
 	if err != nil {
 		t.Fatal(err)
 	}

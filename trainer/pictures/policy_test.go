@@ -138,8 +138,8 @@ type remembered struct {
 	ratios []float64
 }
 
-func (r *remembered) Blame(p trainer.Policy, s []trainer.Sample, a []float64) (trainer.Blame, error) {
-	b, err := r.PolicyGradient.Blame(p, s, a)
+func (r *remembered) Evaluate(p trainer.Policy, s []trainer.Sample, a []float64) (trainer.LossResult, error) {
+	b, err := r.PolicyGradient.Evaluate(p, s, a)
 	r.ratios = b.Metrics["ratio"]
 	return b, err
 }

@@ -55,7 +55,7 @@ func TestDevelopedGradient(t *testing.T) {
 		blame := func(micro int) (float64, [][]float32) {
 			t.Helper()
 			p.Micro = micro
-			b, err := o.Blame(p, samples, nil)
+			b, err := o.Evaluate(p, samples, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

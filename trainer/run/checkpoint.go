@@ -216,7 +216,7 @@ func (l *loop) snapshot() (state, []safetensors.Tensor, error) {
 	}
 	var kept []safetensors.Tensor
 	var err error
-	if s.Selection, kept, err = l.selection.state(l.speaking()); err != nil {
+	if s.Selection, kept, err = l.selection.state(l.episodeCodec()); err != nil {
 		return s, nil, err
 	}
 	for name, lines := range l.record.lines() {
@@ -229,8 +229,8 @@ func (l *loop) snapshot() (state, []safetensors.Tensor, error) {
 	return s, kept, nil
 }
 
-// speaking is the model that turns its samples into texts; nil: it makes none.
-func (l *loop) speaking() model.EpisodeCodec {
+// episodeCodec is the model that turns its samples into texts; nil: it makes none.
+func (l *loop) episodeCodec() model.EpisodeCodec {
 	m := l.own()
 	if ranks, ok := m.(interface{ First() model.Model }); ok {
 		m = ranks.First()
@@ -302,7 +302,7 @@ func (l *loop) load(c folder.Checkpoint) (ends map[string]folder.Mark, err error
 	if s.History != nil {
 		*l.estimator.History = *s.History
 	}
-	if err := l.selection.load(s.Selection, f, l.speaking()); err != nil {
+	if err := l.selection.load(s.Selection, f, l.episodeCodec()); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Dir, err)
 	}
 	l.rewards.failures, l.skips, l.attempt, l.record.bins, l.selection.guidance = s.Failures, s.Skips, s.attempt, s.Bins, s.Guidance

@@ -73,7 +73,7 @@ func (r *rollout) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample,
 	}
 	r.sent = newRequests(context.Background())
 	r.sent.items = make([]rewards.Item, len(keys))
-	if m, ok := r.Policy.(model.Telling); ok {
+	if m, ok := r.Policy.(model.Streamer); ok {
 		*r.progress = progress{}
 		return r.timed(func() ([]trainer.Sample, error) {
 			return m.RollEach(w, keys, r.request)

@@ -30,8 +30,8 @@ func TestErrorsCountFromOne(t *testing.T) {
 // failing is an objective that gives no gradient.
 type failing struct{}
 
-func (failing) Blame(trainer.Policy, []trainer.Sample, []float64) (trainer.Blame, error) {
-	return trainer.Blame{}, errors.New("no gradient")
+func (failing) Evaluate(trainer.Policy, []trainer.Sample, []float64) (trainer.LossResult, error) {
+	return trainer.LossResult{}, errors.New("no gradient")
 }
 
 // TestMissingScore: a sample without a score changes nothing, as if it had not
@@ -124,9 +124,9 @@ func TestShares(t *testing.T) {
 	p, tr := newRun(t, 4)
 	var seen []int
 	whole := tr.Objective
-	tr.Objective = objective(func(p trainer.Policy, s []trainer.Sample, a []float64) (trainer.Blame, error) {
+	tr.Objective = objective(func(p trainer.Policy, s []trainer.Sample, a []float64) (trainer.LossResult, error) {
 		seen = append(seen, len(s))
-		return whole.Blame(p, s, a)
+		return whole.Evaluate(p, s, a)
 	})
 	tr.Optim.Updates, tr.Optim.Split = 3, true
 	tr.Order = func(_, n int) []int {
@@ -147,8 +147,8 @@ func TestShares(t *testing.T) {
 	_ = p
 }
 
-type objective func(p trainer.Policy, s []trainer.Sample, a []float64) (trainer.Blame, error)
+type objective func(p trainer.Policy, s []trainer.Sample, a []float64) (trainer.LossResult, error)
 
-func (o objective) Blame(p trainer.Policy, s []trainer.Sample, a []float64) (trainer.Blame, error) {
+func (o objective) Evaluate(p trainer.Policy, s []trainer.Sample, a []float64) (trainer.LossResult, error) {
 	return o(p, s, a)
 }

@@ -98,7 +98,7 @@ func TestRewardGradientGradient(t *testing.T) {
 			blame := func() float64 {
 				t.Helper()
 				clear(p.grad)
-				b, err := o.Blame(p, samples, nil)
+				b, err := o.Evaluate(p, samples, nil)
 				if err != nil {
 					t.Fatalf("%s: %v", way, err)
 				}
@@ -212,7 +212,7 @@ func TestRewardGradientRefusals(t *testing.T) {
 		{"no way leads", func([]trainer.Sample) ([]trainer.GradientPath, error) { return nil, nil }, samples},
 	} {
 		o := trainer.RewardGradient{Developer: p, Ways: c.ways, Reward: bowl}
-		if _, err := o.Blame(p, c.of, nil); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := o.Evaluate(p, c.of, nil); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q was expected: %v", c.says, err)
 		}
 	}

@@ -133,7 +133,7 @@ func TestGradient(t *testing.T) {
 			loss := func(h float64) float64 {
 				p.sets[trainer.Current][i] += h
 				defer func() { p.sets[trainer.Current][i] -= h }()
-				b, err := o.Blame(p, samples, advantages)
+				b, err := o.Evaluate(p, samples, advantages)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -187,7 +187,7 @@ func TestTimes(t *testing.T) {
 	for _, o.Together = range []bool{true, false} {
 		clear(p.grad)
 		by := &counted{Policy: p}
-		b, err := o.Blame(by, samples, []float64{1, -2, 0.5, 0.3, 2, -1})
+		b, err := o.Evaluate(by, samples, []float64{1, -2, 0.5, 0.3, 2, -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestSharedQuestions(t *testing.T) {
 	want, loss := make([]float64, len(p.grad)), 0.0
 	for i := range samples {
 		clear(p.grad)
-		b, err := tr.Objective.Blame(p, samples[i:i+1], advantages[i:i+1])
+		b, err := tr.Objective.Evaluate(p, samples[i:i+1], advantages[i:i+1])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func TestSharedQuestions(t *testing.T) {
 	}
 	clear(p.grad)
 	policy := &asked{Policy: p}
-	b, err := tr.Objective.Blame(policy, samples, advantages)
+	b, err := tr.Objective.Evaluate(policy, samples, advantages)
 	if err != nil || math.Abs(b.Loss-loss) > 1e-12 {
 		t.Fatalf("loss %v, and %v of each by itself (%v)", b.Loss, loss, err)
 	}
@@ -318,10 +318,10 @@ func TestOwnAdvantages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blame := func(even bool, advantages []float64) (trainer.Blame, []float64) {
+	blame := func(even bool, advantages []float64) (trainer.LossResult, []float64) {
 		t.Helper()
 		clear(p.grad)
-		b, err := trainer.PolicyGradient{Even: even, Rows: p.Rows, Loss: clipped(0).Of}.Blame(p, samples, advantages)
+		b, err := trainer.PolicyGradient{Even: even, Rows: p.Rows, Loss: clipped(0).Of}.Evaluate(p, samples, advantages)
 		if err != nil {
 			t.Fatal(err)
 		}

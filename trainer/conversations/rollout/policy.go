@@ -107,7 +107,7 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, 
 	return p.RollEach(w, keys, nil)
 }
 
-// RollEach implements model.Telling. Episodes of an engine, and those on trees, are reported together.
+// RollEach implements model.Streamer. Episodes of an engine, and those on trees, are reported together.
 func (p *Policy) RollEach(w trainer.Weights, keys []trainer.Key, each func(first int, samples []trainer.Sample) error) (samples []trainer.Sample, err error) {
 	far := p.Engine != nil && w == trainer.Current
 	if far {

@@ -157,7 +157,7 @@ func TestEvalIsRoll(t *testing.T) {
 				}
 			}
 			three = three || slices.ContainsFunc(samples, func(s trainer.Sample) bool { return len(rollout.EpisodeOf(s).Shots) == 3 })
-			if _, err := (trainer.TokenPolicy{Loss: loss.DefaultTokens()}).Blame(p, samples, []float64{1, -1, 2, -2, 1, -1, 2, -2}); err != nil {
+			if _, err := (trainer.TokenPolicy{Loss: loss.DefaultTokens()}).Evaluate(p, samples, []float64{1, -1, 2, -2, 1, -1, 2, -2}); err != nil {
 				t.Fatal(err)
 			}
 			p.Params().Move(1, 1)
@@ -174,7 +174,7 @@ func TestBackIsTheSameInParts(t *testing.T) {
 	samples := rolled(t, p, keys(0))
 	norm := func(keep int) float64 {
 		p.Keep = keep
-		if _, err := (trainer.TokenPolicy{Loss: loss.DefaultTokens()}).Blame(p, samples, []float64{1, -1, 2, -2, 1, -1, 2, -2}); err != nil {
+		if _, err := (trainer.TokenPolicy{Loss: loss.DefaultTokens()}).Evaluate(p, samples, []float64{1, -1, 2, -2, 1, -1, 2, -2}); err != nil {
 			t.Fatal(err)
 		}
 		n, err := p.Params().Norm()
@@ -216,7 +216,7 @@ func TestReference(t *testing.T) {
 	o := trainer.TokenPolicy{Loss: loss.DefaultTokens(), Reference: true}
 	o.Loss.KL.Weight = 1
 	for i := range 2 {
-		b, err := o.Blame(p, samples, []float64{1, -1, 2, -2, 1, -1, 2, -2})
+		b, err := o.Evaluate(p, samples, []float64{1, -1, 2, -2, 1, -1, 2, -2})
 		if err != nil {
 			t.Fatal(err)
 		}
