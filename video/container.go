@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Container is a kind of file that holds clips. Its value stands in the file of its format.
+// A Container is a kind of file that holds clips. Each value is in the file of its format.
 type Container struct {
 	Name    string
 	Card    string

@@ -11,8 +11,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// TestStream: a network whose frozen weights are streamed has the bits of one that keeps them, however often it is asked,
-// takes the memory of one weight, and shares the values of what is trained.
+// TestStream: a network whose frozen weights are streamed has the bits of one that keeps them, however often it is
+// asked, takes the memory of one weight, and shares the values of what is trained.
 func TestStream(t *testing.T) {
 	const n = 32
 	set := folder(t, safetensors.FromF32("up.weight", []int{n, n}, draw(1, n*n)), as(safetensors.FromF32("down.weight", []int{n, n}, draw(2, n*n)), safetensors.BF16),

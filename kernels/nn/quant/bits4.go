@@ -81,7 +81,7 @@ func Order(table [16]float32) []byte {
 	return codes
 }
 
-// Bounds lie midway between a table's neighbouring values: a scaled value has the code of the number of bounds below it.
+// Bounds lie midway between a table's neighbouring values. The code of a scaled value is the number of bounds below it.
 func Bounds(table [16]float32) []float32 {
 	ascending := make([]float32, 16)
 	for i, c := range Order(table) {

@@ -18,7 +18,7 @@ import (
 //	X.weight.quant_state.bitsandbytes__nf4, __fp4   bitsandbytes, 4 bits
 //	X.SCB                                           bitsandbytes, LLM.int8
 //	X.scale_weight                                  ComfyUI before 2025-11, musubi-tuner
-//	X.weight_scale                                  ComfyUI; X.comfy_quant or the header's _quantization_metadata says its form
+//	X.weight_scale                                  ComfyUI; the form is in X.comfy_quant or in the header
 //	X.weight_scale_inv                              DeepSeek, Qwen: blocks of 128 x 128
 //
 // or where it is in FP8 itself. Scales of activations (X.scale_input, X.input_scale) are left out.
