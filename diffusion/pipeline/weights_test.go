@@ -201,3 +201,25 @@ func TestCompressed(t *testing.T) {
 		})
 	}
 }
+
+// TestGGUF: a transformer in a GGUF file is read by diffusers' names, its settings and the other parts from the base.
+func TestGGUF(t *testing.T) {
+	f, err := openFolder("../../internal/golden/quant/gguf_sd3/model.gguf", "../../internal/golden/models/pipe_sd3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.file.Close()
+	for part, name := range map[string]string{"transformer": "transformer_blocks.0.attn.to_q.weight", "vae": "decoder.conv_in.weight"} {
+		w, err := f.weights(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := w.source.Tensor(name)
+		if err != nil || m.Len() == 0 {
+			t.Errorf("%s of %s: %d values, %v", name, part, m.Len(), err)
+		}
+		if err := w.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
