@@ -47,7 +47,7 @@ var places = [][]string{
 var floors = map[string][][]string{
 	"kernels/cpu":  {{"isa"}, {"noise", "peak", "gemm", "rows"}, {"attention"}, {"."}},
 	"kernels/cuda": {{"driver"}, {"blas", "nccl"}, {".", "double"}},
-	"kernels/nn":   {{"safetensors", "hub"}, {"edition", "torchfile", "quant"}, {"."}, {"peft"}},
+	"kernels/nn":   {{"safetensors", "hub"}, {"quant"}, {"edition", "torchfile"}, {"."}, {"peft"}},
 	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program"}},
 	"video":        {{"."}, {"flow"}, {"dit", "vae"}},
 	"diffusion":    {{"."}, {"mmdit", "resnet", "single", "t5"}, {"flux", "flux2", "qwenimage", "unet", "vae", "zimage"}, {"pipeline"}},

@@ -22,7 +22,6 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
-	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
@@ -118,9 +117,9 @@ func runFolder(c *Case, folder string, how how, forward func(n *network)) {
 	pool := tensor.NewPool(be)
 	o := nn.Options{Pool: pool, Source: cmp.Or(how.source, c.source)}
 	if o.Source == nil {
-		set := must(safetensors.OpenFolder(folder))
+		set := must(quant.OpenFolder(folder))
 		defer set.Close()
-		o.Source = must(quant.Expand(set, set.Metadata))
+		o.Source = set
 	}
 	if how.names != nil {
 		o.Source = how.names(o.Source)

@@ -23,7 +23,7 @@ type loader struct {
 type weights struct {
 	name   string // the file or the index
 	source nn.Source
-	set    *safetensors.Set
+	set    *quant.Folder
 
 	// Without a source they are drawn by a key, or, where they are absent, have the type of a published file.
 	key  rng.Key
@@ -45,20 +45,16 @@ func (f *folder) weights(part string) (*weights, error) {
 	if f.bare && noWeights(dir) {
 		return &weights{name: dir, like: safetensors.BF16}, nil
 	}
-	set, err := safetensors.OpenFolder(dir)
+	set, err := quant.OpenFolder(dir)
 	if err != nil && f.file != nil {
 		return nil, fmt.Errorf("%s holds no %s (it holds %s), and there is none in the folder of model.base: %w", f.file.Path, part, strings.Join(f.file.Parts(), ", "), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	source, err := quant.Expand(set, set.Metadata)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", dir, err), set.Close())
-	}
-	w := &weights{name: set.Index, source: source, set: set}
+	w := &weights{name: set.Set.Index, source: set, set: set}
 	if w.name == "" {
-		w.name = set.Files[0].Path
+		w.name = set.Set.Files[0].Path
 	}
 	return w, nil
 }

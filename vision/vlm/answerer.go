@@ -8,7 +8,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
-	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/features"
@@ -38,7 +38,7 @@ func OpenAnswerer(dir string, device *features.Device, template string) (*Answer
 	if err := a.settings(dir, c); err != nil {
 		return nil, err
 	}
-	if a.weights, err = safetensors.OpenFolder(dir); err != nil {
+	if a.weights, err = quant.OpenFolder(dir); err != nil {
 		return nil, err
 	}
 	a.Params, err = device.Load(Today(a.weights), func(p *nn.Params) { a.Model = newFrom(p, c) })

@@ -15,7 +15,6 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
-	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -56,7 +55,7 @@ type Folder struct {
 	Template   Template
 	Generation Generation
 	options    Options
-	weights    *safetensors.Set // open as long as adapters may be merged
+	weights    *quant.Folder // open as long as adapters may be merged
 }
 
 // Open reads a folder in the layout of the hub: config.json, weights, tokenizer, settings of
@@ -71,14 +70,10 @@ func Open(dir string, o Options) (*Folder, error) {
 	if err := f.settings(dir, c); err != nil {
 		return nil, err
 	}
-	if f.weights, err = safetensors.OpenFolder(dir); err != nil {
+	if f.weights, err = quant.OpenFolder(dir); err != nil {
 		return nil, err
 	}
-	source, err := quant.Expand(f.weights, f.weights.Metadata)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", dir, err), f.weights.Close())
-	}
-	f.Params, err = nn.New(nn.Options{Pool: o.Pool, Math: o.Math, Source: Today(source), Key: o.Key, Train: o.Train})
+	f.Params, err = nn.New(nn.Options{Pool: o.Pool, Math: o.Math, Source: Today(f.weights), Key: o.Key, Train: o.Train})
 	if err != nil {
 		return nil, errors.Join(err, f.weights.Close())
 	}

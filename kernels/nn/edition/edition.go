@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
@@ -130,6 +131,9 @@ func (c Copy) Changed(below string, change Change) error {
 		return err
 	}
 	defer set.Close()
+	if i := slices.IndexFunc(set.Names(), quant.Extra); i >= 0 {
+		return fmt.Errorf("%s: its weights are compressed (%s), and are not written again with an adapter in them\nhint: keep the adapter by itself, or merge it into the folder of the plain model", set.Folder, set.Names()[i])
+	}
 	if err := c.files(below, func(file string) bool {
 		return !isWeights(file) || set.Index != "" && file == filepath.Base(set.Index)
 	}); err != nil {

@@ -169,10 +169,10 @@ func TestTornGGUF(t *testing.T) {
 	if refused < 100 {
 		t.Errorf("%d of the cut files were refused", refused)
 	}
-	for i := range 2000 {
+	for i := range 400 {
 		data := slices.Clone(whole)
-		data[i] ^= byte(1 << (i % 8))
-		data[(i*7)%2000] ^= 0x80
+		data[i*5] ^= byte(1 << (i % 8))
+		data[(i*37)%2000] ^= 0x80
 		try(data)
 	}
 }

@@ -1,6 +1,8 @@
 package quant
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
@@ -59,6 +61,35 @@ func (e *Expanded) Drop(name string) {
 		d.Drop(name)
 	}
 }
+
+// A Folder is a set of safetensors whose compressed matrices read as tensors of 16 bits.
+type Folder struct {
+	Tensors
+	Set *safetensors.Set
+}
+
+// OpenFolder opens a folder of safetensors.
+func OpenFolder(dir string) (*Folder, error) {
+	set, err := safetensors.OpenFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := Expand(set, set.Metadata)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", dir, err), set.Close())
+	}
+	return &Folder{plain, set}, nil
+}
+
+// Drop gives back the pages that were read.
+func (f *Folder) Drop(name string) {
+	if d, ok := f.Tensors.(interface{ Drop(string) }); ok {
+		d.Drop(name)
+	}
+}
+
+// Close closes the files.
+func (f *Folder) Close() error { return f.Set.Close() }
 
 // A File is a checkpoint of one file, in safetensors or in GGUF, whose compressed matrices read as tensors of 16 bits.
 type File struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -88,7 +89,7 @@ func opened(dir string, pool *tensor.Pool, train, blank []string) (*nn.Params, f
 	if err != nil {
 		return nil, nil, err
 	}
-	files, err := safetensors.OpenFolder(dir)
+	files, err := quant.OpenFolder(dir)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/edition"
-	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -102,7 +102,7 @@ func (s *VLM) load(c vlm.Config) error {
 		o.Key = *s.Options.Draw
 	}
 	if s.Options.Draw == nil || len(o.Blank) > 0 {
-		files, err := safetensors.OpenFolder(s.Dir)
+		files, err := quant.OpenFolder(s.Dir)
 		if err != nil {
 			return err
 		}
