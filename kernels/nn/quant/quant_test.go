@@ -2,7 +2,6 @@ package quant
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -444,7 +443,7 @@ func TestSaved4(t *testing.T) {
 	state := func(text string) map[string]safetensors.Tensor {
 		return map[string]safetensors.Tensor{".quant_state.bitsandbytes__nf4": {DType: safetensors.U8, Shape: []int{len(text)}, Data: []byte(text)}}
 	}
-	whole := fmt.Sprintf(`{"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [4, 64]}`)
+	whole := `{"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [4, 64]}`
 	for name, tensors := range map[string]map[string]safetensors.Tensor{
 		"no state of bitsandbytes":           {},
 		"the state of bitsandbytes":          state("{"),
