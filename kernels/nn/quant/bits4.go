@@ -201,7 +201,7 @@ func QuantizeNested(absmax []float32, offset float32, block int) Nested {
 		inverse := 1 / most
 		for i, v := range part {
 			share := float32(min(max(float32(v*inverse), -1), 1)+1) * 0.5
-			bin := math.Trunc(float64(float32(float64(share)*65535 + 0.5)))
+			bin := math.Trunc(float64(float32(float64(share)*65535 + 0.5))) // exact: 24 bits by 16
 			n.Codes[from+i] = byte(below(middle, -1+float32(float32(2*float32(bin))/65535)))
 		}
 	}

@@ -143,7 +143,7 @@ type Shifted4 struct {
 func (w Shifted4) Unpack(dst []float32, at int) {
 	for k := range dst {
 		g := (at + k) / w.Group
-		dst[k] = round(w.DType, w.Scales[g]*float32(w.Codes[at+k])) - w.Shift[g]
+		dst[k] = float32(round(w.DType, w.Scales[g]*float32(w.Codes[at+k]))) - w.Shift[g]
 	}
 }
 

@@ -1,10 +1,10 @@
 package quant
 
 import (
+	"compress/gzip"
 	"encoding/json"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +37,12 @@ type recorded struct {
 
 func cases(t *testing.T, file string) []recorded {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../../internal/golden/quant", file))
+	packed, err := os.Open(golden + file + ".gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	text, err := gzip.NewReader(packed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +52,7 @@ func cases(t *testing.T, file string) []recorded {
 			In, Out  map[string]json.RawMessage
 		}
 	}
-	if err := json.Unmarshal(text, &family); err != nil {
+	if err := json.NewDecoder(text).Decode(&family); err != nil {
 		t.Fatal(err)
 	}
 	var all []recorded
