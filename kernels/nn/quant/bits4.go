@@ -306,8 +306,8 @@ func Saved4(name string, get func(suffix string) (safetensors.Tensor, bool)) (w 
 	}
 	if table, err := floats(".quant_map", 16); err != nil {
 		return Bits4{}, State{}, err
-	} else if [16]float32(table) != w.Table {
-		copy(w.Table[:], table)
+	} else {
+		copy(w.Table[:], table) // the file's own
 	}
 	switch {
 	case s.Offset != nil:

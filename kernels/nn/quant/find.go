@@ -1,6 +1,7 @@
 package quant
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -206,6 +207,34 @@ func (f *finder) form(stem string) (string, error) {
 	return f.layers[stem], nil
 }
 
+// describe gives a compressed matrix's header the shape and the type of its values. Scales are not read.
+func (f *finder) describe(info *safetensors.Info) error {
+	stem, _ := strings.CutSuffix(info.Name, ".weight")
+	for kind := range states {
+		if !f.has[info.Name+".quant_state.bitsandbytes__"+kind] {
+			continue
+		}
+		t, err := f.Tensor(info.Name + ".quant_state.bitsandbytes__" + kind)
+		if err != nil {
+			return err
+		}
+		var s State
+		if err := json.Unmarshal(t.Data, &s); err != nil {
+			return fmt.Errorf("%s: the state of bitsandbytes: %w", info.Name, err)
+		}
+		info.DType, info.Shape = precisions[s.DType], s.Shape
+		return nil
+	}
+	eight := info.DType == safetensors.F8E4M3 || info.DType == safetensors.F8E5M2
+	if eight && len(info.Shape) > 1 || info.DType == safetensors.I8 && (f.has[stem+".SCB"] || f.has[stem+".weight_scale"] || f.has[stem+".scale_weight"]) {
+		info.DType = f.usual
+	}
+	return nil
+}
+
+// precisions are those of a state's values.
+var precisions = map[string]safetensors.DType{"float32": safetensors.F32, "bfloat16": safetensors.BF16, "float16": safetensors.F16}
+
 func (f *finder) bits4(name string) (Matrix, bool, error) {
 	var failed error
 	w, s, err := Saved4(name, func(suffix string) (safetensors.Tensor, bool) {
@@ -221,33 +250,23 @@ func (f *finder) bits4(name string) (Matrix, bool, error) {
 	if failed != nil {
 		err = failed
 	}
-	d := map[string]safetensors.DType{"float32": safetensors.F32, "bfloat16": safetensors.BF16, "float16": safetensors.F16}
-	if _, ok := d[s.DType]; err == nil && !ok {
+	if _, ok := precisions[s.DType]; err == nil && !ok {
 		err = fmt.Errorf("%s: values in %q\nhint: float32, bfloat16 and float16 are read", name, s.DType)
 	}
-	return Matrix{Weight: w, Name: name, Shape: s.Shape, DType: d[s.DType], Format: s.Type}, err == nil, err
+	return Matrix{Weight: w, Name: name, Shape: s.Shape, DType: precisions[s.DType], Format: s.Type}, err == nil, err
 }
 
 func (f *finder) llmInt8(name, stem string) (Matrix, bool, error) {
 	t, err1 := f.Tensor(name)
 	scb, err2 := f.Tensor(stem + ".SCB")
 	if err1 != nil || err2 != nil {
-		return Matrix{}, false, fmt.Errorf("%s: %w", name, first(err1, err2))
+		return Matrix{}, false, fmt.Errorf("%s: %w", name, cmp.Or(err1, err2))
 	}
 	if t.DType != safetensors.I8 || len(t.Shape) != 2 || scb.DType != safetensors.F32 || scb.Len() != t.Shape[0] {
 		return Matrix{}, false, fmt.Errorf("%s: LLM.int8 of %s %v with %d scales in %s; a matrix of I8 with an F32 scale a row is wanted", name, t.DType, t.Shape, scb.Len(), scb.DType)
 	}
 	scales, err := scb.Float32(nil)
 	return Matrix{Weight: LLMInt8(t.Data, scales), Name: name, Shape: t.Shape, DType: f.usual, Format: "llm.int8"}, err == nil, err
-}
-
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // grid is the scales of a matrix, whose shape says of which blocks they are: of all, of rows, of groups of a row, or of

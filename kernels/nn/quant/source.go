@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
@@ -133,36 +134,19 @@ func (f *File) list(s *safetensors.File) error {
 	for _, name := range f.plain.Names() {
 		info, _ := s.Info(name)
 		if e, ok := f.plain.(*Expanded); ok {
-			m, compressed, err := e.finder.matrix(name)
-			if err != nil {
+			if err := e.finder.describe(&info); err != nil {
 				return err
-			}
-			if compressed {
-				info.DType, info.Shape = m.DType, m.Shape
 			}
 		}
 		f.Infos = append(f.Infos, info)
 	}
-	slices.SortFunc(f.Infos, func(a, b safetensors.Info) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(f.Infos, func(a, b safetensors.Info) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 
 // Info is a tensor's header.
 func (f *File) Info(name string) (safetensors.Info, bool) {
-	i, ok := slices.BinarySearchFunc(f.Infos, name, func(info safetensors.Info, name string) int {
-		switch {
-		case info.Name < name:
-			return -1
-		case info.Name > name:
-			return 1
-		}
-		return 0
-	})
+	i, ok := slices.BinarySearchFunc(f.Infos, name, func(info safetensors.Info, name string) int { return strings.Compare(info.Name, name) })
 	if !ok {
 		return safetensors.Info{}, false
 	}

@@ -1,6 +1,6 @@
 // Package layouts writes what a run has trained for other programs: adapters, and whole folders of models.
 //
-// A layout is one value in one file, and All lists them. Start with Export in export.go.
+// A layout is one value, and All lists them; those with code of their own have a file. Start with Export in export.go.
 package layouts
 
 import (
@@ -33,6 +33,19 @@ type Layout struct {
 	// Write writes the adapter of a network as the component of a pipeline; nil where the form is Whole.
 	Write func(x *Export, a *peft.Adapter, out, component string) error
 }
+
+// PEFT is the layout of the library peft.
+var PEFT = Layout{Name: "peft", Form: Folder, Help: "a folder with adapter_config.json and adapter_model.safetensors",
+	Write: func(_ *Export, a *peft.Adapter, out, _ string) error { return a.Copy(out) }}
+
+// Hub is a copy of the model's folder with what was trained in it.
+var Hub = Layout{Name: "hub", Form: Whole, Model: true, Values: true, Help: "a copy of the model's folder with what was trained in it, which\n" +
+	"diffusers or transformers load: parameters of the model itself, or\n" +
+	"an adapter folded in (W + scale x B A, in fp32). Weights keep their\n" +
+	"names, files and types; --dtype f32 keeps trained ones in fp32"}
+
+// Merged is Hub of adapters.
+var Merged = Layout{Name: "merged", Form: Whole, Model: true, Help: "the same, of adapters"}
 
 // All lists the layouts in the order of help.
 func All() []Layout { return []Layout{PEFT, Diffusers, Kohya, Hub, Merged} }
