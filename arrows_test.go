@@ -22,7 +22,7 @@ const module = "github.com/darkroom-rl/darkroom"
 // the order.
 var places = [][]string{
 	{"portable", "outside/..."}, // outside: files, texts and programs of strangers
-	{"kernels/rng", "sde/...", "video", "assets/...", "trainer/config"},
+	{"kernels/rng", "sde/...", "video", "assets/...", "config"},
 	{"kernels"},
 	{"kernels/ref"},
 	{"internal/emulators/..."}, // processors that are not at hand, for tests
@@ -55,7 +55,7 @@ var floors = map[string][][]string{
 	"data":         {{"sft"}, {"prompts"}, {"album", "suites"}},
 	"record":       {{"folder"}, {"ledger"}},
 	"trainer": {
-		{"config", "advantage", "diagnosis", "optim", "sampling", "engine"},
+		{"advantage", "diagnosis", "optim", "sampling", "engine"},
 		{"loss"},
 		{"experiment"},
 		{"judges"},
@@ -76,12 +76,12 @@ var floors = map[string][][]string{
 // pure packages are plain float64 mathematics: they import nothing of the
 // engine, and sde nothing but the standard library and package portable.
 var pure = []string{"trainer/advantage", "trainer/diagnosis", "trainer/loss"}
-var standardOnly = []string{"sde", "trainer/config"}
+var standardOnly = []string{"sde", "config"}
 
 // narrow packages import, of ours, these folders alone: an experiment's file is read, checked and planned
 // without the engine.
 var narrow = map[string][]string{
-	"trainer/experiment": {"assets", "outside/regular", "portable", "kernels/rng", "kernels/exchange", "sde", "rewards", "vision/tools", "trainer/config", "trainer/advantage", "trainer/diagnosis", "trainer/loss",
+	"trainer/experiment": {"assets", "outside/regular", "portable", "kernels/rng", "kernels/exchange", "sde", "rewards", "vision/tools", "config", "trainer/advantage", "trainer/diagnosis", "trainer/loss",
 		"trainer/optim", "trainer/sampling", "data/prompts", "record/ledger"},
 }
 
@@ -91,7 +91,7 @@ var testOnly = []string{"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.
 // helpers may be imported by the tests of any package.
 var helpers = []string{"kernels/kerneltest", "sde/sdetest", "internal/emulators", "internal/rigs"}
 
-// configReader is the library of trainer/config; its parser is below it.
+// configReader is the library of config; its parser is below it.
 const configReader = "github.com/pelletier/go-toml/v2"
 
 func TestArrows(t *testing.T) {
@@ -292,7 +292,7 @@ func TestArrowsFails(t *testing.T) {
 		"down":          {"kernels/cpu/gemm/a.go", module + "/kernels/ref", ""},
 		"own folder":    {"kernels/cpu/gemm/a.go", module + "/kernels/cpu/isa", ""},
 		"all the way":   {"cmd/darkroom/a.go", module + "/kernels/rng", ""},
-		"config":        {"trainer/config/a.go", configReader + "/unstable", ""},
+		"config":        {"config/a.go", configReader + "/unstable", ""},
 		"clip":          {"video/flow/a.go", module + "/video", ""},
 		"motion":        {"rewards/motion/a.go", module + "/video/flow", ""},
 		"flow":          {"video/flow/a.go", module + "/rewards/motion", "does not point down"},

@@ -37,7 +37,7 @@ var quoted = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 // sources is the Go code that becomes part of the program.
 func sources(t *testing.T) []byte {
 	var all []byte
-	for _, dir := range []string{"cmd/darkroom", "cmd/internal", "data", "diffusion", "kernels", "outside", "record", "rewards", "trainer", "video", "view", "vision"} {
+	for _, dir := range []string{"cmd/darkroom", "cmd/internal", "config", "data", "diffusion", "kernels", "outside", "record", "rewards", "trainer", "video", "view", "vision"} {
 		err := fs.WalkDir(os.DirFS("."), dir, func(file string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:

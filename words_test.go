@@ -33,7 +33,7 @@ var odd = map[string]*regexp.Regexp{
 // TestWords: see odd.
 func TestWords(t *testing.T) {
 	root, read := os.DirFS("."), 0
-	for _, dir := range []string{"cmd/darkroom", "data", "diffusion", "docs", "deploy", "README.md", "ARCHITECTURE.md", "assets", "kernels", "outside", "record", "rewards", "sde", "trainer", "video", "view", "vision"} {
+	for _, dir := range []string{"cmd/darkroom", "config", "data", "diffusion", "docs", "deploy", "README.md", "ARCHITECTURE.md", "assets", "kernels", "outside", "record", "rewards", "sde", "trainer", "video", "view", "vision"} {
 		err := fs.WalkDir(root, dir, func(file string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err
@@ -125,6 +125,7 @@ var budgets = map[string]budget{
 	"cmd/darkroom":          {44, 217, 3},
 	"cmd/internal":          {7, 18, 1},
 	"cmd/parity":            {17, 97, 0},
+	"config":                {21, 40, 0},
 	"data":                  {0, 0, 4},
 	"diffusion":             {29, 178, 2},
 	"internal/emulators":    {4, 7, 0},
@@ -145,7 +146,6 @@ var budgets = map[string]budget{
 	"sde":                   {3, 4, 0},
 	"trainer":               {14, 72, 9},
 	"trainer/advantage":     {7, 72, 0},
-	"trainer/config":        {21, 40, 0},
 	"trainer/conversations": {46, 203, 3},
 	"trainer/diagnosis":     {6, 28, 2},
 	"trainer/engine":        {8, 12, 0},

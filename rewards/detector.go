@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
 	"github.com/darkroom-rl/darkroom/rewards/call"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 

@@ -3,7 +3,7 @@ package rewards
 import (
 	"context"
 
-	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/jpeg"
 )

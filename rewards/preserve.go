@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 

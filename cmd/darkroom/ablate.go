@@ -17,9 +17,9 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/cmd/internal/version"
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/record/ledger"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/view/ablate"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/config"
 )
 
 // A fault is what reading memory panics with that is not there: most often a file's that is mapped, as a

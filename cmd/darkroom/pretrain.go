@@ -18,8 +18,8 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/devices"
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/pretrain"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
-	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 

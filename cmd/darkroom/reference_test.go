@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"math"
 
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/rewards"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 )
 
 // Card: the length of a reply as a reward, along half a cosine (Yeo et al. 2025, VLM-R1's

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/rewards"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 )
 
 // Rules and forms by the names that an experiment's file calls them: one line each. The first of its kind

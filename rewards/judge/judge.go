@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/call"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/vlm"

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/judge"
 	"github.com/darkroom-rl/darkroom/rewards/neural"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 )
 
 // table has every option struct, as a file's [[reward]] has.

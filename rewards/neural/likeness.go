@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/rewards"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/clip"
 	"github.com/darkroom-rl/darkroom/vision/dino"

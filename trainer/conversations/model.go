@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/data/sft"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -18,7 +19,6 @@ import (
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/conversations/augment"
 	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 	"github.com/darkroom-rl/darkroom/trainer/conversations/lessons"

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/config"
 )
 
 // free are the keys that a run may go on with other values of.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/config"
 )
 
 // disagreements are the keys that two methods of one table declare differently, and those that the table does not have.

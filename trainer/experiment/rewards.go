@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/kinds"
 	"github.com/darkroom-rl/darkroom/rewards/neural"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 )
 
 // Rewards: [[reward]], [rewards], what a stage changes of them, and what they cannot be. What a kind of reward is, with

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 )
 
 // TestGroups: of two groups one that no pass reached stays, and does not count the update, so that its first gradient

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 

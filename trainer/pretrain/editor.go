@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/diffusion/flux"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
@@ -20,7 +21,6 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/portable"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/clip"

@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
-	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 

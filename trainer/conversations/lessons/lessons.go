@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/data/sft"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision"

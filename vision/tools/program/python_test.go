@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 

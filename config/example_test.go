@@ -3,7 +3,7 @@ package config_test
 import (
 	"fmt"
 
-	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/config"
 )
 
 // All mistakes of a file are told at once, each with its place and a hint.
