@@ -4,6 +4,7 @@ import (
 	"flag"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest"
 )
@@ -43,6 +44,29 @@ func TestConformance(t *testing.T) {
 		defer b.Close()
 		t.Run(b.String(), func(t *testing.T) { kerneltest.Run(t, b) })
 	}
+}
+
+// TestShelf: a weight that is stored is read where it lies, by the rank that stored it and by others.
+func TestShelf(t *testing.T) {
+	path, err := isa.Choose()
+	if err != nil {
+		t.Skip(err)
+	}
+	b, other := NewWith(Options{Path: path, Threads: 1}), NewWith(Options{Path: path, Threads: 1})
+	defer b.Close()
+	defer other.Close()
+	kerneltest.RunShelf(t, b, kernels.Home{})
+	kerneltest.RunShelf(t, b, kernels.Home{Peer: other})
+	x := b.Alloc(4)
+	w, err := b.Store(b.Pack(kernels.NewMat(kernels.Span{Buf: x, Len: 1, DType: kernels.F32}, 1, 1), kernels.MathF32), kernels.Home{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := other.Fetch(w); got.Buf != w.Buf {
+		t.Error("another rank reads other memory than that of the rank that stored the weight")
+	}
+	b.Discard(w)
+	b.Free(x)
 }
 
 // TestFoundShapes are random cases that once differed: sums in fp32 over a k that is no multiple

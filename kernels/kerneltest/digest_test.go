@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
@@ -46,3 +47,6 @@ func TestDigests(t *testing.T) {
 		}
 	}
 }
+
+// TestShelfOfRef holds the cases of a Shelf to the backend that copies nothing.
+func TestShelfOfRef(t *testing.T) { RunShelf(t, ref.Backend{}, kernels.Home{}) }

@@ -1,0 +1,178 @@
+package kerneltest
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
+
+// RunShelf holds products of weights that are stored elsewhere to those of the same weights kept on the backend, bit
+// for bit: for rings of several sizes, orders of weights as a pass has them, and weights released in other orders.
+func RunShelf(t *testing.T, b kernels.Shelf, home kernels.Home) {
+	for _, math := range []kernels.Math{kernels.MathF32, kernels.MathBF16} {
+		t.Run(math.String(), func(t *testing.T) {
+			p := newShelfPass(b, math)
+			defer p.close()
+			if err := p.store(home); err != nil {
+				t.Fatal(err)
+			}
+			for _, ring := range []int{1, 2, 3, 16} {
+				for _, ahead := range []int{1, 2, 4} {
+					for _, o := range shelfOrders {
+						name := fmt.Sprintf("ring of %d, %d ahead, %s", ring, ahead, o.name)
+						b.Reserve(ring * p.largest)
+						if err := p.run(o, ahead); err != nil {
+							t.Errorf("%s: %v", name, err)
+						}
+					}
+				}
+			}
+			b.Reserve(0)
+		})
+	}
+}
+
+// shelfOrder is the order in which a pass reads weights, and how many it holds before it releases one of them.
+type shelfOrder struct {
+	name   string
+	order  []int
+	holds  int
+	random bool // the one that is released is any of them
+}
+
+var shelfOrders = []shelfOrder{
+	{"forward", []int{0, 1, 2, 3, 4, 5, 6}, 1, false},
+	{"forward and backward", []int{0, 1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 1, 0}, 2, false},
+	{"one weight again", []int{3, 3, 3, 0, 3, 3}, 1, false},
+	{"any", []int{2, 6, 1, 1, 5, 0, 4, 3, 2, 0, 6, 5}, 3, true},
+}
+
+// shelfPass is a few weights, and what their products are.
+type shelfPass struct {
+	e       *Env
+	b       kernels.Shelf
+	stored  []*kernels.Stored
+	packed  []*kernels.Packed
+	gemms   [][2]*kernels.Gemm // a weight's NT and NN
+	want    [][2][]byte
+	largest int
+}
+
+func newShelfPass(b kernels.Shelf, math kernels.Math) *shelfPass {
+	p := &shelfPass{e: &Env{B: b, seed: hash("Shelf")}, b: b}
+	for _, s := range [][2]int{{64, 96}, {96, 64}, {33, 40}, {160, 128}, {1, 8}, {72, 72}, {128, 160}} {
+		n, k := s[0], s[1]
+		const rows = 5
+		w := b.Pack(p.e.Mat(kernels.F32, n, k, 0, 1), math)
+		forward := &kernels.Gemm{Layout: kernels.NT, Math: math, A: p.e.Mat(kernels.F32, rows, k, 0, 1), W: w, C: p.e.JunkMat(kernels.F32, rows, n, 0)}
+		back := &kernels.Gemm{Layout: kernels.NN, Math: math, A: p.e.Mat(kernels.F32, rows, n, 0, 1), W: w, C: p.e.JunkMat(kernels.F32, rows, k, 0)}
+		p.packed, p.gemms = append(p.packed, w), append(p.gemms, [2]*kernels.Gemm{forward, back})
+		p.want = append(p.want, p.products(len(p.gemms)-1, w))
+		p.largest = max(p.largest, kernels.Room(w.Buf.Bytes))
+	}
+	return p
+}
+
+// products are the results of a weight's products, which begin as NaNs.
+func (p *shelfPass) products(i int, w *kernels.Packed) (out [2][]byte) {
+	for j, g := range p.gemms[i] {
+		g.W = w
+		p.b.Fill(g.C.Span, -1)
+		p.b.Gemm(g)
+		out[j] = p.e.Bytes(g.C.Span)
+	}
+	return out
+}
+
+func (p *shelfPass) store(home kernels.Home) error {
+	for _, w := range p.packed {
+		s, err := p.b.Store(w, home)
+		if err != nil {
+			return err
+		}
+		p.stored = append(p.stored, s)
+	}
+	return nil
+}
+
+// run reads weights in an order, each fetched up to so many places ahead, and compares what their products are. Results
+// are read at the end alone: the program waits for nothing before.
+func (p *shelfPass) run(o shelfOrder, ahead int) error {
+	r := rand.New(rand.NewPCG(1, uint64(len(o.order))))
+	type held struct {
+		i int
+		w *kernels.Packed
+	}
+	own := len(p.e.owned)
+	defer func() {
+		for _, o := range p.e.owned[own:] {
+			p.b.Free(o.buf)
+		}
+		p.e.owned = p.e.owned[:own]
+	}()
+	var results []kernels.Span
+	var fetched, read []held
+	next := 0
+	for at := range o.order {
+		for next < len(o.order) && next <= at+ahead {
+			w := p.b.Fetch(p.stored[o.order[next]])
+			if w == nil {
+				if next > at {
+					break
+				}
+				if len(read) == 0 {
+					return fmt.Errorf("nothing is held, and no room for weight %d", o.order[next])
+				}
+				p.b.Release(read[0].w)
+				read = read[1:]
+				continue
+			}
+			fetched = append(fetched, held{o.order[next], w})
+			next++
+		}
+		x := fetched[0]
+		fetched = fetched[1:]
+		p.b.Await(x.w)
+		for _, g := range p.gemms[x.i] {
+			c := *g
+			c.W = x.w
+			c.C.Span = p.e.Junk(kernels.F32, g.C.Len)
+			p.b.Gemm(&c)
+			results = append(results, c.C.Span)
+		}
+		read = append(read, x)
+		if len(read) >= o.holds {
+			i := 0
+			if o.random {
+				i = r.IntN(len(read))
+			}
+			p.b.Release(read[i].w)
+			read = slices.Delete(read, i, i+1)
+		}
+	}
+	for _, x := range read {
+		p.b.Release(x.w)
+	}
+	for at, i := range o.order {
+		for j := range 2 {
+			if !bytes.Equal(p.e.Bytes(results[2*at+j]), p.want[i][j]) {
+				return fmt.Errorf("weight %d, read %d: the product %s is another than that of the weight kept", i, at, p.gemms[i][j].Layout)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *shelfPass) close() {
+	p.b.Sync()
+	for _, s := range p.stored {
+		p.b.Discard(s)
+	}
+	for _, o := range p.e.owned {
+		p.b.Free(o.buf)
+	}
+}

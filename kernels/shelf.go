@@ -1,0 +1,57 @@
+package kernels
+
+// Shelf is what a Backend offers beside its operations where frozen weights may lie outside its memory. A weight is
+// stored once at its home, and copied into a ring on the device ahead of the product that reads it, beside the work
+// that is under way. Copies go one way: the device changes no weight, and nothing is copied back.
+//
+// A pass calls, for each weight in its order, Fetch (ahead), Await, its products, Release. Weights may be released in
+// another order than they were fetched in, and products may read a weight any number of times in between. A CPU reads
+// weights where they lie.
+//
+// Invariant (kerneltest): products of a fetched weight have the bits of those of the weight that was stored, whatever
+// the ring's size and the order of calls.
+type Shelf interface {
+	Backend
+
+	// Reserve makes a ring of at least so many bytes, in the place of a former one; of 0 bytes there is none. No
+	// weight may be fetched meanwhile.
+	Reserve(bytes int)
+
+	// Store copies a weight to its home and frees its memory on this backend, unless that is the home. The weight may be
+	// read no more. Other Shelves of the same kind can fetch what is stored: ranks share one copy. An error says
+	// that the home has no room; the weight is then as it was.
+	Store(w *Packed, home Home) (*Stored, error)
+
+	// Fetch is the weight in the ring, its copy under way. The copy begins after the work that was queued before
+	// the release of what lay there. It is nil where the ring has no room before more is released, and the weight where
+	// it lies where this backend's own memory is the home.
+	Fetch(s *Stored) *Packed
+
+	// Await lets work that is queued from now on wait for the weight's copy. The program does not wait.
+	Await(w *Packed)
+
+	// Release lets the weight's place in the ring be filled again once the work queued so far has run.
+	Release(w *Packed)
+
+	// Discard frees the home's memory. No Shelf may hold the weight, and the work that read it is done (Sync).
+	Discard(s *Stored)
+}
+
+// Home is where a stored weight lies: in host memory, pinned so that copies run beside the program, or in the memory
+// of another device of the run.
+type Home struct {
+	Peer Shelf // nil: host memory
+}
+
+// Stored is a packed weight at its home.
+type Stored struct {
+	Packed // Buf is memory of the home's backend, nil in pinned memory
+	Home   Home
+	Host   [][]byte // the weight's bytes in pinned host memory, in order
+}
+
+// Room is how many bytes of a ring a weight of so many bytes takes.
+func Room(bytes int) int { return (bytes + roomStep - 1) / roomStep * roomStep }
+
+// roomStep is the alignment of weights in a ring.
+const roomStep = 512
