@@ -46,8 +46,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestShelf: a weight that is stored is read where it lies, by the rank that stored it and by others.
-func TestShelf(t *testing.T) {
+// TestOffloader: a weight that is stored is read where it lies, by the rank that stored it and by others.
+func TestOffloader(t *testing.T) {
 	path, err := isa.Choose()
 	if err != nil {
 		t.Skip(err)
@@ -55,8 +55,8 @@ func TestShelf(t *testing.T) {
 	b, other := NewWith(Options{Path: path, Threads: 1}), NewWith(Options{Path: path, Threads: 1})
 	defer b.Close()
 	defer other.Close()
-	kerneltest.RunShelf(t, b, kernels.Home{})
-	kerneltest.RunShelf(t, b, kernels.Home{Peer: other})
+	kerneltest.RunOffloader(t, b, kernels.Home{})
+	kerneltest.RunOffloader(t, b, kernels.Home{Peer: other})
 	x := b.Alloc(4)
 	w, err := b.Store(b.Pack(kernels.NewMat(kernels.Span{Buf: x, Len: 1, DType: kernels.F32}, 1, 1), kernels.MathF32), kernels.Home{})
 	if err != nil {

@@ -48,5 +48,5 @@ func TestDigests(t *testing.T) {
 	}
 }
 
-// TestShelfOfRef holds the cases of a Shelf to the backend that copies nothing.
-func TestShelfOfRef(t *testing.T) { RunShelf(t, ref.Backend{}, kernels.Home{}) }
+// TestOffloaderOfRef holds the cases of an Offloader to the backend that copies nothing.
+func TestOffloaderOfRef(t *testing.T) { RunOffloader(t, ref.Backend{}, kernels.Home{}) }

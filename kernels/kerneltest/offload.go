@@ -10,19 +10,19 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 )
 
-// RunShelf holds products of weights that are stored elsewhere to those of the same weights kept on the backend, bit
-// for bit: for rings of several sizes, orders of weights as a pass has them, and weights released in other orders.
-func RunShelf(t *testing.T, b kernels.Shelf, home kernels.Home) {
+// RunOffloader holds products of weights that are stored elsewhere to those of the same weights kept on the backend,
+// bit for bit: for rings of several sizes, orders of weights as a pass has them, and weights released in other orders.
+func RunOffloader(t *testing.T, b kernels.Offloader, home kernels.Home) {
 	for _, math := range []kernels.Math{kernels.MathF32, kernels.MathBF16} {
 		t.Run(math.String(), func(t *testing.T) {
-			p := newShelfPass(b, math)
+			p := newOffloadPass(b, math)
 			defer p.close()
 			if err := p.store(home); err != nil {
 				t.Fatal(err)
 			}
 			for _, ring := range []int{1, 2, 3, 16} {
 				for _, ahead := range []int{1, 2, 4} {
-					for _, o := range shelfOrders {
+					for _, o := range offloadOrders {
 						name := fmt.Sprintf("ring of %d, %d ahead, %s", ring, ahead, o.name)
 						b.Reserve(ring * p.largest)
 						if err := p.run(o, ahead); err != nil {
@@ -36,25 +36,25 @@ func RunShelf(t *testing.T, b kernels.Shelf, home kernels.Home) {
 	}
 }
 
-// shelfOrder is the order in which a pass reads weights, and how many it holds before it releases one of them.
-type shelfOrder struct {
+// offloadOrder is the order in which a pass reads weights, and how many it holds before it releases one of them.
+type offloadOrder struct {
 	name   string
 	order  []int
 	holds  int
 	random bool // the one that is released is any of them
 }
 
-var shelfOrders = []shelfOrder{
+var offloadOrders = []offloadOrder{
 	{"forward", []int{0, 1, 2, 3, 4, 5, 6}, 1, false},
 	{"forward and backward", []int{0, 1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 1, 0}, 2, false},
 	{"one weight again", []int{3, 3, 3, 0, 3, 3}, 1, false},
 	{"any", []int{2, 6, 1, 1, 5, 0, 4, 3, 2, 0, 6, 5}, 3, true},
 }
 
-// shelfPass is a few weights, and what their products are.
-type shelfPass struct {
+// offloadPass is a few weights, and what their products are.
+type offloadPass struct {
 	e       *Env
-	b       kernels.Shelf
+	b       kernels.Offloader
 	stored  []*kernels.Stored
 	packed  []*kernels.Packed
 	gemms   [][2]*kernels.Gemm // a weight's NT and NN
@@ -62,8 +62,8 @@ type shelfPass struct {
 	largest int
 }
 
-func newShelfPass(b kernels.Shelf, math kernels.Math) *shelfPass {
-	p := &shelfPass{e: &Env{B: b, seed: hash("Shelf")}, b: b}
+func newOffloadPass(b kernels.Offloader, math kernels.Math) *offloadPass {
+	p := &offloadPass{e: &Env{B: b, seed: hash("Offloader")}, b: b}
 	for _, s := range [][2]int{{64, 96}, {96, 64}, {33, 40}, {160, 128}, {1, 8}, {72, 72}, {128, 160}} {
 		n, k := s[0], s[1]
 		const rows = 5
@@ -78,7 +78,7 @@ func newShelfPass(b kernels.Shelf, math kernels.Math) *shelfPass {
 }
 
 // products are the results of a weight's products, which begin as NaNs.
-func (p *shelfPass) products(i int, w *kernels.Packed) (out [2][]byte) {
+func (p *offloadPass) products(i int, w *kernels.Packed) (out [2][]byte) {
 	for j, g := range p.gemms[i] {
 		g.W = w
 		p.b.Fill(g.C.Span, -1)
@@ -88,7 +88,7 @@ func (p *shelfPass) products(i int, w *kernels.Packed) (out [2][]byte) {
 	return out
 }
 
-func (p *shelfPass) store(home kernels.Home) error {
+func (p *offloadPass) store(home kernels.Home) error {
 	for _, w := range p.packed {
 		s, err := p.b.Store(w, home)
 		if err != nil {
@@ -101,7 +101,7 @@ func (p *shelfPass) store(home kernels.Home) error {
 
 // run reads weights in an order, each fetched up to so many places ahead, and compares what their products are. Results
 // are read at the end alone: the program waits for nothing before.
-func (p *shelfPass) run(o shelfOrder, ahead int) error {
+func (p *offloadPass) run(o offloadOrder, ahead int) error {
 	r := rand.New(rand.NewPCG(1, uint64(len(o.order))))
 	type held struct {
 		i int
@@ -167,7 +167,7 @@ func (p *shelfPass) run(o shelfOrder, ahead int) error {
 	return nil
 }
 
-func (p *shelfPass) close() {
+func (p *offloadPass) close() {
 	p.b.Sync()
 	for _, s := range p.stored {
 		p.b.Discard(s)

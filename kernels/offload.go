@@ -1,16 +1,16 @@
 package kernels
 
-// Shelf is what a Backend offers beside its operations where frozen weights may lie outside its memory. A weight is
-// stored once at its home, and copied into a ring on the device ahead of the product that reads it, beside the work
+// Offloader is what a Backend offers beside its operations where frozen weights may lie outside its memory. A weight
+// is stored once at its home, and copied into a ring on the device ahead of the product that reads it, beside the work
 // that is under way. Copies go one way: the device changes no weight, and nothing is copied back.
 //
 // A pass calls, for each weight in its order, Fetch (ahead), Await, its products, Release. Weights may be released in
-// another order than they were fetched in, and products may read a weight any number of times in between. A CPU reads
-// weights where they lie.
+// another order than they were fetched in, and products may read a weight any number of times in between. A weight that
+// lies in the ring, released or not, is fetched without a copy. A CPU reads weights where they lie.
 //
 // Invariant (kerneltest): products of a fetched weight have the bits of those of the weight that was stored, whatever
 // the ring's size and the order of calls.
-type Shelf interface {
+type Offloader interface {
 	Backend
 
 	// Reserve makes a ring of at least so many bytes, in the place of a former one; of 0 bytes there is none. No
@@ -18,7 +18,7 @@ type Shelf interface {
 	Reserve(bytes int)
 
 	// Store copies a weight to its home and frees its memory on this backend, unless that is the home. The weight may be
-	// read no more. Other Shelves of the same kind can fetch what is stored: ranks share one copy. An error says
+	// read no more. Other Offloaders of the same kind can fetch what is stored: ranks share one copy. An error says
 	// that the home has no room; the weight is then as it was.
 	Store(w *Packed, home Home) (*Stored, error)
 
@@ -33,14 +33,14 @@ type Shelf interface {
 	// Release lets the weight's place in the ring be filled again once the work queued so far has run.
 	Release(w *Packed)
 
-	// Discard frees the home's memory. No Shelf may hold the weight, and the work that read it is done (Sync).
+	// Discard frees the home's memory. No Offloader may hold the weight, and the work that read it is done (Sync).
 	Discard(s *Stored)
 }
 
 // Home is where a stored weight lies: in host memory, pinned so that copies run beside the program, or in the memory
 // of another device of the run.
 type Home struct {
-	Peer Shelf // nil: host memory
+	Peer Offloader // nil: host memory
 }
 
 // Stored is a packed weight at its home.

@@ -2,7 +2,7 @@ package ref
 
 import "github.com/darkroom-rl/darkroom/kernels"
 
-var _ kernels.Shelf = Backend{}
+var _ kernels.Offloader = Backend{}
 
 // A weight's home is the memory that products read, so nothing is copied and there is no ring.
 
