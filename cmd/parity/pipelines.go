@@ -361,7 +361,7 @@ func (s clipCase) sample(tag string, schedule sde.Schedule, rows []sde.Row, give
 	tracks := must(s.Sample(context.Background(), []pipeline.Picture{picture}, pipeline.Sampler{
 		At: s.at, Rows: rows, Times: schedule.Timesteps, Guidance: s.guidance,
 		Watch: func(step, _ int, output, next []float64) {
-			q := pipeline.Question{Latents: now, Time: schedule.Timesteps[step], Given: given}
+			q := pipeline.Point{Latents: now, Time: schedule.Timesteps[step], Given: given}
 			expert := 1 + s.Expert(q.Time)
 			if !slices.Contains(experts, expert) {
 				numbers, times := s.Reads(q, s.at)

@@ -63,12 +63,12 @@ func (d *denoiser) Expert(time float64) int {
 	return 1
 }
 
-// expertOf is the network for questions, which must all be on one side of the boundary.
-func (d *denoiser) expertOf(questions []Question) (int, error) {
-	first := d.Expert(questions[0].Time)
-	for _, q := range questions[1:] {
+// expertOf is the network for points, which must all be on one side of the boundary.
+func (d *denoiser) expertOf(points []Point) (int, error) {
+	first := d.Expert(points[0].Time)
+	for _, q := range points[1:] {
 		if d.Expert(q.Time) != first {
-			return 0, fmt.Errorf("questions at the times %v and %v in one batch: they are for different networks, with the boundary at %v", questions[0].Time, q.Time, d.boundary)
+			return 0, fmt.Errorf("questions at the times %v and %v in one batch: they are for different networks, with the boundary at %v", points[0].Time, q.Time, d.boundary)
 		}
 	}
 	return first, nil
@@ -197,7 +197,7 @@ type Guidance struct {
 	Second float64
 }
 
-// Combines reports whether every question takes two runs of the network.
+// Combines reports whether every point takes two runs of the network.
 func (g Guidance) Combines() bool { return g.Scale > 1 }
 
 // CheckGuidance refuses scales that the pipeline's networks do not have, or lack.
@@ -242,31 +242,31 @@ func (g Guidance) slopes(uncond, cond []float64, width int, grad []float64) (du,
 	return diffusion.GuideGrad(uncond, cond, g.Scale, 0, grad)
 }
 
-// at is the guidance of questions, all of which stand on one side of its end.
-func (g Guidance) at(questions []Question) (Guidance, error) {
+// at is the guidance of points, all of which are on one side of its end.
+func (g Guidance) at(points []Point) (Guidance, error) {
 	if g.Until == 0 {
 		return g, nil
 	}
-	past := func(q Question) bool { return (1000-q.Time)/1000 > g.Until }
-	for _, q := range questions {
-		if past(q) != past(questions[0]) {
+	past := func(q Point) bool { return (1000-q.Time)/1000 > g.Until }
+	for _, q := range points {
+		if past(q) != past(points[0]) {
 			return g, errors.New("questions before and behind the end of guidance in one batch: ask them apart")
 		}
 	}
-	if past(questions[0]) {
+	if past(points[0]) {
 		g.Scale = 1
 	}
 	return g, nil
 }
 
-// Tape is one for Ask: with train it records what leads to trained parameters, and so many of autograd.AllBlocks blocks
+// Tape is one for Forward: with train it records what leads to trained parameters, and so many of autograd.AllBlocks blocks
 // are computed again in backward.
 func (d *denoiser) Tape(train bool, checkpoint int) *autograd.Tape {
 	return autograd.New(d.Pool, autograd.Options{DType: d.Precision.dtype(), Math: d.Precision.math(), Train: train, Lean: d.Memory.Lean, Checkpoint: checkpoint})
 }
 
-// A Question is a point at which the network is asked.
-type Question struct {
+// A Point is an input of the network: latents at a time, with a text.
+type Point struct {
 	Latents []float64
 	Time    float64 // the schedule's timestep
 	Text    *Text
@@ -276,9 +276,9 @@ type Question struct {
 	Given    *Given // what a clip is given of pictures; nil for nothing
 }
 
-// Answers are the network's outputs, one a question, after guidance. Where a clip's first latents are given, nothing is
-// made of what the network says of them: these numbers are 0, and no gradient goes back from them.
-type Answers struct {
+// Forward is a forward pass: the network's outputs, one per point, after guidance. Where a clip's first latents are
+// given, their outputs are not used: these numbers are 0, and no gradient goes back from them.
+type Forward struct {
 	Outputs [][]float64
 
 	whole        [][]float64 // with those numbers
@@ -292,23 +292,23 @@ type Answers struct {
 	uncond, cond [][]float64 // where they were combined
 }
 
-// Ask runs the network at questions of one shape, in one batch: with guidance, each question
+// Forward runs the network at points of one shape, in one batch: with guidance, each point
 // without its prompt and then with it, so that gradients, which are added in the batch's order,
-// have the same bytes in batches of any size. The tape may record (Tape); a question's
-// answer has the same bits in any batch, recorded or not. The tape is the caller's to Reset.
-func (d *denoiser) Ask(tp *autograd.Tape, at Shape, g Guidance, questions []Question) (*Answers, error) {
-	return d.ask(tp, at, g, questions, (*autograd.Tape).Upload)
+// have the same bytes in batches of any size. The tape may record (Tape); a point's
+// output has the same bits in any batch, recorded or not. The tape is the caller's to Reset.
+func (d *denoiser) Forward(tp *autograd.Tape, at Shape, g Guidance, points []Point) (*Forward, error) {
+	return d.forward(tp, at, g, points, (*autograd.Tape).Upload)
 }
 
-// ask is Ask with latents that given puts on the tape.
-func (d *denoiser) ask(tp *autograd.Tape, at Shape, g Guidance, questions []Question, given given) (*Answers, error) {
-	if len(questions) == 0 {
+// forward is Forward with latents that given puts on the tape.
+func (d *denoiser) forward(tp *autograd.Tape, at Shape, g Guidance, points []Point, given given) (*Forward, error) {
+	if len(points) == 0 {
 		return nil, errors.New("no question was asked")
 	}
 	if err := d.CheckGuidance(g); err != nil {
 		return nil, err
 	}
-	i, err := d.expertOf(questions)
+	i, err := d.expertOf(points)
 	if err != nil {
 		return nil, err
 	}
@@ -317,21 +317,21 @@ func (d *denoiser) ask(tp *autograd.Tape, at Shape, g Guidance, questions []Ques
 		return nil, err
 	}
 	g = d.guidanceOf(i, g)
-	if g, err = g.at(questions); err != nil {
+	if g, err = g.at(points); err != nil {
 		return nil, err
 	}
-	in, err := d.inputs(tp, at, g, questions, given)
+	in, err := d.inputs(tp, at, g, points, given)
 	if err != nil {
 		return nil, err
 	}
-	a := &Answers{guidance: g, width: at.Latents[len(at.Latents)-1], tape: tp, latents: in.latents, value: network.forward(tp, in)}
+	a := &Forward{guidance: g, width: at.Latents[len(at.Latents)-1], tape: tp, latents: in.latents, value: network.forward(tp, in)}
 	all := widened(a.value.F32())
 	if a.negated = d.negated; a.negated {
 		negate(all)
 	}
 	n := at.Len()
 	row := func(i int) []float64 { return all[i*n : (i+1)*n : (i+1)*n] }
-	for i, q := range questions {
+	for i, q := range points {
 		var out []float64
 		if g.Combines() {
 			u, c := row(2*i), row(2*i+1)
@@ -361,9 +361,9 @@ type inputs struct {
 type forward func(tp *autograd.Tape, in inputs) *autograd.Value
 
 // inputs uploads a batch.
-func (d *denoiser) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Question, given given) (inputs, error) {
-	texts, each := make([]*Text, 0, 2*len(questions)), 1
-	for _, q := range questions {
+func (d *denoiser) inputs(tp *autograd.Tape, at Shape, g Guidance, points []Point, given given) (inputs, error) {
+	texts, each := make([]*Text, 0, 2*len(points)), 1
+	for _, q := range points {
 		if g.Combines() {
 			texts, each = append(texts, q.Negative), 2
 		}
@@ -371,9 +371,9 @@ func (d *denoiser) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Q
 	}
 	var latents []float32
 	in := inputs{at: at}
-	asked := make([]Question, len(texts)) // a row each
+	asked := make([]Point, len(texts)) // a row each
 	for i, t := range texts {
-		q := questions[i/each]
+		q := points[i/each]
 		switch {
 		case t == nil:
 			return in, errors.New("a question has no text: encode the prompt, and the negative one where guidance combines two outputs")
@@ -397,9 +397,9 @@ func (d *denoiser) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Q
 	return in, d.putGiven(tp, &in, asked)
 }
 
-// timesOf is the network's input of a question's time: one number, or one a frame of latents, where
+// timesOf is the network's input of a point's time: one number, or one a frame of latents, where
 // a frame that is given stands at 0.
-func (d *denoiser) timesOf(q Question, at Shape) []float32 {
+func (d *denoiser) timesOf(q Point, at Shape) []float32 {
 	if !d.timePerFrame {
 		return []float32{float32(q.Time)}
 	}
@@ -414,7 +414,7 @@ func (d *denoiser) timesOf(q Question, at Shape) []float32 {
 }
 
 // putGiven puts on the tape what rows are given of pictures.
-func (d *denoiser) putGiven(tp *autograd.Tape, in *inputs, rows []Question) error {
+func (d *denoiser) putGiven(tp *autograd.Tape, in *inputs, rows []Point) error {
 	if d.pictures.read == besideTokens {
 		return d.putSources(tp, in, rows)
 	}
@@ -443,7 +443,7 @@ func (d *denoiser) putGiven(tp *autograd.Tape, in *inputs, rows []Question) erro
 }
 
 // putSources puts on the tape the latents of pictures that rows are made of.
-func (d *denoiser) putSources(tp *autograd.Tape, in *inputs, rows []Question) error {
+func (d *denoiser) putSources(tp *autograd.Tape, in *inputs, rows []Point) error {
 	var all []float32
 	for _, q := range rows {
 		switch g := q.Given; {
@@ -465,9 +465,9 @@ func (d *denoiser) putSources(tp *autograd.Tape, in *inputs, rows []Question) er
 	return nil
 }
 
-// Reads is what the network is given at a question: numbers [Times, Rows, Cols, channels], those of latents
+// Reads are the network's inputs at a point: numbers [Times, Rows, Cols, channels], those of latents
 // first, and its times, one, or one a frame of latents.
-func (d *denoiser) Reads(q Question, at Shape) (numbers, times []float32) {
+func (d *denoiser) Reads(q Point, at Shape) (numbers, times []float32) {
 	latents := narrowed(q.Given.Finish(q.Latents))
 	if q.Given == nil || q.Given.channels == nil {
 		return latents, d.timesOf(q, at)
@@ -481,7 +481,7 @@ func (d *denoiser) Reads(q Question, at Shape) (numbers, times []float32) {
 }
 
 // uploaded is the last batch of texts on the device. Every step of a
-// trajectory asks with the same texts, which are far larger than its latents: SD3's are 4 MB a prompt.
+// trajectory has the same texts, which are far larger than its latents: SD3's are 4 MB a prompt.
 type uploaded struct {
 	texts  []*Text
 	dtype  kernels.DType
@@ -526,7 +526,7 @@ func (u *uploaded) free() {
 
 // Back takes gradients at the outputs to those of trained parameters. The tape must have
 // recorded, and is used up.
-func (a *Answers) Back(grads [][]float64) error {
+func (a *Forward) Back(grads [][]float64) error {
 	if len(grads) != len(a.Outputs) {
 		return fmt.Errorf("%d gradients for %d answers", len(grads), len(a.Outputs))
 	}
@@ -586,10 +586,10 @@ func gradient(v *autograd.Value) []float64 {
 	return widened(g.F32())
 }
 
-// Pull asks as Ask does, on a tape that records, and takes gradients at the outputs back: to
-// trained parameters, to whose gradient it adds, and to the questions' latents.
-func (d *denoiser) Pull(tp *autograd.Tape, at Shape, g Guidance, questions []Question, grads [][]float64) ([][]float64, error) {
-	a, err := d.ask(tp, at, g, questions, variable)
+// Pull runs the network as Forward does, on a tape that records, and takes gradients at the outputs back: to
+// trained parameters, to whose gradient it adds, and to the points' latents.
+func (d *denoiser) Pull(tp *autograd.Tape, at Shape, g Guidance, points []Point, grads [][]float64) ([][]float64, error) {
+	a, err := d.forward(tp, at, g, points, variable)
 	if err != nil {
 		return nil, err
 	}
@@ -597,8 +597,8 @@ func (d *denoiser) Pull(tp *autograd.Tape, at Shape, g Guidance, questions []Que
 		return nil, err
 	}
 	all, n := gradient(a.latents), at.Len()
-	out := make([][]float64, len(questions))
-	for i, q := range questions {
+	out := make([][]float64, len(points))
+	for i, q := range points {
 		if !a.guidance.Combines() {
 			out[i] = all[i*n : (i+1)*n : (i+1)*n]
 		} else {

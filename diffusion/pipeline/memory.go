@@ -203,11 +203,11 @@ func (p *Pipeline) trainEach(w Work, text *Text, given *Given, batch int, time f
 func (p *Pipeline) trainOnce(w Work, text *Text, given *Given, batch int, time float64) error {
 	tape := p.Tape(true, w.Checkpoint)
 	defer tape.Reset()
-	questions := make([]Question, batch)
-	for i := range questions {
-		questions[i] = Question{Latents: make([]float64, w.At.Len()), Time: time, Text: text, Negative: text, Given: given}
+	points := make([]Point, batch)
+	for i := range points {
+		points[i] = Point{Latents: make([]float64, w.At.Len()), Time: time, Text: text, Negative: text, Given: given}
 	}
-	a, err := p.Ask(tape, w.At, w.Guidance, questions)
+	a, err := p.Forward(tape, w.At, w.Guidance, points)
 	if err != nil {
 		return err
 	}

@@ -205,13 +205,13 @@ func TestFirstRatioIsOne(t *testing.T) {
 			pics := pictures(t, p, 2)
 			tracks := sample(t, p, pics, s)
 			for k, step := range s.Record {
-				var questions []Question
+				var points []Point
 				for i := len(pics) - 1; i > 0; i-- {
-					questions = append(questions, Question{Latents: tracks[i].Steps[k].Before, Time: tracks[i].Steps[k].Time, Text: pics[i].Text, Negative: pics[i].Negative})
+					points = append(points, Point{Latents: tracks[i].Steps[k].Before, Time: tracks[i].Steps[k].Time, Text: pics[i].Text, Negative: pics[i].Negative})
 				}
 				for _, checkpoint := range []int{0, 2, autograd.AllBlocks} {
 					tape := p.Tape(true, checkpoint)
-					a, err := p.Ask(tape, s.At, s.Guidance, questions)
+					a, err := p.Forward(tape, s.At, s.Guidance, points)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -241,13 +241,13 @@ func TestBack(t *testing.T) {
 			}
 			s := stochastic(t, p, Guidance{Scale: 2.5, Embedded: 2, Norm: norm})
 			pics := pictures(t, p, 1)
-			var questions []Question
+			var points []Point
 			for i, pic := range pics {
 				start := make([]float32, s.At.Len())
 				pic.StartKey.Normal(start, 0)
-				questions = append(questions, Question{Latents: widened(start), Time: s.Times[i+1], Text: pic.Text, Negative: pic.Negative})
+				points = append(points, Point{Latents: widened(start), Time: s.Times[i+1], Text: pic.Text, Negative: pic.Negative})
 			}
-			grads := make([][]float64, len(questions))
+			grads := make([][]float64, len(points))
 			for i := range grads {
 				g := make([]float32, s.At.Len())
 				pics[i].StepKey.Normal(g, 0)
@@ -255,7 +255,7 @@ func TestBack(t *testing.T) {
 			}
 			tape := p.Tape(true, 0)
 			loss := func() (sum float64) {
-				a, err := p.Ask(tape, s.At, s.Guidance, questions)
+				a, err := p.Forward(tape, s.At, s.Guidance, points)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -267,7 +267,7 @@ func TestBack(t *testing.T) {
 				tape.Reset()
 				return sum
 			}
-			a, err := p.Ask(tape, s.At, s.Guidance, questions)
+			a, err := p.Forward(tape, s.At, s.Guidance, points)
 			if err == nil {
 				err = a.Back(grads)
 			}
@@ -343,7 +343,7 @@ func TestHistory(t *testing.T) {
 		pics[0].StartKey.Normal(start, 0)
 		tape := p.Tape(false, 0)
 		want := sde.Run(s.Rows, widened(start), func(x []float64, step int) []float64 {
-			a, err := p.Ask(tape, s.At, Guidance{}, []Question{{Latents: rounded(x), Time: s.Times[step], Text: pics[0].Text}})
+			a, err := p.Forward(tape, s.At, Guidance{}, []Point{{Latents: rounded(x), Time: s.Times[step], Text: pics[0].Text}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -487,13 +487,13 @@ func TestAskRefuses(t *testing.T) {
 	pics := pictures(t, p, 1)
 	x := make([]float64, s.At.Len())
 	for says, ask := range map[string]func() error{
-		"no question": func() error { _, err := p.Ask(p.Tape(false, 0), s.At, Guidance{}, nil); return err },
+		"no question": func() error { _, err := p.Forward(p.Tape(false, 0), s.At, Guidance{}, nil); return err },
 		"has no text": func() error {
-			_, err := p.Ask(p.Tape(false, 0), s.At, Guidance{Scale: 2}, []Question{{Latents: x, Text: pics[0].Text}})
+			_, err := p.Forward(p.Tape(false, 0), s.At, Guidance{Scale: 2}, []Point{{Latents: x, Text: pics[0].Text}})
 			return err
 		},
 		"latents of 3": func() error {
-			_, err := p.Ask(p.Tape(false, 0), s.At, Guidance{}, []Question{{Latents: x[:3], Text: pics[0].Text}})
+			_, err := p.Forward(p.Tape(false, 0), s.At, Guidance{}, []Point{{Latents: x[:3], Text: pics[0].Text}})
 			return err
 		},
 		"starts at 1": func() error {

@@ -115,7 +115,7 @@ func TestPull(t *testing.T) {
 			}
 			s := stochastic(t, p, g)
 			pic := pictures(t, p, 1)[0]
-			q := Question{Latents: widened(weighed(t, s.At.Len(), "start")), Time: s.Times[1], Text: pic.Text, Negative: pic.Negative}
+			q := Point{Latents: widened(weighed(t, s.At.Len(), "start")), Time: s.Times[1], Text: pic.Text, Negative: pic.Negative}
 			w := widened(weighed(t, s.At.Len(), "seed"))
 			tape := p.Tape(true, 0)
 			trained := func() []float32 {
@@ -125,13 +125,13 @@ func TestPull(t *testing.T) {
 				}
 				return x
 			}
-			grads, err := p.Pull(tape, s.At, g, []Question{q}, [][]float64{w})
+			grads, err := p.Pull(tape, s.At, g, []Point{q}, [][]float64{w})
 			if err != nil {
 				t.Fatal(err)
 			}
 			tape.Reset()
 			pulled := trained()
-			a, err := p.Ask(tape, s.At, g, []Question{q})
+			a, err := p.Forward(tape, s.At, g, []Point{q})
 			if err == nil {
 				err = a.Back([][]float64{w})
 			}
@@ -144,7 +144,7 @@ func TestPull(t *testing.T) {
 			}
 			along(t, name, q.Latents, grads[0], func(x []float64) (sum float64) {
 				defer tape.Reset()
-				a, err := p.Ask(tape, s.At, g, []Question{{Latents: x, Time: q.Time, Text: q.Text, Negative: q.Negative}})
+				a, err := p.Forward(tape, s.At, g, []Point{{Latents: x, Time: q.Time, Text: q.Text, Negative: q.Negative}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -48,7 +48,7 @@ func trained(t *testing.T, p *Pipeline, c nn.LoRA, pic Picture, s Sampler) *nn.A
 	}
 	tape := p.Tape(true, autograd.AllBlocks)
 	for step := range 6 {
-		a, err := p.Ask(tape, s.At, s.Guidance, []Question{{Latents: rounded(pic.Start), Time: s.Times[step%len(s.Times)], Text: pic.Text, Negative: pic.Negative}})
+		a, err := p.Forward(tape, s.At, s.Guidance, []Point{{Latents: rounded(pic.Start), Time: s.Times[step%len(s.Times)], Text: pic.Text, Negative: pic.Negative}})
 		if err != nil {
 			t.Fatal(err)
 		}

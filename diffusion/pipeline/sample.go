@@ -15,7 +15,7 @@ import (
 
 // The one sampling loop, for every family and every solver:
 //
-//	for each row: ask the network at all pictures' latents, in batches;
+//	for each row: run the network at all pictures' latents, in batches;
 //	              mean, draw and log-probability are the row's own (package sde)
 //
 // Latents are rounded to fp32 after every step: that value is the network's next input, the
@@ -54,13 +54,13 @@ func Draws(seed uint64, prompt, sample int) (start, step rng.Key) {
 
 // A Sampler is how pictures come about.
 type Sampler struct {
-	At       Shape
-	Rows     []sde.Row
-	Quiet    []sde.Row // of pictures with a Draw, where it is not on; nil: Rows
-	Times    []float64 // the schedule's timesteps, one a row
-	Guidance Guidance
-	Record   []int // steps that a Track keeps; of a picture with a Draw, those where it is on
-	Batch    int   // pictures in a run of the network; 0: as many as make about 4096 tokens
+	At            Shape
+	Rows          []sde.Row
+	Deterministic []sde.Row // of pictures with a Draw, where it is not on; nil: Rows
+	Times         []float64 // the schedule's timesteps, one a row
+	Guidance      Guidance
+	Record        []int // steps that a Track keeps; of a picture with a Draw, those where it is on
+	Batch         int   // pictures in a run of the network; 0: as many as make about 4096 tokens
 	// Watch, where set, sees every step of every picture: the network's output, and the
 	// latents after it.
 	Watch func(step, picture int, output, next []float64)
@@ -89,8 +89,8 @@ func (p *Pipeline) Sample(ctx context.Context, pictures []Picture, s Sampler) ([
 	if len(s.Rows) == 0 || len(s.Times) < len(s.Rows) {
 		return nil, fmt.Errorf("%d rows and %d times: a sampler needs a time for each of its rows", len(s.Rows), len(s.Times))
 	}
-	if s.Quiet != nil && len(s.Quiet) != len(s.Rows) {
-		return nil, fmt.Errorf("%d rows that draw and %d that do not: a step has one of each", len(s.Rows), len(s.Quiet))
+	if s.Deterministic != nil && len(s.Deterministic) != len(s.Rows) {
+		return nil, fmt.Errorf("%d rows that draw and %d that do not: a step has one of each", len(s.Rows), len(s.Deterministic))
 	}
 	if err := p.CheckGuidance(s.Guidance); err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (r *run) begin() error {
 		}
 		r.now = append(r.now, start)
 	}
-	for _, row := range slices.Concat(r.Rows, r.Quiet) {
+	for _, row := range slices.Concat(r.Rows, r.Deterministic) {
 		r.lags = max(r.lags, row.Lags())
 	}
 	r.follow(twin)
@@ -217,7 +217,7 @@ func usualBatch(at Shape, pictures []Picture) int {
 	return max(1, 4096/max(1, tokens))
 }
 
-// batches are pictures that the network is asked about at once: of those that follow each other, as many
+// batches are pictures that the network sees at once: of those that follow each other, as many
 // as a batch holds, made of pictures of the same sizes.
 func (r *run) batches(ask []int) iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
@@ -236,7 +236,7 @@ func (r *run) batches(ask []int) iter.Seq[[]int] {
 
 // step takes every picture through one row.
 func (r *run) step(ctx context.Context, step int) error {
-	var ask []int // pictures that the network is asked about
+	var ask []int // pictures that the network sees
 	for i, t := range r.twins[step] {
 		if i == t {
 			ask = append(ask, i)
@@ -247,16 +247,16 @@ func (r *run) step(ctx context.Context, step int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		questions := make([]Question, len(some))
+		points := make([]Point, len(some))
 		for k, i := range some {
-			questions[k] = Question{Latents: r.now[i], Time: r.Times[step], Text: r.pictures[i].Text, Negative: r.pictures[i].Negative, Given: r.pictures[i].Given}
+			points[k] = Point{Latents: r.now[i], Time: r.Times[step], Text: r.pictures[i].Text, Negative: r.pictures[i].Negative, Given: r.pictures[i].Given}
 		}
-		answers, err := r.p.Ask(r.tape, r.At, r.Guidance, questions)
+		forward, err := r.p.Forward(r.tape, r.At, r.Guidance, points)
 		if err != nil {
 			return err
 		}
 		for k, i := range some {
-			outputs[i] = answers.whole[k]
+			outputs[i] = forward.whole[k]
 		}
 		r.tape.Reset()
 		r.done += len(some)
@@ -316,8 +316,8 @@ type moved struct {
 
 func (r *run) moveOne(step, i int, draw Draw) moved {
 	row := r.Rows[step]
-	if r.pictures[i].Draw != nil && !draw.On && r.Quiet != nil {
-		row = r.Quiet[step]
+	if r.pictures[i].Draw != nil && !draw.On && r.Deterministic != nil {
+		row = r.Deterministic[step]
 	}
 	m := moved{mean: row.Mean(&r.history[i])}
 	m.next = m.mean

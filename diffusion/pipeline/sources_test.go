@@ -167,11 +167,11 @@ func TestCutInMiddle(t *testing.T) {
 func TestGuidanceEnds(t *testing.T) {
 	g := Guidance{Scale: 4, Until: 0.7}
 	for time, scale := range map[float64]float64{1000: 4, 301: 4, 299: 1} {
-		if at, err := g.at([]Question{{Time: time}}); err != nil || at.Scale != scale {
+		if at, err := g.at([]Point{{Time: time}}); err != nil || at.Scale != scale {
 			t.Errorf("at %v: scale %v, %v", time, at.Scale, err)
 		}
 	}
-	if _, err := g.at([]Question{{Time: 900}, {Time: 100}}); err == nil {
+	if _, err := g.at([]Point{{Time: 900}, {Time: 100}}); err == nil {
 		t.Error("a batch on both sides was taken")
 	}
 }

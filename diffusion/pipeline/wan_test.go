@@ -103,7 +103,7 @@ func TestClipsAgain(t *testing.T) {
 	}
 	for _, step := range tracks[0].Steps {
 		tape := p.Tape(true, autograd.AllBlocks)
-		a, err := p.Ask(tape, at, g, []Question{{Latents: step.Before, Time: step.Time, Text: texts[0], Negative: texts[1]}})
+		a, err := p.Forward(tape, at, g, []Point{{Latents: step.Before, Time: step.Time, Text: texts[0], Negative: texts[1]}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,13 +119,13 @@ func TestClipsAgain(t *testing.T) {
 // What does not go together is refused with its reason.
 func TestClipsRefused(t *testing.T) {
 	p, at, texts := clipsOf(t, "pipe_wan22_t2v", Options{})
-	q := func(time float64) Question {
-		return Question{Latents: make([]float64, at.Len()), Time: time, Text: texts[0], Negative: texts[1]}
+	q := func(time float64) Point {
+		return Point{Latents: make([]float64, at.Len()), Time: time, Text: texts[0], Negative: texts[1]}
 	}
-	ask := func(g Guidance, questions ...Question) error {
+	ask := func(g Guidance, points ...Point) error {
 		tape := p.Tape(false, 0)
 		defer tape.Reset()
-		_, err := p.Ask(tape, at, g, questions)
+		_, err := p.Forward(tape, at, g, points)
 		return err
 	}
 	says := func(err error, want string) {
@@ -191,7 +191,7 @@ func TestClipGradients(t *testing.T) {
 	answered := func(x []float64) (sum float64) {
 		tape := p.Tape(false, 0)
 		defer tape.Reset()
-		a, err := p.Ask(tape, at, Guidance{Scale: 3}, []Question{{Latents: x, Time: 600, Text: texts[0], Negative: texts[1], Given: given}})
+		a, err := p.Forward(tape, at, Guidance{Scale: 3}, []Point{{Latents: x, Time: 600, Text: texts[0], Negative: texts[1], Given: given}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestClipGradients(t *testing.T) {
 	alongBy(t, 4e-3, "the decoder", latents, back[0], decoded)
 	tape := p.Tape(true, 0)
 	defer tape.Reset()
-	pulled, err := p.Pull(tape, at, Guidance{Scale: 3}, []Question{{Latents: latents, Time: 600, Text: texts[0], Negative: texts[1], Given: given}}, [][]float64{weight})
+	pulled, err := p.Pull(tape, at, Guidance{Scale: 3}, []Point{{Latents: latents, Time: 600, Text: texts[0], Negative: texts[1], Given: given}}, [][]float64{weight})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// stepper asks the network the same questions again and again.
+// stepper runs the network at the same points again and again.
 type stepper struct {
-	p         *pipeline.Pipeline
-	at        pipeline.Shape
-	text      *pipeline.Text
-	given     *pipeline.Given // where the network reads a picture with every clip
-	questions []pipeline.Question
+	p      *pipeline.Pipeline
+	at     pipeline.Shape
+	text   *pipeline.Text
+	given  *pipeline.Given // where the network reads a picture with every clip
+	points []pipeline.Point
 }
 
 // open opens a folder as it is trained: the text encoders let go, an adapter on the network.
@@ -66,11 +66,11 @@ func (s *stepper) prepare(a asked) (err error) {
 	return err
 }
 
-// ask sets how many questions there are.
+// ask sets the number of points.
 func (s *stepper) ask(batch int) {
-	s.questions = nil
+	s.points = nil
 	for i := range batch {
-		s.questions = append(s.questions, pipeline.Question{Latents: pipeline.Noise(rng.New(2).Sample(i), s.at), Time: 500, Text: s.text, Negative: s.text, Given: s.given})
+		s.points = append(s.points, pipeline.Point{Latents: pipeline.Noise(rng.New(2).Sample(i), s.at), Time: 500, Text: s.text, Negative: s.text, Given: s.given})
 	}
 }
 
@@ -78,14 +78,14 @@ func (s *stepper) ask(batch int) {
 func (s *stepper) sample() error {
 	tape := s.p.Tape(false, 0)
 	defer tape.Reset()
-	_, err := s.p.Ask(tape, s.at, pipeline.Guidance{}, s.questions)
+	_, err := s.p.Forward(tape, s.at, pipeline.Guidance{}, s.points)
 	return err
 }
 
-// decode is the autoencoder's way back to pixels, of every question's latents.
+// decode is the autoencoder's way back to pixels, of the latents of every point.
 func (s *stepper) decode() error {
 	var latents [][]float64
-	for _, q := range s.questions {
+	for _, q := range s.points {
 		latents = append(latents, q.Latents)
 	}
 	_, err := s.p.DecodeAll(latents, s.at)
@@ -96,9 +96,9 @@ func (s *stepper) decode() error {
 func (s *stepper) train(again int) error {
 	tape := s.p.Tape(true, again)
 	defer tape.Reset()
-	answers, err := s.p.Ask(tape, s.at, pipeline.Guidance{}, s.questions)
+	forward, err := s.p.Forward(tape, s.at, pipeline.Guidance{}, s.points)
 	if err == nil {
-		err = answers.Back(answers.Outputs)
+		err = forward.Back(forward.Outputs)
 	}
 	if err != nil {
 		return err

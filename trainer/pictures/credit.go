@@ -21,9 +21,9 @@ import (
 // Invariants (tests): the network runs as often as sde.Growth.Passes counts, and a sample has
 // the bits that it has alone.
 type Forest struct {
-	Shape *sde.Tree // of each tree
-	Quiet []sde.Row // of edges that draw nothing
-	Trunk bool      // branches leave one path without noise, and end without noise
+	Shape         *sde.Tree // of each tree
+	Deterministic []sde.Row // of edges that draw nothing
+	Trunk         bool      // branches leave one path without noise, and end without noise
 
 	ways   [][]int   // the nodes on the way to a leaf, one a step
 	branch []int     // of a node: its number among those whose edge drew in the same step
@@ -43,7 +43,7 @@ func NewForest(g sde.Growth, steps int) *Forest {
 		}
 	}
 	for step := range steps {
-		f.Quiet, f.scale = append(f.Quiet, g.Deterministic(step)), append(f.scale, 1)
+		f.Deterministic, f.scale = append(f.Deterministic, g.Deterministic(step)), append(f.scale, 1)
 	}
 	for _, step := range g.Splits {
 		f.scale[step] = g.Scale

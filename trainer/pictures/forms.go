@@ -215,8 +215,8 @@ func (m *Model) judgedBy(turn experiment.Turn) (rows []sde.Row, of func(k traine
 // once.
 type pass struct {
 	*Form
-	questions []pipeline.Question
-	known     [][]float64 // what was answered while these were rolled; nil: they are asked
+	points []pipeline.Point
+	known  [][]float64 // what was answered while these were rolled; nil: they are asked
 }
 
 // passes are points with their texts and sources, in their order.
@@ -240,7 +240,7 @@ func (p *Policy) passes(at []trainer.Point) (all []pass, err error) {
 	for s := range p.stretches(keys, most, alike) {
 		one := pass{Form: s.Form}
 		for i := s.from; i < s.to; i++ {
-			one.questions = append(one.questions, pipeline.Question{Latents: at[i].State, Time: at[i].Time, Text: texts[i], Negative: negatives[i], Given: sources[i]})
+			one.points = append(one.points, pipeline.Point{Latents: at[i].State, Time: at[i].Time, Text: texts[i], Negative: negatives[i], Given: sources[i]})
 		}
 		all = append(all, one)
 	}

@@ -17,9 +17,9 @@ import (
 // Invariant (tests): samples of a prompt draw at the same steps, those of others may draw elsewhere, and each has a
 // decision at every step that it draws at, and no other.
 type One struct {
-	Window []int
-	Own    func(draw func(n int) int) []int // nil: one step of Window
-	Quiet  []sde.Row                        // of steps where a sample does not draw
+	Window        []int
+	Own           func(draw func(n int) int) []int // nil: one step of Window
+	Deterministic []sde.Row                        // of steps where a sample does not draw
 }
 
 // oneOf is a turn's; nil where samples draw at every step of the window.
@@ -29,7 +29,7 @@ func oneOf(turn experiment.Turn) (*One, error) {
 		return nil, nil
 	}
 	quiet, err := turn.Quiet()
-	o := &One{Window: turn.Window, Quiet: quiet}
+	o := &One{Window: turn.Window, Deterministic: quiet}
 	if w.Own {
 		o.Own = func(draw func(n int) int) []int { return w.OwnSteps(turn.Sampler.Steps, draw) }
 	}

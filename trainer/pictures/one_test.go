@@ -25,7 +25,7 @@ func TestOne(t *testing.T) {
 	}
 	_, p.Rows = sde.Plan{Window: window, Inside: flowSDE, Outside: sde.Euler}.Rows(schedule)
 	_, quiet := sde.Plan{Inside: sde.Euler, Outside: sde.Euler}.Rows(schedule)
-	p.Trained, p.One = window, &pictures.One{Window: window, Quiet: quiet}
+	p.Trained, p.One = window, &pictures.One{Window: window, Deterministic: quiet}
 	var keys []trainer.Key
 	for i := range 16 {
 		keys = append(keys, trainer.Key{Iteration: i / 4, Prompt: i / 2 % 2, Sample: i % 2})
@@ -77,7 +77,7 @@ func TestOwnWindows(t *testing.T) {
 	reach := w.Reach(steps)
 	_, p.Rows = sde.Plan{Window: reach, Inside: flowSDE, Outside: sde.Euler}.Rows(schedule)
 	_, quiet := sde.Plan{Inside: sde.Euler, Outside: sde.Euler}.Rows(schedule)
-	p.Trained, p.One = reach, &pictures.One{Window: reach, Quiet: quiet, Own: func(draw func(n int) int) []int { return w.OwnSteps(steps, draw) }}
+	p.Trained, p.One = reach, &pictures.One{Window: reach, Deterministic: quiet, Own: func(draw func(n int) int) []int { return w.OwnSteps(steps, draw) }}
 	var keys []trainer.Key
 	for i := range 12 {
 		keys = append(keys, trainer.Key{Iteration: i / 4, Prompt: i / 2 % 2, Sample: i % 2})

@@ -149,9 +149,9 @@ func promptsOf(keys []trainer.Key) []int {
 func (p *Policy) rollForm(w trainer.Weights, f *Form, list []pipeline.Picture, progress func(done, all int)) (tracks []pipeline.Track, err error) {
 	sampler := pipeline.Sampler{At: f.At, Rows: f.Rows, Times: f.Times, Guidance: p.Guidance, Record: p.Trained, Batch: p.Micro, Progress: progress}
 	if f.Forest != nil {
-		sampler.Quiet = f.Forest.Quiet
+		sampler.Deterministic = f.Forest.Deterministic
 	} else if f.One != nil {
-		sampler.Quiet = f.One.Quiet
+		sampler.Deterministic = f.One.Deterministic
 	}
 	err = p.with(w, func() (err error) {
 		tracks, err = p.Pipeline.Sample(p.context(), list, sampler)
@@ -208,7 +208,7 @@ func (p *Policy) Moved() []*autograd.Param { return p.learner.Moved() }
 
 // How the network answers at recorded states, and takes the gradients of its answers.
 
-// Eval asks the network. Points that fit one pass are remembered for Back; of more, Back
+// Eval runs the network. Points that fit one pass are remembered for Back; of more, Back
 // computes each pass once more before it goes backward, so that memory does not grow. What was answered while the
 // points were rolled is not asked again before that.
 func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
@@ -231,17 +231,17 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 	var out trainer.Answers
 	if w == trainer.Current && len(passes) == 1 && !p.twin {
 		tape := p.Pipeline.Tape(true, p.Checkpointing)
-		answers, err := p.Pipeline.Ask(tape, passes[0].At, p.Guidance, passes[0].questions)
+		forward, err := p.Pipeline.Forward(tape, passes[0].At, p.Guidance, passes[0].points)
 		if err != nil {
 			tape.Reset()
 			return out, err
 		}
 		p.pending = tape.Reset
-		out.Outputs = answers.Outputs
+		out.Outputs = forward.Outputs
 		out.Back = func(grads [][]float64) error {
 			defer func() { tape.Reset(); p.pending = nil }()
 			p.Passes.Backward += len(at) * p.each()
-			return answers.Back(grads)
+			return forward.Back(grads)
 		}
 		return out, nil
 	}
@@ -255,11 +255,11 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 					continue
 				}
 			}
-			answers, err := p.Pipeline.Ask(tape, pass.At, guidance, pass.questions)
+			forward, err := p.Pipeline.Forward(tape, pass.At, guidance, pass.points)
 			if err != nil {
 				return err
 			}
-			out.Outputs = append(out.Outputs, answers.Outputs...)
+			out.Outputs = append(out.Outputs, forward.Outputs...)
 			tape.Reset()
 		}
 		return nil
@@ -291,18 +291,18 @@ func (p *Policy) back(passes []pass, grads [][]float64) error {
 	tape := p.Pipeline.Tape(true, p.Checkpointing)
 	defer tape.Reset()
 	for _, pass := range passes {
-		n := len(pass.questions)
+		n := len(pass.points)
 		if len(grads) < n {
 			return errors.New("fewer gradients than answers")
 		}
-		answers, err := p.Pipeline.Ask(tape, pass.At, p.Guidance, pass.questions)
+		forward, err := p.Pipeline.Forward(tape, pass.At, p.Guidance, pass.points)
 		if err != nil {
 			return err
 		}
-		if err := pass.held(answers.Outputs); err != nil {
+		if err := pass.held(forward.Outputs); err != nil {
 			return err
 		}
-		if err := answers.Back(grads[:n]); err != nil {
+		if err := forward.Back(grads[:n]); err != nil {
 			return err
 		}
 		p.Passes.Backward += n * p.each()
@@ -364,8 +364,8 @@ func (p *Policy) answered(of pass) [][]float64 {
 	if p.twin || p.known.outputs == nil || p.changes() != p.known.changes {
 		return nil
 	}
-	all := make([][]float64, len(of.questions))
-	for i, q := range of.questions {
+	all := make([][]float64, len(of.points))
+	for i, q := range of.points {
 		if all[i] = p.known.outputs[asking{&q.Latents[0], q.Time}]; all[i] == nil {
 			return nil
 		}

@@ -106,7 +106,7 @@ func (p *Policy) Pull(at []trainer.Point, grads [][]float64) ([][]float64, error
 		return nil, err
 	}
 	for _, pass := range passes {
-		some, err := p.Pipeline.Pull(tape, pass.At, p.Guidance, pass.questions, grads[len(states):min(len(states)+len(pass.questions), len(grads))])
+		some, err := p.Pipeline.Pull(tape, pass.At, p.Guidance, pass.points, grads[len(states):min(len(states)+len(pass.points), len(grads))])
 		if err != nil {
 			return nil, err
 		}

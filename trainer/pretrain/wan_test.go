@@ -119,7 +119,7 @@ func TestAnimator(t *testing.T) {
 		t.Fatal(err)
 	}
 	zeros := make([]float32, at.Len())
-	reads, _ := p.Reads(pipeline.Question{Latents: make([]float64, at.Len()), Given: g}, at)
+	reads, _ := p.Reads(pipeline.Point{Latents: make([]float64, at.Len()), Given: g}, at)
 	for i, v := range w.joined(zeros, clip) {
 		if math.Abs(float64(v-reads[i])) > 0.02*max(1, math.Abs(float64(v))) {
 			t.Fatalf("number %d is %g in training, and %g of the pipeline", i, v, reads[i])

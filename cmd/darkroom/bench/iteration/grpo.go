@@ -77,14 +77,14 @@ func (b *bench) iterations() (*Iterations, error) {
 	if step >= b.Steps-1 {
 		step = b.Steps - 2
 	}
-	questions, steps := make([]pipeline.Question, b.Micro), make([]taken, b.Micro)
-	for i := range questions {
+	points, steps := make([]pipeline.Point, b.Micro), make([]taken, b.Micro)
+	for i := range points {
 		x := drawn(rng.New(2).Sample(i), at.Len())
 		next := make([]float64, len(x))
 		for e, v := range x {
 			next[e] = v + 0.1
 		}
-		questions[i] = pipeline.Question{Latents: x, Time: q.sampler.Times[step], Text: q.text}
+		points[i] = pipeline.Point{Latents: x, Time: q.sampler.Times[step], Text: q.text}
 		steps[i] = taken{Step: pipeline.Step{Index: step, Time: q.sampler.Times[step], Before: x, After: next}, advantage: 1}
 	}
 	each := func(t *Phase) float64 { return rounded(t.Best / float64(b.Micro)) }
@@ -93,7 +93,7 @@ func (b *bench) iterations() (*Iterations, error) {
 	tape := q.p.Tape(false, 0)
 	if r.Sampling, err = b.phase(b.Micro, func() error {
 		defer tape.Reset()
-		_, err := q.p.Ask(tape, at, pipeline.Guidance{}, questions)
+		_, err := q.p.Forward(tape, at, pipeline.Guidance{}, points)
 		return err
 	}); err != nil {
 		return nil, err

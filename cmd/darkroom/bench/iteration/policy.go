@@ -106,11 +106,11 @@ type taken struct {
 func (q *policy) train(steps []taken, checkpoint int, fresh bool) error {
 	tape := q.p.Tape(true, checkpoint)
 	defer tape.Reset()
-	var questions []pipeline.Question
+	var points []pipeline.Point
 	for _, s := range steps {
-		questions = append(questions, pipeline.Question{Latents: s.Before, Time: s.Time, Text: q.text})
+		points = append(points, pipeline.Point{Latents: s.Before, Time: s.Time, Text: q.text})
 	}
-	a, err := q.p.Ask(tape, q.sampler.At, pipeline.Guidance{}, questions)
+	a, err := q.p.Forward(tape, q.sampler.At, pipeline.Guidance{}, points)
 	if err != nil {
 		return err
 	}
