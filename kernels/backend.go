@@ -17,6 +17,9 @@ type Backend interface {
 	Download(dst []byte, src Span)
 	Sync()
 
+	// Frozen weights, compressed and not.
+	Unpack(*Unpack)
+
 	// Matrix products, and what they are fused with.
 	Pack(w Mat, math Math) *Packed
 	Gemm(*Gemm)

@@ -109,6 +109,7 @@ func (d *Dry) ConvBackward(a *kernels.ConvBackward) {
 func (*Dry) Upload(kernels.Span, []byte)                                {}
 func (*Dry) Download([]byte, kernels.Span)                              {}
 func (*Dry) Sync()                                                      {}
+func (*Dry) Unpack(*kernels.Unpack)                                     {}
 func (*Dry) Attention(*kernels.Attention)                               {}
 func (*Dry) AttentionBackward(*kernels.AttentionBackward)               {}
 func (*Dry) Rope(*kernels.Rope)                                         {}

@@ -15,6 +15,12 @@ func (b *Backend) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed {
 	return p
 }
 
+// Unpack writes every row of a compressed matrix.
+func (b *Backend) Unpack(a *kernels.Unpack) {
+	a.Check()
+	b.byRows(a.Dst.Rows, a.Dst.Cols, func(lo, hi int) { ref.Unpack(a, lo, hi) })
+}
+
 // Gemm computes a product.
 func (b *Backend) Gemm(a *kernels.Gemm) { b.gemm.Gemm(a, b.pool.run) }
 

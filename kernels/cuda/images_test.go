@@ -69,6 +69,7 @@ var arguments = map[string]uintptr{
 	"axpby":                        unsafe.Sizeof(axpbyArgs{}),
 	"fill":                         unsafe.Sizeof(fillArgs{}),
 	"adamw":                        unsafe.Sizeof(adamwArgs{}),
+	"unpack":                       unsafe.Sizeof(unpackArgs{}),
 	"copy":                         unsafe.Sizeof(copiesArgs{}),
 	"upsample":                     unsafe.Sizeof(upsampleArgs{}),
 	"upsample_backward":            unsafe.Sizeof(upsampleArgs{}),

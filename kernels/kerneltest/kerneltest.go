@@ -200,6 +200,7 @@ var families = []func() []Case{
 	elementwise,
 	reductions,
 	copies,
+	unpacked,
 	pieces,
 	training,
 	convs,

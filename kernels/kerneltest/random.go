@@ -16,6 +16,9 @@ func Random(seed, i uint64) Case {
 	if i%16 == 5 { // beside the list, so that a number names the case that it has always named
 		draw = drawDraw
 	}
+	if i%16 == 11 {
+		draw = drawUnpack
+	}
 	c := draw(r)
 	c.Name = fmt.Sprintf("%s, %d of seed %d", c.Name, i, seed)
 	return c

@@ -178,6 +178,13 @@ var floats = map[string]row{
 			d[l] = result(flushed(a[l]) * flushed(b[l]))
 		}
 	}),
+	// Without .ftz denormals stay.
+	"mul.rn.f32": binary32(func(a, b uint32) uint32 {
+		return ieee(math.Float32frombits(a) * math.Float32frombits(b))
+	}),
+	"sub.rn.f32": binary32(func(a, b uint32) uint32 {
+		return ieee(math.Float32frombits(a) - math.Float32frombits(b))
+	}),
 	"div.rn.ftz.f32":  float2(func(a, b float32) float32 { return a / b }),
 	"sqrt.rn.ftz.f32": float1(func(a float32) float32 { return float32(math.Sqrt(float64(a))) }),
 	"neg.ftz.f32":     float1(func(a float32) float32 { return -a }),
@@ -257,6 +264,14 @@ func result(x float32) uint32 {
 		return u & 0x80000000
 	}
 	return u
+}
+
+// ieee returns the bits without .ftz.
+func ieee(x float32) uint32 {
+	if x != x {
+		return noNumber32
+	}
+	return math.Float32bits(x)
 }
 
 // fma32 is a*b+c, rounded once. The product of two numbers of 24 bits is exact in float64; its sum with c is rounded to

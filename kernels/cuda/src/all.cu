@@ -4,6 +4,7 @@
 #include "softmax.cu"
 #include "draw.cu"
 #include "mix.cu"
+#include "unpack.cu"
 #include "reduce.cu"
 #include "groupnorm.cu"
 #include "product.cu"

@@ -139,11 +139,15 @@ func table4(dst []float32, d float32, b []byte) {
 }
 
 func unpackIQ4XS(dst []float32, b []byte) {
-	d, high := half(b), binary.LittleEndian.Uint16(b[2:])
+	d := half(b)
 	for s := range 8 {
-		scale := int(b[4+s/2]>>(s%2*4)&15) | int(high>>(2*s)&3)<<4
-		table4(dst[32*s:32*s+32], d*float32(scale-32), b[8+16*s:])
+		table4(dst[32*s:32*s+32], d*float32(iq4XS(b, s)), b[8+16*s:])
 	}
+}
+
+// iq4XS is the scale of part s of a block.
+func iq4XS(b []byte, s int) int {
+	return (int(b[4+s/2]>>(s%2*4)&15) | int(binary.LittleEndian.Uint16(b[2:])>>(2*s)&3)<<4) - 32
 }
 
 func unpackQ8(dst []float32, b []byte) {
@@ -162,13 +166,18 @@ func unpackQ2K(dst []float32, b []byte) {
 }
 
 func unpackQ3K(dst []float32, b []byte) {
-	d, scales := half(b[108:]), b[96:108]
+	d := half(b[108:])
 	for k := range dst {
-		h, s, j, g := k/128, k%128/32, k%32, k/16
-		scale := int(scales[g%8]>>(g/8*4)&15) | int(scales[8+g%4]>>(g/4*2)&3)<<4
-		q := int(b[32+32*h+j]>>(2*s)&3) - 4 + int(b[j]>>(4*h+s)&1)*4
-		dst[k] = float32(d*float32(scale-32)) * float32(q)
+		scale, q := q3K(b, k)
+		dst[k] = float32(d*float32(scale)) * float32(q)
 	}
+}
+
+// q3K is the scale of value k of a block, and its code, from -4 to 3.
+func q3K(b []byte, k int) (scale, q int) {
+	scales, h, s, j, g := b[96:108], k/128, k%128/32, k%32, k/16
+	scale = int(scales[g%8]>>(g/8*4)&15) | int(scales[8+g%4]>>(g/4*2)&3)<<4
+	return scale - 32, int(b[32+32*h+j]>>(2*s)&3) - 4 + int(b[j]>>(4*h+s)&1)*4
 }
 
 // six is the scale and the minimum of part j of Q4_K and Q5_K, 6 bits each.
@@ -182,23 +191,32 @@ func six(b []byte, j int) (scale, least byte) {
 func unpackQ45K(dst []float32, b, high, low []byte) {
 	d, dmin := half(b), half(b[2:])
 	for k := range dst {
-		s, j := k/32, k%32
-		scale, least := six(b[4:16], s)
-		q := low[s/2*32+j] >> (s % 2 * 4) & 15
-		if high != nil {
-			q |= high[j] >> s & 1 << 4
-		}
-		dst[k] = float32(float32(d*float32(scale))*float32(q)) - float32(dmin*float32(least))
+		scale, least := six(b[4:16], k/32)
+		dst[k] = float32(float32(d*float32(scale))*float32(q45K(high, low, k))) - float32(dmin*float32(least))
 	}
+}
+
+// q45K is the code of value k of a block: its nibble, with a fifth bit from high, where that is there.
+func q45K(high, low []byte, k int) byte {
+	s, j := k/32, k%32
+	q := low[s/2*32+j] >> (s % 2 * 4) & 15
+	if high != nil {
+		q |= high[j] >> s & 1 << 4
+	}
+	return q
 }
 
 func unpackQ6K(dst []float32, b []byte) {
 	d := half(b[208:])
 	for k := range dst {
-		h, s, j := k/128, k%128/32, k%32
-		q := int(b[64*h+s%2*32+j]>>(s/2*4)&15) | int(b[128+32*h+j]>>(2*s)&3)<<4
-		dst[k] = float32(d*float32(int8(b[192+k/16]))) * float32(q-32)
+		dst[k] = float32(d*float32(int8(b[192+k/16]))) * float32(int(q6K(b, k))-32)
 	}
+}
+
+// q6K is the code of value k of a block, from 0 to 63.
+func q6K(b []byte, k int) byte {
+	h, s, j := k/128, k%128/32, k%32
+	return b[64*h+s%2*32+j]>>(s/2*4)&15 | b[128+32*h+j]>>(2*s)&3<<4
 }
 
 // QuantizeGGUF is gguf's quantiser, of Q8_0, Q4_0, Q4_1, Q5_0, Q5_1 and BF16; values are whole blocks.

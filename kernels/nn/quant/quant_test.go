@@ -1,6 +1,8 @@
 package quant
 
 import (
+	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"math"
@@ -9,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
 // array is an array of a recorded case, or a number.
@@ -148,12 +152,50 @@ func (c recorded) values(w Weight, n int) {
 			c.same(key, got)
 		}
 	}
+	c.unpacked(w, got)
 	at := n / 3 / w.Grain() * w.Grain() // any part
 	part := make([]float32, (n-at)/2/w.Grain()*w.Grain())
 	w.Unpack(part, at)
 	for i, v := range part {
 		if math.Float32bits(v) != math.Float32bits(got[at+i]) {
 			c.t.Fatalf("%s %s: value %d is %v in a part, and %v in all", c.Op, c.Name, at+i, v, got[at+i])
+		}
+	}
+}
+
+// unpacked compares values with those that backends unpack, in each precision.
+func (c recorded) unpacked(w Weight, want []float32) {
+	c.t.Helper()
+	columns := len(want)
+	switch w := w.(type) {
+	case Float8:
+		columns = cmp.Or(w.Scale.Columns, columns)
+	case Int8:
+		columns = cmp.Or(w.Scale.Columns, columns)
+	}
+	codes, err := CodesOf(w, len(want)/columns, columns)
+	s, isShifted := w.(Shifted4)
+	b, isBlocks := w.(Blocks)
+	if isShifted && s.DType != safetensors.F32 || isBlocks && (b.Form == BF16 || b.Form == F16 || b.Form == F32) {
+		if err == nil {
+			c.t.Errorf("%s %s: it has codes, and its values are no product or difference of them", c.Op, c.Name)
+		}
+		return
+	}
+	if err != nil {
+		c.t.Errorf("%s %s: %v", c.Op, c.Name, err)
+		return
+	}
+	be := ref.Backend{}
+	buf := be.Alloc(64 + codes.Size())
+	codes.Write(buf.Host[64:])
+	for _, d := range []kernels.DType{kernels.F32, kernels.BF16, kernels.F16} {
+		dst := kernels.NewMat(kernels.Span{Buf: be.Alloc(len(want) * d.Size()), Len: len(want), DType: d}, codes.Rows, codes.Columns)
+		be.Unpack(codes.In(buf, 64, dst))
+		m := Matrix{DType: map[kernels.DType]safetensors.DType{kernels.F32: safetensors.F32, kernels.BF16: safetensors.BF16, kernels.F16: safetensors.F16}[d]}
+		same := make([]byte, len(want)*d.Size())
+		if m.store(same, want); !bytes.Equal(dst.Raw(), same) {
+			c.t.Errorf("%s %s: a backend unpacks other values in %s", c.Op, c.Name, d)
 		}
 	}
 }

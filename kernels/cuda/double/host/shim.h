@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <xmmintrin.h>
 #include <deque>
 #include <string>
 #include <vector>
@@ -211,6 +212,17 @@ static inline void multiply(float* d, const uint32_t* a, const uint32_t* b) {  /
 }
 
 // Arithmetic: FTZ and DAZ are set while kernels run, and no product is fused unless by name.
+namespace dk {
+// ieee is f of two numbers while neither is set. Volatile, so that f stays between the changes of mode.
+template <class F> inline __attribute__((noinline)) float ieee(F f, float x, float y) {
+  volatile float u = x, v = y;
+  unsigned csr = _mm_getcsr();
+  _mm_setcsr(csr & ~0x8040u);
+  volatile float z = f(u, v);
+  _mm_setcsr(csr);
+  return z;
+}
+}  // namespace dk
 DEV float __fadd_rn(float x, float y) { return x + y; }
 DEV float __fmul_rn(float x, float y) { return x * y; }
 DEV float __fmaf_rn(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
