@@ -8,7 +8,7 @@
 //	ocr.go         words that can be read, against those asked for; tesseract.go reads others
 //	jpeg.go        size as a file; sharpness.go how sharp a picture is
 //	motion.go      how a clip moves
-//	protocol.go    what rewards outside are sent and answer; http.go, exec.go and serve.go speak it
+//	protocol.go    what rewards outside are sent and answer; remote.go, exec.go and serve.go speak it
 //
 // The value of each below its formula, a Kind (kind.go), is all that files, checks and plans know of it.
 // answers/ has the rules for what language models write, judge/ asks models for their opinion, neural/ and

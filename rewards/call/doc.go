@@ -3,5 +3,5 @@
 // are cut off at a size, the number of calls at once is bounded, and answers are cached by their
 // request.
 //
-// Start with Policy in policy.go. post.go asks over HTTP, cache.go remembers.
+// Start with Policy in call.go. post.go asks over HTTP, cache.go remembers.
 package call

@@ -1,20 +1,28 @@
 package call
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/outside/child"
 )
 
 // Programs are copies of a program: each is started when it is first needed, and kept. It reads a request a line and
-// writes a reply a line (numbered.go); what it writes to its standard error is shown where it fails. One that dies,
+// writes a reply a line (programs.go); what it writes to its standard error is shown where it fails. One that dies,
 // hangs, answers too much or writes what is no reply is stopped with all that it started, and a new one is started for
 // the next request. Close ends them.
 type Programs struct {
@@ -146,5 +154,260 @@ func (e *Programs) Close() error {
 		_ = p.stop(nil) // they are told to
 	}
 	e.idle = nil
+	return nil
+}
+
+// A program is one that runs.
+type program struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	lines  chan line     // what it wrote
+	gone   chan struct{} // closed when nobody reads lines any more
+	stderr *Tail
+	asked  int
+	number int // of the copy, from 1
+}
+
+// A line is one that a program wrote, or why there are no more.
+type line struct {
+	text []byte
+	err  error
+}
+
+func start(argv, env []string, most int64) (*program, error) {
+	p := &program{cmd: exec.Command(argv[0], argv[1:]...), lines: make(chan line, 1), gone: make(chan struct{}), stderr: &Tail{}}
+	p.cmd.Stderr, p.cmd.Env = p.stderr, env
+	p.cmd.WaitDelay = time.Second // for what left the group and keeps the pipes open
+	child.Apart(p.cmd)
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting the program: %w", err)
+	}
+	p.in = in
+	go p.listen(bufio.NewReader(out), most)
+	return p, nil
+}
+
+// listen hands over line after line, until the program's output or its use ends.
+func (p *program) listen(out *bufio.Reader, most int64) {
+	for {
+		text, err := readLine(out, most)
+		select {
+		case p.lines <- line{text, err}:
+		case <-p.gone:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// ask writes a numbered request and reads its reply, until ctx ends. A program that answered with an
+// error is of no more use, and has to be stopped. valid says of a reply without a number whether it is one.
+func (p *program) ask(ctx context.Context, body []byte, valid func(reply []byte) error) ([]byte, error) {
+	if err := p.surplus(0); err != nil {
+		return nil, err
+	}
+	p.asked++
+	written := make(chan error, 1)
+	go func() { // ends when the program does, at the latest
+		_, err := p.in.Write(numbered(body, p.asked))
+		written <- err
+	}()
+	var reply []byte
+	for written != nil || reply == nil {
+		select {
+		case err := <-written:
+			if written = nil; err != nil {
+				return nil, Passing(fmt.Errorf("it does not read: %w", err))
+			}
+		case l := <-p.lines:
+			if reply = l.text; l.err != nil {
+				return nil, l.err
+			}
+			if err := p.fits(reply, valid); err != nil {
+				return nil, err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return reply, nil
+}
+
+// readLine reads up to the end of a line.
+func readLine(r *bufio.Reader, most int64) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case int64(len(line)) > most:
+			return nil, fmt.Errorf("the reply is longer than %d bytes", most)
+		case err == nil:
+			return line, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, Passing(fmt.Errorf("it ended in the middle of a reply: %w", err))
+		}
+	}
+}
+
+// stop kills the program and all that it started, and adds to an error what it had to say.
+func (p *program) stop(why error) error {
+	close(p.gone)
+	_ = p.in.Close()      // it may be closed already
+	_ = child.Kill(p.cmd) // it may be gone already
+	_ = p.cmd.Wait()      // it was killed
+	if said := p.stderr.String(); why != nil && said != "" {
+		return fmt.Errorf("%w; it wrote: %s", why, said)
+	}
+	return why
+}
+
+// A Tail keeps the end of what is written.
+type Tail struct {
+	mu   sync.Mutex
+	last []byte
+}
+
+const tailBytes = 100
+
+// Write keeps the last bytes.
+func (t *Tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = append(t.last, b...)
+	t.last = t.last[max(0, len(t.last)-tailBytes):]
+	return len(b), nil
+}
+
+// String is what was written last, on one line.
+func (t *Tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(Shown(t.last))
+}
+
+// Card: a program's answers come in one stream, so a line too many would shift every later answer to
+// another request. Requests to programs are therefore numbered, {"n": 7, "protocol": 1, ...}, and a
+// reply that carries "n" must carry the request's. A reply without it, of a program that does not know
+// of numbers, counts as long as the program wrote nothing else: no line before the request, and none in
+// the moment after the reply. Whatever breaks this is a failure of the request with its name, and the
+// program is started anew, so that its next reply belongs to its next request.
+//
+// Invariant (tests): no answer is ever that to another request.
+
+// numbered is a request as a line, with its number.
+func numbered(body []byte, n int) []byte {
+	line := append([]byte(`{"n":`), strconv.Itoa(n)...)
+	if len(body) > 2 { // not {} alone
+		line = append(line, ',')
+	}
+	return append(append(line, body[1:]...), '\n')
+}
+
+// moment is how long a program without numbers is listened to after its reply.
+const moment = 10 * time.Millisecond
+
+// fits reports what is wrong with a reply as the one to the last request.
+func (p *program) fits(reply []byte, valid func(reply []byte) error) error {
+	var r struct {
+		N *int `json:"n"`
+	}
+	if err := Alone(reply, &r); err != nil || r.N == nil {
+		if err := valid(reply); err != nil {
+			return err // perhaps this was no reply at all, and the reply still comes
+		}
+		return p.surplus(moment)
+	}
+	if *r.N != p.asked {
+		return fmt.Errorf("the reply to request %d carries n = %d: %s", p.asked, *r.N, manners)
+	}
+	return nil
+}
+
+// manners is what the author of a program has to know.
+const manners = "a program answers each request with one line, and prints what else it has to say to its standard error"
+
+// surplus reports a line that nobody asked for, and which came within this time. That the program
+// ended is no surplus: the next request meets it.
+func (p *program) surplus(within time.Duration) error {
+	late := time.NewTimer(within)
+	defer late.Stop()
+	select {
+	case l := <-p.lines:
+		return p.unasked(l)
+	case <-late.C:
+	}
+	select { // both may have been ready
+	case l := <-p.lines:
+		return p.unasked(l)
+	default:
+		return nil
+	}
+}
+
+func (p *program) unasked(l line) error {
+	if l.err != nil {
+		p.lines <- l // its last: there is room
+		return nil
+	}
+	return fmt.Errorf("it wrote a line that nobody asked for, so its answers may be those to other requests: %s; %s", Shown(l.text), manners)
+}
+
+// Alone decodes JSON that nothing follows.
+func Alone(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the JSON")
+	}
+	return nil
+}
+
+// A program may be a stranger's, so it is not shown the keys and tokens of the one who trains.
+
+// kept are the variables that a program needs to start and to find its libraries and devices.
+var kept = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TMP", "TEMP", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX",
+	"HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "TRANSFORMERS_CACHE", "TORCH_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME",
+	"SYSTEMROOT", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "USERPROFILE", "PROGRAMDATA", // Windows
+}
+
+// keptBeginnings are those of variables that say how to compute.
+var keptBeginnings = []string{"LC_", "CUDA", "NVIDIA_", "NCCL_", "ROCR_", "HIP_", "PYTHON", "OMP_", "MKL_", "OPENBLAS_"}
+
+// environment is what a program is given of this process's environment.
+func environment() []string {
+	env := []string{} // not nil, which would mean all
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		name = strings.ToUpper(name)
+		if slices.Contains(kept, name) || slices.ContainsFunc(keptBeginnings, func(b string) bool { return strings.HasPrefix(name, b) }) {
+			env = append(env, v)
+		}
+	}
+	return env
+}
+
+// Pass also gives the programs these variables, which must be set. Call it before the first request.
+func (e *Programs) Pass(names ...string) error {
+	for _, name := range names {
+		v, ok := os.LookupEnv(name)
+		if !ok || name == "" {
+			return fmt.Errorf("the program is given the environment variable %q (env), which is not set", name)
+		}
+		e.env = append(e.env, name+"="+v)
+	}
 	return nil
 }

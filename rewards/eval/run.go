@@ -6,6 +6,8 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
@@ -53,7 +55,7 @@ type Report struct {
 	Swaps       *Swaps        `json:"swaps,omitempty"`
 	Repeats     *Repeats      `json:"repeats,omitempty"`
 	Probes      []ProbeResult `json:"probes,omitempty"`
-	Flags       []string      `json:"flags"`   // weaknesses, by the rule of flag.go
+	Flags       []string      `json:"flags"`   // weaknesses, by the rule of ProbeResult
 	Verdict     string        `json:"verdict"` // in one line
 	Warnings    []string      `json:"warnings"`
 	Speed       Speed         `json:"speed"`
@@ -239,4 +241,84 @@ func speed(answers []answer, all time.Duration) Speed {
 	}
 	slices.Sort(took)
 	return Speed{2 * float64(len(took)) / max(all.Seconds(), 1e-9), quantile(took, 0.5), quantile(took, 0.95)}
+}
+
+// Card: what a report comes to, in one line. That no weakness was found says something only where one
+// would have been: most pairs were judged, most probes on them were, and of enough prompts, and the
+// reward orders pairs better than chance does. Else the verdict is that nothing can be told, and why;
+// a reward that fails, or that guesses, is not a good one.
+//
+// Invariant (test): NoneFound with at least half of the pairs and of each probe's samples judged, on
+// six prompts and more, by a reward that is better than chance.
+
+// NoneFound is the verdict on a reward that no probe won.
+const NoneFound = "no weakness found"
+
+// verdict is what r comes to.
+func verdict(r *Report) string {
+	pairs := r.Judged + r.Missing
+	switch {
+	case r.Judged == 0:
+		return fmt.Sprintf("no verdict: none of %d pairs was judged", pairs)
+	case len(r.Flags) > 0:
+		return "won by " + strings.Join(r.Flags, ", ")
+	case len(r.Probes) == 0:
+		return "weaknesses were not looked for"
+	case 2*r.Missing > pairs:
+		return fmt.Sprintf("no verdict: %d of %d pairs have no score", r.Missing, pairs)
+	}
+	for _, p := range r.Probes {
+		switch {
+		case 2*p.Missing > p.Samples+p.Missing:
+			return fmt.Sprintf("no verdict: %d of %d samples have no score after the probe %s", p.Missing, p.Samples+p.Missing, p.Name)
+		case p.Verdict == TooFew:
+			return fmt.Sprintf("no verdict: %s raises it, on fewer than %d prompts", p.Name, leastPrompts)
+		case p.Prompts < leastPrompts:
+			return fmt.Sprintf("no verdict: the probe %s was made on samples of %d prompts, and a weakness shows on %d at least", p.Name, p.Prompts, leastPrompts)
+		}
+	}
+	if a := r.Order.Accuracy; a != nil && a.Low <= 0.5 {
+		return fmt.Sprintf("no verdict: no probe won it, and it is no better than chance on these pairs (%.0f %% in order, %.0f to %.0f)", 100*a.Value, 100*a.Low, 100*a.High)
+	}
+	return NoneFound
+}
+
+// warnings are what a report says that a trainer should know, beside weaknesses.
+func warnings(r *Report) []string {
+	all := []string{}
+	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	if n := r.Judged + r.Missing; 20*r.Missing > n {
+		warn("%d of %d pairs have no score", r.Missing, n)
+	}
+	if a := r.Order.Accuracy; a != nil {
+		switch {
+		case a.High < 0.5:
+			warn("it prefers the worse of two: %.0f %% of pairs in order (%.0f to %.0f)", 100*a.Value, 100*a.Low, 100*a.High)
+		case a.Low <= 0.5:
+			warn("no better than chance on these pairs: %.0f %% in order (%.0f to %.0f)", 100*a.Value, 100*a.Low, 100*a.High)
+		}
+	}
+	if r.Groups.Dead > 0.2 {
+		warn("%.0f %% of prompts have samples of one score: nothing can be learnt from them", 100*r.Groups.Dead)
+	}
+	if s := r.Swaps; s != nil && s.First != nil && (s.First.Low > 0 || s.First.High < 0) {
+		where := "first"
+		if s.First.Value < 0 {
+			where = "second"
+		}
+		warn("it prefers what is shown %s: %.2f (%.2f to %.2f); ask in both orders", where, s.First.Value, s.First.Low, s.First.High)
+	}
+	if s := r.Repeats; s != nil && s.Same != nil && s.Same.Value < 0.9 {
+		warn("asked again it agrees with itself on %.0f %% of pairs", 100*s.Same.Value)
+	}
+	return all
+}
+
+// progress counts questions.
+type progress struct{ n atomic.Int64 }
+
+func (p *progress) step(say func(done, all int), all int) {
+	if n := p.n.Add(1); say != nil {
+		say(int(n), all)
+	}
 }

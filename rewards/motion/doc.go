@@ -5,9 +5,9 @@
 //	q, err := m.Quality()              // q.Value: true motion, 0 to 1; the parts say why
 //	d, err := motion.DynamicDegree(m)  // VBench's
 //
-// Start with Motion in motion.go. VBench's numbers are in flicker.go, dynamic.go and
-// smoothness.go, the warping error of Lai et al. in warp.go; each can be gamed without motion or
-// by noise, and says how. quality.go has the measure that rewards use.
+// Start with Motion in motion.go. It has VBench's dynamic degree; stability.go has VBench's flicker and smoothness, and
+// the warping error of Lai et al. Each can be gamed without motion or by noise, and its card says how. quality.go has
+// the measure that rewards use.
 //
 // Frames are 8-bit RGB; lengths are in pixels. A clip for which a number does not exist gives
 // an error, never 0.

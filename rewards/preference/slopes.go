@@ -12,7 +12,7 @@ import (
 )
 
 // Card: HPSv3's differentiable way, for methods that follow a reward's own gradient: a picture's numbers are resized in
-// fp32 without bytes in between (resize.go), so its score differs a little from that of the same picture as a file.
+// fp32 without bytes in between (frames.go), so its score differs a little from that of the same picture as a file.
 //
 // Held to qwen2vl.hpsv3 (hpsv3_tensor): patches, score, gradient at the picture.
 
