@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestExecLeavesNothing: a program that is a script around another is stopped with all that it started,
-// whether it hangs or is closed, and without waiting for what holds its pipes.
+// TestExecLeavesNothing: a program that is a script around another is stopped with all that it started, whether it
+// hangs or is closed, and without waiting for processes that hold its pipes.
 func TestExecLeavesNothing(t *testing.T) {
 	for _, c := range []struct{ name, after string }{{"hangs", "wait"}, {"is closed", `while read line; do echo '{"scores": [1]}'; done`}} {
 		dir := t.TempDir()

@@ -15,13 +15,13 @@ import (
 //	least     min w·x          the weakest part decides
 //	harmonic  Σw / Σ(w/x)      near the weakest part; 0 where one is at most 0
 //	ensemble  m - λ·Σw(x-m)²/Σw, m = Σw·x/Σw: judges of one thing, who are believed where they agree (Coste et al.,
-//	          2024, whose other rule is least); what only one of them likes, and a hack is such a thing, is worth less
+//	          2024, whose other rule is least); a sample that only one of them likes, such as a hack, is worth less
 //
 //	own      a prompt may have weights of its own for some parts. A part that it gives the weight 0 does not
 //	         count for it, and is not missing
 //	weights  as they are given (flow_grpo, Flow-Factory, Pref-GRPO), or with Shares divided by
 //	         their sum, all zero meaning all equal (MixGRPO)
-//	scale    what becomes 0 and 1 (a known range), or the batch's mean and deviation; comparing
+//	scale    the values that become 0 and 1 (a known range), or the batch's mean and deviation; comparing
 //	         every reward within its group comes after, as combine = "advantages"
 //	gate     a part counts only where another reward is good enough: style once the words are
 //	         right
@@ -63,7 +63,7 @@ type Gate struct {
 	Else    float64 `toml:"else" doc:"what the part counts where it does not"`
 }
 
-// Check reports what does not fit together.
+// Check reports settings that contradict each other.
 func (c Combination) Check(report func(key, problem, hint string)) {
 	for i, p := range c.Parts {
 		key := fmt.Sprintf("parts[%d].", i)
@@ -180,8 +180,8 @@ func (c Combination) WeightsFor(own map[string]float64) ([]float64, error) {
 	return weights, nil
 }
 
-// gated is a part's scaled reward, or what counts in its place where its gate is closed. A gate
-// that is missing leaves the part missing.
+// gated is a part's scaled reward, or its replacement where its gate is closed. A gate that is missing leaves the
+// part missing.
 func (c Combination) gated(k int, scores [][]float64) ([]float64, error) {
 	p := c.Parts[k]
 	out := p.Scale.of(scores[k])
@@ -228,8 +228,7 @@ func (s Scale) of(x []float64) []float64 {
 	return out
 }
 
-// moments are the mean of what is there, and the mean plus a deviation; where nothing
-// deviates, plus 1.
+// moments are the mean of the present values, and the mean plus a deviation; where nothing deviates, plus 1.
 func moments(x []float64) (mean, above float64) {
 	n := 0.0
 	for _, v := range x {
@@ -248,8 +247,6 @@ func moments(x []float64) (mean, above float64) {
 	}
 	return mean, mean + math.Sqrt(squares/n)
 }
-
-
 
 // Adds reports whether parts are added up.
 func (c Combination) Adds() bool { return c.By == "" || c.By == "sum" }

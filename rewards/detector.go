@@ -19,10 +19,9 @@ import (
 //	{"protocol": 1, "detect": {"image": "iVBORw0...", "labels": ["dog", "bench"]}}      a PNG file in base64
 //	{"detections": [{"label": "dog", "box": [10, 20, 60, 80], "score": 0.9, "color": "red"}]}
 //
-// color may be left out. A box may come as corners, as a corner and a size, or as a centre and a size; in
-// pixels, or as shares of the picture. Of boxes of one label that overlap, the surest is kept.
-// Invariants (tests): all three forms of a box are the same thing; what cannot be read is an error, not
-// an empty picture.
+// color may be left out. A box may come as corners, as a corner and a size, or as a centre and a size; in pixels, or
+// as shares of the picture. Of boxes of one label that overlap, the surest is kept. Invariants (tests): all three
+// forms of a box are the same thing; an unreadable reply is an error, not an empty picture.
 type DetectorOptions struct {
 	Box      string  `toml:"box" enum:"xyxy,xywh,cxcywh" doc:"how the server writes boxes: corners, a corner and the size, or the centre and the size"`
 	Relative bool    `toml:"relative" doc:"its numbers are shares of the picture's sides, not pixels"`
@@ -144,7 +143,7 @@ type DetectorKey struct {
 	Detector *DetectorOptions `toml:"detector" doc:"of layout and geneval: how the detector at url writes boxes"`
 }
 
-// Check refuses how a detector writes where there is none.
+// Check refuses settings of a detector's replies without a detector.
 func (k DetectorKey) Check(s ServerKeys, report Report) {
 	if k.Detector != nil && s.URL == "" {
 		report("detector", "there is no detector that writes boxes: embedded scenes have one of their own", `write its url, or leave detector out`)

@@ -83,7 +83,7 @@ func mustJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// TestDetectionsUnread: what is no reply has no score, and is not an empty picture.
+// TestDetectionsUnread: an invalid reply has no score, and does not count as an empty picture.
 func TestDetectionsUnread(t *testing.T) {
 	for _, reply := range []string{"", "[]", "{}", `{"detections": null}`, `{"detections": [{"label": "dog", "box": [1, 2, 3], "score": 1}]}`, `{"detections": [{"box": [1, 2, 3, 4]}]}`, `{"detections": []} x`} {
 		if found, _, err := detect(t, reply, DetectorOptions{Box: "xyxy", Overlap: 1}); err == nil {

@@ -8,13 +8,12 @@
 //	ocr.go         words that can be read, against those asked for; tesseract.go reads others
 //	jpeg.go        size as a file; sharpness.go how sharp a picture is
 //	motion.go      how a clip moves
-//	protocol.go    what rewards outside are sent and answer; remote.go, exec.go and serve.go speak it
+//	protocol.go    requests to rewards outside and their replies; remote.go, exec.go and serve.go speak it
 //
-// The value of each below its formula, a Kind (kind.go), is all that files, checks and plans know of it.
-// answers/ has the rules for what language models write, judge/ asks models for their opinion, neural/ and
-// preference/ are networks; kinds/ lists all of them.
-// boxes/, edits/ and motion/ are the mathematics below. Combination in combine.go makes several rewards
-// of a batch one, by weights, scales and gates.
+// The value of each below its formula, a Kind (kind.go), is all that files, checks and plans know of it. answers/ has
+// the rules for replies of language models, judge/ asks models for their opinion, neural/ and preference/ are
+// networks; kinds/ lists all of them. boxes/, edits/ and motion/ are the mathematics below. Combination in combine.go
+// makes several rewards of a batch one, by weights, scales and gates.
 //
 // A reward that failed is missing, and is written NaN. It is never 0: a 0 would train against the sample for a
 // mistake of the judge. Higher is better. Each reward has a unit of its own, which is why weights have scales.

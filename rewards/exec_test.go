@@ -131,8 +131,8 @@ func TestExecStops(t *testing.T) {
 	}
 }
 
-// TestExecSurplus: a program that writes a line too many gives no sample the score of another: what it
-// says is right or missing, and the reason names the line.
+// TestExecSurplus: a program that writes a line too many gives no sample the score of another: its score is right or
+// missing, and the reason names the line.
 func TestExecSurplus(t *testing.T) {
 	for mode, said := range map[string]string{
 		"twice": "nobody asked for", "talks first": "no JSON of the protocol", "numbered twice": "prints what else it has to say",
@@ -160,7 +160,7 @@ func TestExecSurplus(t *testing.T) {
 	}
 }
 
-// TestExecEnvironment: a program is not shown secrets, but what it needs and what is named.
+// TestExecEnvironment: a program gets no secrets, but the variables that it needs and those that are named.
 func TestExecEnvironment(t *testing.T) {
 	t.Setenv("SECRET_TOKEN", "hush")
 	t.Setenv("NAMED", "given")

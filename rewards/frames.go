@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Card: what a clip is worth to a judge of pictures, which is asked about its frames:
+// Card: the score of a clip by a judge of pictures, which is asked about its frames:
 //
 //	mean        the mean of all (UniRL, verl-omni)
 //	worst       the least: one bad frame spoils a clip
@@ -19,11 +19,11 @@ import (
 // Upstreams leave out frames that could not be judged, or count them 0; here the clip's score is missing.
 // Invariant (test): worst <= mean <= best, and of a clip of equal frames all are the picture's score.
 
-// A FrameRule says which frames of a clip are judged, and what becomes of their scores.
+// A FrameRule chooses the frames of a clip to judge, and combines their scores.
 type FrameRule struct {
 	Worst bool
 	Best  float64 // the share of frames that counts; 0: all
-	Every int     // every so many frames one is judged; 0: 1
+	Every int     // one frame in this many is judged; 0: 1
 }
 
 // ParseFrames reads "mean", "worst" or "best:SHARE"; "" is the mean.

@@ -10,8 +10,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// TestFramed: a clip is worth what the rule makes of its frames, a picture what it is; a frame without a score leaves
-// its clip without one, and no other.
+// TestFramed: a clip's score is the rule's result over its frames, a picture's its own; a frame without a score
+// leaves its clip without one, and no other.
 func TestFramed(t *testing.T) {
 	tone := Each(Func(func(_ context.Context, item Item) (Score, error) {
 		if item.Image.Pix[0] == 99 {

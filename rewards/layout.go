@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// A Detector finds things in pictures. One that can be told what to look for is told labels.
+// A Detector finds things in pictures. An open-vocabulary detector gets labels to look for.
 type Detector interface {
 	Detect(ctx context.Context, m *vision.Image, labels []string) ([]Detection, error)
 }
@@ -23,9 +23,8 @@ type Detection struct {
 	Score float64 // how sure it is, up to 1
 }
 
-// Layout is boxes.Matching on what a detector finds in the picture; its card says how. The
-// prompt's meta.boxes lists what is asked for: [{"label": "dog", "box": [x0, y0, x1, y1]}], in
-// the picture's pixels.
+// Layout is boxes.Matching on the things that a detector finds in the picture; its card says how. The prompt's
+// meta.boxes lists the wanted things: [{"label": "dog", "box": [x0, y0, x1, y1]}], in the picture's pixels.
 type Layout struct {
 	Detector Detector
 	boxes.Matching

@@ -30,7 +30,7 @@ type Motion struct {
 	MotionRule
 }
 
-// A MotionRule says what is measured.
+// A MotionRule names the measure.
 type MotionRule struct {
 	Measure   string  `toml:"measure" enum:"true,magnitude,dynamic,flicker,smoothness,warp" doc:"which number"`
 	Method    string  `toml:"method" enum:"dis,farneback,opencv" doc:"optical flow: the quick one, the steady one, or that one by OpenCV"`

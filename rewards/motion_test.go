@@ -11,7 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// walking is a soft pattern that moves to the right, so many pixels a frame.
+// walking is a soft pattern that moves to the right, by speed pixels a frame.
 func walking(frames int, speed float64) *video.Clip {
 	c := &video.Clip{Width: 64, Height: 48, Rate: video.Rate{Num: 8, Den: 1}}
 	for t := range frames {

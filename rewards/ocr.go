@@ -14,13 +14,14 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// Card: can the words that a prompt asks for be read in the picture? The target stands between
-// the first two quotation marks of the prompt. Target and what was read, its lines joined, are
-// lower-cased and lose their spaces; d is Levenshtein's distance, at most the target's length:
+// Card: can the words that a prompt asks for be read in the picture? The target is between the first two quotation
+// marks of the prompt. Target and recognised text, its lines joined, are lower-cased and lose their spaces; d is
+// Levenshtein's distance, at most the target's length:
 //
 //	reward = 1 - d / length of the target
 //
-//	flow_grpo      lines of confidence 0 are skipped; d is 0 where the target stands within what
+// flow_grpo      lines of confidence 0 are skipped; d is 0 where the target is a part of the
+//
 //	               was read, so other text around it is free
 //	flow_factory   confidences are ignored; a prompt without quotation marks is itself the target
 //	flowcps        for clips: every n-th frame, no rule of "within"; the mean over the frames
@@ -114,7 +115,7 @@ func Joined(lines []Line) string {
 // bare is text as it is compared.
 func bare(text string) string { return pytext.Lower(strings.ReplaceAll(text, " ", "")) }
 
-// Target is what a prompt asks for, as it is compared.
+// Target is the text that a prompt asks for, in the form that is compared.
 func (o OCRRule) Target(prompt string) (string, error) {
 	parts := strings.SplitN(prompt, `"`, 3)
 	target := prompt

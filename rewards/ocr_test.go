@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// said is a reader that reads what the first byte of a picture picks.
+// said is a reader that returns the text with the number in a picture's first byte.
 type said []string
 
 func (s said) Read(_ context.Context, m *vision.Image) ([]Line, error) {

@@ -11,15 +11,14 @@ import (
 )
 
 // Card: how much of a picture is left as it was, from 0 to 1: the first of the pictures that a sample was made of,
-// resized to the sample's size, against the sample. meta.changes are boxes [x0, y0, x1, y1] in pixels of that picture,
-// in which anything may change; without them the whole picture counts, what was asked for too.
+// resized to the sample's size, against the sample. meta.changes are boxes [x0, y0, x1, y1] in pixels of that
+// picture, in which anything may change; without them the whole picture counts, the wanted change too.
 //
 //	ssim        structural similarity, not below 0
 //	difference  1 - the mean difference of levels / 255
 //
 // A sample in which nothing changed wins this reward: use it beside one that asks whether the change was made, and
-// multiply the two ([rewards] combine = "product").
-// Invariants (tests): what changes inside the boxes alone costs nothing.
+// multiply the two ([rewards] combine = "product"). Invariants (tests): changes inside the boxes alone cost nothing.
 type Preserve struct{ PreserveOptions }
 
 // PreserveOptions say how pictures are compared.
@@ -33,7 +32,7 @@ func (o *PreserveOptions) SetDefaults() { *o = PreserveOptions{Measure: "ssim"} 
 // ErrNoSource is why a sample that was made of no picture cannot be compared with one.
 var ErrNoSource = errors.New("the sample was made of no picture that it could be compared with: prompts name one by image")
 
-// Score compares a sample with what it was made of.
+// Score compares a sample with the picture that it was made of.
 func (p Preserve) Score(_ context.Context, item Item) (Score, error) {
 	switch {
 	case item.Image == nil:

@@ -17,7 +17,7 @@ import (
 //	{"protocol": 1, "items": [{"prompt": "a red cup", "meta": {"answer": "red"},
 //	  "image": "iVBORw0...",                  a PNG file in base64, or
 //	  "frames": ["iVBORw0...", ...], "fps": 8, a clip, or
-//	  "sources": ["iVBORw0...", ...],          what it was made of, where it was made of pictures
+//	  "sources": ["iVBORw0...", ...],          the pictures it was made of, if any
 //	  "turns": [{"text": "I zoom in", "tool": "zoom"}, {"text": "It is red"}]}]}
 //
 //	{"scores": [{"value": 0.7, "parts": {"colour": 1}, "evidence": [{"what": "read", "text": "x"}]},
@@ -27,10 +27,10 @@ import (
 // A program's request begins with a number, {"n": 1, "protocol": 1, ...}, and its reply may carry the
 // same (numbered.go): {"n": 1, "scores": [...]}.
 //
-// There are as many scores as items, in order; a value is a finite number, larger is better.
-// Whatever else is answered is a failure: of all items where the reply cannot be read or has
-// another length, else of the item whose score it is. A failure is missing, with its reason.
-// Invariants (tests, fuzzing): what is sent is read back; no reply panics or makes a number up.
+// There are as many scores as items, in order; a value is a finite number, larger is better. Whatever else is
+// answered is a failure: of all items where the reply cannot be read or has another length, else of the item whose
+// score it is. A failure is missing, with its reason. Invariants (tests, fuzzing): a request is read back as it was
+// sent; no reply panics or makes a number up.
 
 // protocolVersion is the one that is spoken.
 const protocolVersion = 1
@@ -131,7 +131,7 @@ func decodeResults(reply []byte, n int) (results []Result, whole bool, err error
 	return results, whole, nil
 }
 
-// Declined is a reward's own word that it has no score. It is an answer: whoever asks again hears it again.
+// Declined is a reward's own word that it has no score. It is an answer: a repeated request has the same result.
 type Declined struct{ Why string }
 
 func (d Declined) Error() string { return "it says: " + d.Why }
@@ -158,9 +158,9 @@ func decodeScore(raw json.RawMessage) (Score, error) {
 	return Score{Value: *s.Value, Parts: s.Parts, Evidence: s.Evidence}, nil
 }
 
-// How a server reads a request: whoever sends one must not make it hold more than its limits. A PNG of
-// one colour takes a thousandth of the bytes that its pixels take, so pixels are limited beside bytes,
-// over the whole request; a list of nothings takes more memory than bytes, so lists have a length.
+// How a server reads a request: a sender must not make it hold more than its limits. A PNG of one colour takes a
+// thousandth of the bytes that its pixels take, so pixels are limited beside bytes, over the whole request; a list of
+// nothings takes more memory than bytes, so lists have a length.
 
 // mostElements is how many items, frames or turns a list of a request holds.
 const mostElements = 4096
@@ -192,7 +192,7 @@ func (f *few[T]) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decodeItems reads a request whose pictures have at most so many pixels together, as long as ctx lasts.
+// decodeItems reads a request whose pictures have at most this many pixels together, as long as ctx lasts.
 func decodeItems(ctx context.Context, data []byte, pixels int64) ([]Item, error) {
 	var r request
 	if err := call.Alone(data, &r); err != nil {
@@ -212,7 +212,7 @@ func decodeItems(ctx context.Context, data []byte, pixels int64) ([]Item, error)
 	return items, nil
 }
 
-// A budget is what the pictures of a request may still cost.
+// A budget is the number of pixels that a request's pictures may still have.
 type budget struct {
 	ctx       context.Context
 	all, left int64

@@ -15,11 +15,10 @@ import (
 //
 //	r = (1 + k)·r(sample, positive prompt) - r(sample, negative prompt)
 //
-// What the reward likes in any picture, whatever the words, cancels out, and what the words mean is
-// left: an aesthetic model that likes gloss stops paying for it. k leans towards the positive one,
-// as guidance does; upstream adds text features, and a score that is linear in them, as those of
-// CLIP, HPSv2 and PickScore before a bounded map, is the same sum up to their norms. A word goes
-// before the prompt with a point, or where it has {prompt}.
+// The reward's liking of any picture, whatever the words, cancels out, and the meaning of the words is left: an
+// aesthetic model that likes gloss stops paying for it. k leans towards the positive one, as guidance does; upstream
+// adds text features, and a score that is linear in them, as those of CLIP, HPSv2 and PickScore before a bounded map,
+// is the same sum up to their norms. A word goes before the prompt with a point, or where it has {prompt}.
 //
 // Invariants (tests): a reward that does not read prompts gives k times itself; a sample of which
 // either score is missing has none.
@@ -113,7 +112,7 @@ func (r Relative) PixelGradient(ctx context.Context, items []Item, pictures []vi
 	return values, grads, nil
 }
 
-// Swapped wants what was not wanted: upstream asks so where a step goes towards noise.
+// Swapped exchanges the two words: upstream asks so where a step goes towards noise.
 func (r Relative) Swapped() Relative {
 	r.Positive, r.Negative = r.Negative, r.Positive
 	return r

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patient is a policy for busy machines, impatient one for what never answers.
+// patient is a policy for busy machines, impatient one for servers that never answer.
 func patient() call.Policy {
 	p := impatient()
 	p.Timeout = 20 * time.Second
@@ -93,7 +93,7 @@ func TestHTTP(t *testing.T) {
 			t.Errorf("batches of %d: asked %d times", batch, asked)
 		}
 	}
-	// Remembered by what was asked; not where a score is missing.
+	// Cached by the request; not where a score is missing.
 	asked = 0
 	r := HTTP(s.URL, "secret", 1, patient(), cache)
 	for range 3 {
@@ -109,7 +109,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// lies are replies to two items, with what is said about each; "" is a score.
+// lies are replies to two items, with the reason of each; "" is a score.
 var lies = []struct{ name, reply, first, second string }{
 	{"numbers", `{"scores": [1, 0.5]}`, "", ""},
 	{"objects", `{"scores": [{"value": 1}, {"value": -2, "parts": {"a": 1}, "evidence": [{"what": "read"}]}]}`, "", ""},
@@ -233,7 +233,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// What is sent is read back.
+// Items are read back as they were sent.
 func TestItemsComeThrough(t *testing.T) {
 	clip := &video.Clip{Width: 2, Height: 1, Rate: video.Rate{Num: 25, Den: 2}, Frames: [][]uint8{gray(1).Pix, gray(2).Pix}}
 	items := []Item{{Prompt: `"ünï" cödé`, Image: gray(3), Sources: []*vision.Image{gray(7), gray(8)}}, {Prompt: "b", Clip: clip}, {Prompt: "c", Meta: meta(t, `{"answer": [1]}`), Transcript: &Transcript{Turns: []Turn{{"x", "zoom"}, {"y", ""}}}}}

@@ -24,7 +24,7 @@ type Judge interface {
 	Judge(ctx context.Context, items []Item) []Result
 }
 
-// An Item is what is judged: a prompt, and a picture, a clip or what a model wrote.
+// An Item is the input of a reward: a prompt, and a picture, a clip or a model's text.
 type Item struct {
 	Prompt     string
 	Meta       Meta
@@ -38,14 +38,14 @@ type Item struct {
 type Transcript struct {
 	Turns    []Turn
 	Tokens   []int // of all turns, where a tokenizer made them
-	Pictures int   // what tools gave back
+	Pictures int   // the pictures that tools returned
 	Crops    []Crop
 	Width    int // of the prompt's first picture, at full size
 	Height   int
 	Failed   bool // the last tool called gave an error
 
-	Worth map[string]float64 // what environments said of the whole episode, by their names
-	Lost  error              // why nobody can judge it: what it needed from outside failed; nil: it is whole
+	Worth map[string]float64 // rewards of environments for the whole episode, by their names
+	Lost  error              // why no score is possible: an outside part failed; nil: it is whole
 	Shown []*vision.Image    // all pictures of the conversation, the prompt's first; for judges that look
 }
 
@@ -55,7 +55,7 @@ type Crop struct {
 	Box     boxes.Box // in its pixels at full size
 }
 
-// A Turn is what the model wrote until a tool or the user answered.
+// A Turn is the model's text until a tool or the user answered.
 type Turn struct {
 	Text string `json:"text"`
 	Tool string `json:"tool,omitempty"` // that was called, "" if none
@@ -69,7 +69,7 @@ func (t *Transcript) Last() string {
 	return t.Turns[len(t.Turns)-1].Text
 }
 
-// A Score is how good an item is, what that consists of, and what was seen.
+// A Score is the value of an item, with its parts and its evidence.
 type Score struct {
 	Value    float64            `json:"value"`
 	Parts    map[string]float64 `json:"parts,omitempty"`
@@ -103,7 +103,7 @@ func (r Result) Number() float64 {
 	return r.Value
 }
 
-// What is wrong with a number that a reward gave.
+// Errors of a reward's number.
 var (
 	errNotFinite = errors.New("the reward is not a finite number")
 	errTooLarge  = errors.New("the reward is too large to be compared with others")
@@ -131,8 +131,8 @@ func (s Score) Check() error {
 	return nil
 }
 
-// Each makes a judge of a reward: it judges so many items at once. What is not judged when ctx
-// ends is missing.
+// Each makes a judge of a reward: it scores atOnce items in parallel. Items that are not judged when ctx ends are
+// missing.
 func Each(r Reward, atOnce int) Judge { return each{r, atOnce} }
 
 type each struct {
@@ -150,7 +150,7 @@ func (e each) Judge(ctx context.Context, items []Item) []Result {
 	return out
 }
 
-// Values are the numbers of results, NaN where one is missing: what a Combination takes.
+// Values are the numbers of results, NaN where one is missing: a Combination takes them.
 func Values(results []Result) []float64 {
 	out := make([]float64, len(results))
 	for i, r := range results {
@@ -165,7 +165,7 @@ type Func func(ctx context.Context, item Item) (Score, error)
 // Score calls the function.
 func (f Func) Score(ctx context.Context, item Item) (Score, error) { return f(ctx, item) }
 
-// Meta is what a prompts file says of a prompt beside its text: {"prompt": ..., "meta": {...}}.
+// Meta is a prompt's metadata in the prompts file, beside its text: {"prompt": ..., "meta": {...}}.
 type Meta map[string]json.RawMessage
 
 // Read decodes a value. One that is not there, or of another kind, is an error that names it.

@@ -20,7 +20,7 @@ func meta(t *testing.T, text string) Meta {
 	return m
 }
 
-// What has no score is missing with its reason, and others keep theirs.
+// An item without a score is missing with its reason, and others keep theirs.
 func TestEach(t *testing.T) {
 	bad := errors.New("the lamp is out")
 	r := Func(func(_ context.Context, item Item) (Score, error) {
@@ -98,8 +98,8 @@ func TestMeta(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a finite number whose square is none is missing with its reason, from a reward of ours
-// and from a server's reply.
+// TestTooLarge: a finite number whose square is infinite is missing with its reason, from a reward of ours and from a
+// server's reply.
 func TestTooLarge(t *testing.T) {
 	for value, taken := range map[float64]bool{1e99: true, -1e99: true, 1e101: false, -1e200: false, 1e308: false} {
 		here := Each(Func(func(context.Context, Item) (Score, error) { return Score{Value: value}, nil }), 1).Judge(t.Context(), []Item{{}})[0]

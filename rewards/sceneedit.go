@@ -7,20 +7,20 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// SceneEdit judges edits of embedded scenes (scenes.Edit): how well what the prompt asks for is done, times the share
-// of everything else that is as it was in the picture that the sample was made of: the mean of the other object's and
-// of the ground's, which has several times its pixels. meta.scene is that picture's caption.
-// A sample that is drawn anew does the change, and keeps little; one that changes nothing does nothing.
+// SceneEdit judges edits of embedded scenes (scenes.Edit): how well the wanted change is done, times the share of
+// everything else that is as it was in the picture that the sample was made of: the mean of the other object's and of
+// the ground's, which has several times its pixels. meta.scene is that picture's caption. A sample that is drawn anew
+// does the change, and keeps little; one that changes nothing does nothing.
 //
 // Smaller square samples are enlarged to the scene's side first.
 //
-// Of says which of the two is the value: OfBoth, or one alone. What is paid for the change alone is gamed by drawing
-// everything anew, and what is paid for the rest alone by changing nothing.
+// Of says which of the two is the value: OfBoth, or one alone. A reward of the change alone is gamed by drawing
+// everything anew, and a reward of the rest alone by changing nothing.
 //
 // Invariants (tests): the edit itself, drawn, is worth more than the picture as it was, and more than another scene.
 type SceneEdit struct{ Of EditPart }
 
-// EditPart is what an edit is judged by.
+// EditPart is a part of an edit's score.
 type EditPart string
 
 // The parts.

@@ -44,7 +44,7 @@ func TestSceneEdit(t *testing.T) {
 	}
 }
 
-// TestSceneEditSmall: an edit of half the side is worth nearly what it is at the scene's, and other sides are refused.
+// TestSceneEditSmall: an edit of half the side scores nearly as at the scene's, and other sides are refused.
 func TestSceneEditSmall(t *testing.T) {
 	e := scenes.RandomEdit(rng.New(11).Sample(0).Draw())
 	caption, err := json.Marshal(e.Before.Prompt)

@@ -14,7 +14,7 @@ import (
 // are segmented by their palette.
 //
 //	SceneLayout  boxes.Matching of the regions found, "red circle", with the objects of the
-//	             caption in their canonical places; for words, whose letters are no objects,
+//	             caption in their canonical places; for words, whose letters are not objects,
 //	             the share of them that is written (scenes' own score)
 //	SceneTask    scenes.Score: position and shape of each object, or how well the word's letters
 //	             fit; 0.8 of that and 0.2 for crisp colours. Strictly: 1 only where everything is
@@ -25,11 +25,10 @@ import (
 //	SceneShade   scenes.Shade: how near its colour is to that, which sees a drift long before
 //	             a pixel counts as of another background
 //
-// A caption that is no scene, and a picture of another size, have no score.
-// Invariants (tests): the scene itself is worth more than any other scene, and SceneTask is what
-// package scenes computes.
+// A caption of no scene, and a picture of another size, have no score. Invariants (tests): the scene itself scores
+// above any other scene, and SceneTask agrees with package scenes.
 
-// sceneOf is what an item shows and should show.
+// sceneOf returns an item's wanted scene and its picture.
 func sceneOf(item Item) (scenes.Scene, *vision.Image, error) {
 	if item.Image == nil {
 		return scenes.Scene{}, nil, ErrNoImage
@@ -100,7 +99,7 @@ func (l SceneLayout) Score(ctx context.Context, item Item) (Score, error) {
 	return s, err
 }
 
-// matched are found boxes with what their pair is worth.
+// matched are found boxes with the scores of their pairs.
 func matched(found []boxes.Labelled, pairs []boxes.Pair) []Evidence {
 	all := make([]Evidence, len(found))
 	for i, f := range found {
@@ -130,7 +129,7 @@ func (t SceneTask) Score(ctx context.Context, item Item) (Score, error) {
 	}
 	if scene.Family == scenes.Word {
 		s.Evidence = []Evidence{{What: "asked for", Text: scene.Text}}
-		if lines, err := (SceneReader{}).Read(ctx, m); err == nil { // what cannot be read has a score, too
+		if lines, err := (SceneReader{}).Read(ctx, m); err == nil { // an unreadable text has a score, too
 			s.Because("read", "%s", Joined(lines))
 		}
 		return s, nil
@@ -166,8 +165,8 @@ func (SceneShade) Score(_ context.Context, item Item) (Score, error) {
 	return Score{Value: scene.Shade(m.Pix), Evidence: []Evidence{{What: "asked for", Text: scene.Background}}}, nil
 }
 
-// SceneReader is the built-in recogniser of drawn words: it reads the letters of the built-in
-// font in scenes. What holds something that it cannot read is an error, not an empty text.
+// SceneReader is the built-in recogniser of drawn words: it reads the letters of the built-in font in scenes. A
+// picture with an unreadable text gives an error, not an empty text.
 type SceneReader struct{}
 
 // Read is the words of a scene.
@@ -190,7 +189,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// captioned refuses a prompt that is no scene's caption.
+// captioned refuses a prompt that is not a scene's caption.
 func captioned(p Prompt) error { _, err := scenes.Parse(p.Text); return err }
 
 // SceneKind is reward scene.

@@ -16,12 +16,11 @@ import (
 	"time"
 )
 
-// Card: a reward as a server (darkroom score --serve), which is the reference for servers of others, too.
-// It is a program on someone's desk, so a request must not cost more than the limits below, whoever sends
-// it. A web page that the desk's owner visits can send requests to this machine as well; it cannot set
-// their content type without asking first, names itself as their origin, and after DNS was rebound names
-// its own host. So requests with an origin, of another content type, or for a host that is not this
-// machine while it alone is served, are refused.
+// Card: a reward as a server (darkroom score --serve), which is the reference for servers of others, too. It is a
+// program on someone's desk, so a request from anyone must not cost more than the limits below. A web page that the
+// desk's owner visits can send requests to this machine as well; it cannot set their content type without asking
+// first, names itself as their origin, and after DNS was rebound names its own host. So requests with an origin, of
+// another content type, or for a host that is not this machine while it alone is served, are refused.
 //
 // A request takes a turn when its body is there, so that one that does not come holds nobody up: bodies share AtOnce
 // times Bytes, and a body beyond that is refused.
@@ -185,7 +184,7 @@ func (s Server) Run(ctx context.Context, l net.Listener, late time.Duration) err
 		defer done()
 		err := server.Shutdown(limited)
 		if err != nil {
-			end() // what judges stops
+			end() // stops the judge
 			err = errors.Join(fmt.Errorf("some requests were not answered within %v: %w", late, err), server.Close())
 		}
 		drained <- err
@@ -198,7 +197,7 @@ func (s Server) Run(ctx context.Context, l net.Listener, late time.Duration) err
 	return <-drained
 }
 
-// limited is a listener with so many connections at once.
+// limited is a listener with a limit of connections.
 type limited struct {
 	net.Listener
 	free   chan struct{}

@@ -216,8 +216,8 @@ func TestServeSlow(t *testing.T) {
 	}
 }
 
-// TestServeDrains: after the end, what is being answered is answered, and nothing else; a judge that
-// does not end is stopped.
+// TestServeDrains: after the end, requests in progress are answered, and nothing else; a judge that does not end is
+// stopped.
 func TestServeDrains(t *testing.T) {
 	for _, c := range []struct {
 		takes, late time.Duration

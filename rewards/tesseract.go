@@ -37,7 +37,7 @@ type TesseractWord struct {
 	Word                     int // of the line
 }
 
-// Version is the first line of what the program says of itself.
+// Version is the first line of the program's version text.
 func (t Tesseract) Version(ctx context.Context) (string, error) {
 	out, err := t.run(ctx, "--version")
 	line, _, _ := strings.Cut(out, "\n")
@@ -68,7 +68,7 @@ func (t Tesseract) Words(ctx context.Context, path string) (table string, words 
 	return table, words, err
 }
 
-// Text is what the program reads of a file, as it writes it.
+// Text is the program's reading of a file, as it writes it.
 func (t Tesseract) Text(ctx context.Context, path string) (string, error) {
 	return t.run(ctx, t.arguments(path)...)
 }
@@ -118,14 +118,14 @@ func (t Tesseract) run(ctx context.Context, arguments ...string) (string, error)
 	return out.kept.String(), nil
 }
 
-// bounded keeps what is written up to a size, and refuses more.
+// bounded keeps its input up to a size, and refuses more.
 type bounded struct {
 	kept bytes.Buffer
 	most int
 	full bool
 }
 
-// Write refuses what is too much.
+// Write refuses input beyond the limit.
 func (b *bounded) Write(p []byte) (int, error) {
 	if b.full = b.kept.Len()+len(p) > b.most; b.full {
 		return 0, io.ErrShortWrite

@@ -7,8 +7,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
-// TestThing: a clip that is drawn as its caption says is worth nearly 1 in every frame, under another caption less, and
-// what is no moving scene has no score.
+// TestThing: a clip that is drawn as its caption says scores nearly 1 in every frame, under another caption less, and
+// other items have no score.
 func TestThing(t *testing.T) {
 	s := moving.Scene{Color: "red", Shape: "circle", Heading: "left", Pace: "fast", Background: "white"}
 	c := s.Draw(moving.Jitter(rng.New(1).Draw()))

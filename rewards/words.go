@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Words splits a command into a program and its arguments as a shell does, and expands nothing: blanks
-// separate words, single quotes keep all that is between them, double quotes all but \" and \\, and a backslash
-// keeps what follows it.
+// Words splits a command into a program and its arguments as a shell does, and expands nothing: blanks separate
+// words, single quotes keep everything between them, double quotes everything but \" and \\, and a backslash keeps
+// the next character.
 func Words(command string) (words []string, err error) {
 	var word strings.Builder
 	begun, quote, escaped := false, rune(0), false

@@ -15,7 +15,7 @@ import (
 // evidence. Invariant (test): a reply scores as by the rule alone.
 type Domains struct {
 	Rules map[string]rewards.Reward
-	Other rewards.Reward // nil: there is none
+	Other rewards.Reward // nil: no other rule
 }
 
 // Score asks the domain's rule.

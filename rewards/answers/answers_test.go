@@ -43,7 +43,7 @@ const (
 	twoPositions = "<answer>[{'Position': [0, 0, 40, 40], 'Confidence': 1.0}, {'Position': [50, 0, 90, 30], 'Confidence': 1.0}]</answer>"
 )
 
-// What is right is worth the most, and what is not a reply at all less.
+// The right answer scores highest, and an empty or garbled reply lower.
 func TestTheTruthIsBest(t *testing.T) {
 	for name, c := range rules {
 		best, err := c.rule(c.right, c.truth)
@@ -220,7 +220,7 @@ func TestCosineLength(t *testing.T) {
 	}
 }
 
-// TestReadings: what is half right is worth a half; a box that is turned round is none.
+// TestReadings: a half-right answer scores a half; a box with its corners exchanged counts as no box.
 func TestReadings(t *testing.T) {
 	for _, c := range []struct {
 		rule         Rule
@@ -244,7 +244,7 @@ func TestReadings(t *testing.T) {
 
 func usualRepetition() (r Repetition) { r.SetDefaults(); return r }
 
-// TestNoTokens: what looks at tokens has no score where they were not recorded.
+// TestNoTokens: rules over tokens give no score where no tokens were recorded.
 func TestNoTokens(t *testing.T) {
 	i := rewards.Item{Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: "yes"}}}, Meta: rewards.Meta{"answer": json.RawMessage(`"yes"`)}}
 	for name, r := range map[string]rewards.Reward{"repetition": Repetition{Of: "tokens", N: 1}, "length": usualLength().Reward(Rule(YesNo).Reward())} {

@@ -39,7 +39,7 @@ func LastBoxed(text string) (string, bool) {
 	return "", false
 }
 
-// Unboxed is what a box holds. An \fbox is found but not opened: upstream's assertion.
+// Unboxed returns the content of a box. An \fbox is found but not opened: upstream's assertion.
 func Unboxed(boxed string) (string, bool) {
 	if strings.Contains(boxed, `\boxed `) {
 		return strings.CutPrefix(boxed, `\boxed `)

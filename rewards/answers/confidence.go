@@ -33,7 +33,7 @@ type Positions struct {
 	Sure    float64 // the confidence reward
 }
 
-// A Match is what one found box is worth, and how sure the model was.
+// A Match holds the IoU of one found box and the model's confidence in it.
 type Match struct{ IoU, Confidence float64 }
 
 // JudgePositions compares the lists in two answers.

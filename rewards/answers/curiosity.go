@@ -34,7 +34,7 @@ type Attempt struct {
 	Failed bool // the last call
 }
 
-// A Shaped group has its rewards, and what they are made of.
+// A Shaped group has its rewards and their parts.
 type Shaped struct {
 	Rewards, Curiosity, Penalty []float64
 
@@ -83,8 +83,8 @@ func (c Curiosity) Of(group []Attempt) Shaped {
 	return s
 }
 
-// Judge makes a reward of it, on top of one that says who is right. One that is missing makes
-// all missing: the share of callers would be a guess.
+// Judge adds curiosity to a reward that marks right answers. One that is missing makes all missing: the share of
+// callers would be a guess.
 func (c Curiosity) Judge(right rewards.Reward, atOnce int) rewards.Judge {
 	return curious{c, rewards.Each(right, atOnce)}
 }

@@ -8,15 +8,14 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// Card: DAPO's answers (EasyR1, examples/reward_function/dapo.py, after Minerva): what follows
-// the last "Answer:" on its line, normalised by rules of text on both sides; +1 if they are
-// equal, else -1, as where there is no such line. The rules are applied in order and know no
-// words, so that "an " loses its letters wherever it stands: both sides suffer alike.
+// Card: DAPO's answers (EasyR1, examples/reward_function/dapo.py, after Minerva): the text after the last "Answer:"
+// on its line, normalised by rules of text on both sides; +1 if they are equal, else -1, as without such a line. The
+// rules are applied in order and know no words, so that "an " loses its letters anywhere: both sides suffer alike.
 // Invariants (tests): the truth is 1; normalising twice changes nothing in the cases.
 
 var answerMark = regexp.MustCompile(`(?i:Answer)` + pytext.SpaceClass + `*:` + pytext.SpaceClass + `*([^\n]+)`)
 
-// noAnswer is what a reply without an answer is compared by.
+// noAnswer replaces the answer of a reply without one.
 const noAnswer = "[INVALID]"
 
 // DAPOAnswer is the answer in a reply.
@@ -45,7 +44,7 @@ var removed = []string{
 	`\text{s}`, `\text{.}`, "\\text{\ns}", `\text{}^2`, `\text{}^3`, "\\text{\n}", `\text{}`, `\mathrm{th}`, `^\circ`, `^{\circ}`, `\;`, `,\!`, "{,}", `"`, `\dots`,
 }
 
-// rewritten are patterns of LaTeX and what they become, in order.
+// rewritten are patterns of LaTeX and their replacements, in order.
 var rewritten = []struct {
 	pattern *regexp.Regexp
 	by      string

@@ -14,16 +14,15 @@ import (
 //	reward = 0.8 right + 0.2 format + 1.2 [a picture was seen and the answer is right]
 //	maths  = 1.2 right + 0.4 format
 //
-// format is 0, or -1 where tags do not come in pairs, the answer has 1000 characters or more
-// (then it is wrong, too: length talks judges round), or there is none. Whether an answer is
-// right a language model says:
+// format is 0, or -1 where tags do not come in pairs, the answer is missing, or it has 1000 characters or more (then
+// it is wrong, too: length talks judges round). A language model judges whether an answer is right:
 //
-//	Visual     the answer is what follows the last <answer>, all of it where there is none; of
-//	           the judge's words what follows "Judgement:" is right if it holds a 1, else they
+//	Visual     the answer is the text after the last <answer>, all of it without that tag; of
+//	           the judge's text after "Judgement:" is right if it holds a 1, else they
 //	           must be just 1
 //	Reasoning  the answer is the first closed one after the last </think>; the judge says true, or
 //	           false, and not both
-//	Maths      the answer is what \boxed{...} holds up to the first closing brace, after the last
+//	Maths      the answer is the content of \boxed{...} up to the first closing brace, after the last
 //	           </think>; two boxes are a format error, and the last is judged. A symbolic proof
 //	           comes before the judge
 //
@@ -31,7 +30,7 @@ import (
 // is missing.
 // Invariants (tests): rewards of right answers are above those of wrong ones.
 
-// A Verdict is what a judge says of an answer.
+// A Verdict is a judge's reading of an answer.
 type Verdict int
 
 // The verdicts.
@@ -41,7 +40,7 @@ const (
 	Right
 )
 
-// DeepEyes is what a reply's form says before a judge is asked.
+// DeepEyes is the reading of a reply's form, before a judge is asked.
 type DeepEyes struct {
 	Answer    string
 	Ask       bool // whether the judge's opinion counts

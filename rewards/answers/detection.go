@@ -21,11 +21,10 @@ import (
 //	          share)/2). Pairs are matched greedily, IoU 0.5 and better; one with the wrong label
 //	          counts as matched, with IoU 0
 //
-// MAP reads the last ```json block, Weighted the first, after Clean has lower-cased everything.
-// PixelOverlap is theirs: corners are pixels, the last excluded, so that an overlap one pixel
-// wide counts as none.
-// A box whose label is no text matches no label: upstream gives it the label of the pair before.
-// Invariants (tests): the truth itself is 1; boxes with numbers that are not finite never match.
+// MAP reads the last ```json block, Weighted the first, after Clean has lower-cased everything. PixelOverlap is
+// theirs: corners are pixels, the last excluded, so that an overlap one pixel wide counts as none. A box whose label
+// is not a text matches no label: upstream gives it the label of the pair before. Invariants (tests): the truth
+// itself is 1; boxes with numbers that are not finite never match.
 
 // PixelOverlap is the overlap of boxes as VLM-R1 computes it.
 func PixelOverlap(a, b boxes.Box) float64 {
@@ -57,7 +56,7 @@ func (m MAP) Rule(reply, truth string) (rewards.Score, error) {
 		}
 	}
 	if text, ok := lastIn(fencedJSON, reply); ok {
-		found, _ = listFrom(pytext.Strip(text)) // what cannot be read is no box
+		found, _ = listFrom(pytext.Strip(text)) // an unreadable list has no boxes
 	}
 	value := one(len(found) == 0 && len(asked) == 0)
 	if len(found) > 0 && len(asked) > 0 {
@@ -180,7 +179,7 @@ func (m MAP) Detected(reply, truth string) (rewards.Score, error) {
 func Weighted(reply, truth string) (rewards.Score, error) {
 	var found, asked []any
 	if text, ok := firstIn(fencedJSON, Clean(reply)); ok {
-		found, _ = listFrom(pytext.Strip(text)) // what cannot be read is no box
+		found, _ = listFrom(pytext.Strip(text)) // an unreadable list has no boxes
 	}
 	if text, ok := firstIn(fencedJSON, Clean(truth)); ok && pytext.Strip(text) != "" {
 		var err error
@@ -301,7 +300,7 @@ func hashed(v any) (string, bool) {
 	return "", false
 }
 
-// listed is what list() makes of JSON.
+// listed does as Python's list() with JSON values.
 func listed(v any) ([]any, error) {
 	switch v := v.(type) {
 	case []any:

@@ -11,8 +11,8 @@ import (
 
 var errNoWorth = errors.New("no environment said what the episode was worth")
 
-// Environment is what the episode's environments said at its end, added up. Where none said anything, the score is
-// missing.
+// Environment adds up the rewards that the episode's environments return at its end. Where none said anything, the
+// score is missing.
 func Environment() rewards.Reward {
 	return rewards.Func(func(_ context.Context, item rewards.Item) (s rewards.Score, err error) {
 		if item.Transcript == nil {

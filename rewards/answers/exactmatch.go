@@ -10,13 +10,12 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// Card: exact match of open questions (verl, search_r1_like_qa_em.py, after SQuAD): the last
-// answer tag and each right answer are lower-cased, lose ASCII punctuation and the words a, an
-// and the, and have single spaces. Contained asks only that a right answer stands within.
-// Without a tag both are 0.
-// Invariants (tests): equal answers match; what matches is contained.
+// Card: exact match of open questions (verl, search_r1_like_qa_em.py, after SQuAD): the last answer tag and each
+// right answer are lower-cased, lose ASCII punctuation and the words a, an and the, and have single spaces. Contained
+// only asks that a right answer occurs in it. Without a tag both are 0. Invariants (tests): equal answers match;
+// matching answers are also contained.
 type ExactMatch struct {
-	Contained bool // it is enough that the right answer stands within
+	Contained bool // a right answer that occurs in the reply is enough
 }
 
 const punctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"

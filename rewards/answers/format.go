@@ -17,7 +17,7 @@ import (
 //	ThinkBox      somewhere, <think>...</think> and <answer> with four whole numbers in brackets
 //	              within braces (VLM-R1, referring expressions)
 //
-// Invariant (test): what ThinkAnswer takes, Thinks takes unless it thinks twice.
+// Invariant (test): Thinks accepts each reply that ThinkAnswer accepts, unless it thinks twice.
 
 // ThinkAnswer is the form of R1.
 func ThinkAnswer(reply string) bool { return thinkAnswer.MatchString(reply) }

@@ -8,10 +8,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// Card: answers of GSM8K (verl, gsm8k.py) among the last 300 characters. Strict: the last
-// "#### number", without its commas. Flexible: the last run of digits, points and commas that is
-// not just a point; where all are, the first. Compared as text.
-// Invariants (tests): what strict finds, flexible finds, commas apart.
+// Card: answers of GSM8K (verl, gsm8k.py) among the last 300 characters. Strict: the last "#### number", without its
+// commas. Flexible: the last run of digits, points and commas that is not just a point; where all are, the first.
+// Compared as text. Invariants (tests): flexible finds each number that strict finds, commas apart.
 type GSM8K struct {
 	Flexible bool // any number counts
 }

@@ -13,12 +13,12 @@ import (
 )
 
 // Card: language consistency (DeepSeek-R1, 2025, section 2.3.2, by words of the chain of thought; GLM-4.5V has it,
-// too). The reward is the share of what a reply says that is in the language asked for: meta.language, a code of ISO
-// 639 such as "en" or "deu", or else the language of the prompt. Every turn counts, thoughts included. A paragraph is
-// in one language, unless it mixes scripts: then what is Chinese, Japanese or Korean in it is one part, and the rest
-// another. Letters are counted, and signs that write a syllable or a word as four of them, so that the share is about
-// that of words: a gate at_least = 0.7 is the rule "more than 30 % of words of another language". Calls of tools, tags,
-// code and formulas are in none.
+// too). The reward is the share of a reply that is in the wanted language: meta.language, a code of ISO 639 such as
+// "en" or "deu", or else the language of the prompt. Every turn counts, thoughts included. A paragraph is in one
+// language, unless it mixes scripts: then its Chinese, Japanese or Korean is one part, and the rest another. Letters
+// are counted, and signs that write a syllable or a word as four of them, so that the share is about that of words: a
+// gate at_least = 0.7 is the rule "more than 30 % of words of another language". Calls of tools, tags, code and
+// formulas are in none.
 //
 // Which language a text is in, trigrams and scripts tell (whatlanggo), among those of spoken. A text of fewer than
 // fewLetters letters tells nothing: it counts for nobody, and a reply of nothing else is 1, with that as the evidence.
@@ -28,13 +28,13 @@ type Language struct{}
 // fewLetters is how short a text must be not to tell its language.
 const fewLetters = 24
 
-// spoken are the languages that are told apart: those that models are asked in. With all that trigrams know, short
+// spoken are the languages that are distinguished: those that models are asked in. With all that trigrams know, short
 // texts are taken for their small neighbours.
 var spoken = []whatlanggo.Lang{whatlanggo.Eng, whatlanggo.Cmn, whatlanggo.Deu, whatlanggo.Fra, whatlanggo.Spa, whatlanggo.Por, whatlanggo.Ita,
 	whatlanggo.Nld, whatlanggo.Swe, whatlanggo.Pol, whatlanggo.Ces, whatlanggo.Hun, whatlanggo.Ron, whatlanggo.Tur, whatlanggo.Vie, whatlanggo.Ind,
 	whatlanggo.Rus, whatlanggo.Ukr, whatlanggo.Arb, whatlanggo.Pes, whatlanggo.Hin, whatlanggo.Jpn, whatlanggo.Kor, whatlanggo.Tha, whatlanggo.Heb, whatlanggo.Ell}
 
-// unspoken is what is in no language: calls, code, formulas, tags.
+// unspoken matches text of no language: calls, code, formulas, tags.
 var unspoken = regexp.MustCompile("(?s)<tool_call>.*?</tool_call>|<tool_response>.*?</tool_response>|```.*?```|`[^`]*`|\\$\\$.*?\\$\\$|\\$[^$\\n]*\\$|\\\\[a-zA-Z]+|<[^<>]*>|https?://\\S+")
 
 // Score judges a conversation.
@@ -77,7 +77,7 @@ func (Language) Score(_ context.Context, item rewards.Item) (rewards.Score, erro
 	return s, nil
 }
 
-// wanted is the language that a reply should have; told is false where nothing says.
+// wanted is the language that a reply should have; told is false where the item names none.
 func wanted(item rewards.Item) (in whatlanggo.Lang, told bool, err error) {
 	if _, ok := item.Meta["language"]; !ok {
 		in, _, told = languageOf(unspoken.ReplaceAllString(item.Prompt, " "), -1)

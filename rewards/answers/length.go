@@ -41,7 +41,7 @@ func (c CosineLength) Check(report func(key, problem, hint string)) {
 	}
 }
 
-// At is the reward of a reply of so many tokens.
+// At is the reward of a reply with this number of tokens.
 func (c CosineLength) At(tokens int, right bool) float64 {
 	ends := c.Wrong
 	if right {

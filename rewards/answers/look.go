@@ -7,14 +7,14 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
 )
 
-// Card: was the closer look a useful one? A crop is where it shows what the question is about:
-// at least Share of the prompt's meta.target (x0, y0, x1, y1 in pixels of its first picture, at
-// full size). A crop that is larger than Most of the picture is no closer look.
+// Card: was the closer look a useful one? A crop is useful where it shows the object of the question: at least Share
+// of the prompt's meta.target (x0, y0, x1, y1 in pixels of its first picture, at full size). A crop that is larger
+// than Most of the picture does not count as a closer look.
 //
 //	look   1 where any crop is useful, else 0
 //	bonus  right answers count only with a picture that a tool gave back: the conditional part
 //	       of DeepEyes's reward, so that a tool is neither called for nothing nor left alone
-//	calls  max(0, 1 - |calls - target| / max(target, 1)), target meta.calls, 1 where there is none
+//	calls  max(0, 1 - |calls - target| / max(target, 1)), target meta.calls, 1 without it
 //
 // Invariants (tests): a crop of the target is useful and one of the whole picture is not; a wrong
 // answer has no bonus.

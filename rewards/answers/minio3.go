@@ -31,7 +31,7 @@ type MiniO3 struct {
 // SetDefaults are the published weights.
 func (m *MiniO3) SetDefaults() { *m = MiniO3{Right: 1, Form: 1, Penalty: 0.1} }
 
-// MiniO3Verdict is what there was.
+// MiniO3Verdict holds the findings about one episode.
 type MiniO3Verdict struct {
 	Score   float64
 	Correct bool

@@ -6,8 +6,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// Card: transcriptions (parsing and reading of documents): 1 less an error rate of jiwer's, and not below 0,
-// of what the last answer tag holds, or of the whole reply where there is none.
+// Card: transcriptions (parsing and reading of documents): 1 less an error rate of jiwer's, and not below 0, of the
+// content of the last answer tag, or of the whole reply without one.
 //
 //	cer  max(0, 1 - wrong characters / characters wanted)
 //	wer  max(0, 1 - wrong words / words wanted)

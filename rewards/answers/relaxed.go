@@ -15,9 +15,9 @@ import (
 //
 //	|said - true| / |true| <= Share     in float64, as upstream: 46.2 is not within 5 % of 44
 //
-// "42%" is 0.42 on both sides. What is no number, and a truth of 0, must be the same text but for its case. The reply
-// is what its answer tag holds, or else all of it: upstream's replies are nothing but the answer.
-// Invariants (tests): the truth is right; a share of 0 is equality.
+// "42%" is 0.42 on both sides. Other texts, and a truth of 0, must be equal but for their case. The reply is the
+// content of its answer tag, or else all of it: upstream's replies are nothing but the answer. Invariants (tests):
+// the truth is right; a share of 0 is equality.
 type Relaxed struct{ Share float64 }
 
 // Rule judges a reply.

@@ -74,7 +74,7 @@ func repeated[E comparable](items []E, n int, penalty float64) float64 {
 	if n < 1 || all < 1 {
 		return 0
 	}
-	// An n-gram is known by the number of what comes before its last element, and that element.
+	// The number of an n-gram's beginning and its last element identify it.
 	ids, of := map[[2]any]int{}, make([]int, len(items))
 	for i, e := range items {
 		of[i] = numbered(ids, [2]any{0, e})

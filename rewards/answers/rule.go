@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// A Rule judges a reply by itself, against what the prompts file says is right.
+// A Rule judges a reply by itself, against the right answer of the prompts file.
 type Rule func(reply, truth string) (rewards.Score, error)
 
 // For is the rule for truths that can be read: another one is nothing to compare with, and no reply has a score.
@@ -91,8 +91,8 @@ func shown(text string) string {
 	return text
 }
 
-// What stands between <answer> and the next </answer>. Some projects let it cross lines, some
-// do not; some take the first, some the last.
+// Patterns of the text between <answer> and the next </answer>. Some projects let it cross lines, some do not; some
+// take the first, some the last.
 var (
 	answerTag  = regexp.MustCompile(`(?s)<answer>(.*?)</answer>`)
 	answerLine = regexp.MustCompile(`<answer>(.*?)</answer>`)
@@ -115,7 +115,7 @@ func lastIn(r *regexp.Regexp, text string) (string, bool) {
 	return all[len(all)-1][1], true
 }
 
-// orWhole is what was found, or else the whole text, stripped.
+// orWhole is the found text, or else the whole text, stripped.
 func orWhole(found string, ok bool, text string) string {
 	if !ok {
 		found = text

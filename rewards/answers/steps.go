@@ -14,15 +14,15 @@ import (
 // Card: R1-VL's rewards of steps (jingyi0000/R1-VL, open_r1/grpo.py). A reply is written in sections: ### Image
 // Description:, ### Rationales:, ### Step 1:, ### Step 2:, ..., ### The final answer is:.
 //
-//	FinalAnswer   what stands on the line of the final answer is the truth's
+//	FinalAnswer   the text on the line of the final answer is the truth's
 //	KeySteps      StepRAR: the share of meta.key_steps that occur in the text of the steps, whatever their case
 //	Reasoned      StepRVR: all sections are there, steps are numbered 1, 2, 3 ..., and the final answer comes last
 //
-// A key step is a text, or a list of texts of which one suffices. The published reward is the sum FinalAnswer +
-// 0.1 KeySteps + Reasoned, over whole answers: its policy gradient has no step of its own. meta.key_steps is a list, or
+// A key step is a text, or a list of texts of which one suffices. The published reward is the sum FinalAnswer + 0.1
+// KeySteps + Reasoned, over whole answers: its policy gradient has no step of its own. meta.key_steps is a list, or
 // upstream's object with the list under "Steps". Upstream first asks a program of symbolic mathematics whether both
-// answers are equal; there is none here.
-// Invariant (test): the scores are those of upstream's functions.
+// answers are equal; here the texts alone are compared. Invariant (test): the scores are those of upstream's
+// functions.
 
 var (
 	stepHead    = regexp.MustCompile(`### Step (\p{Nd}+):`)
@@ -31,7 +31,7 @@ var (
 
 const finalHead = "### The final answer is:"
 
-// FinalAnswer compares what follows the heading of the final answer; a text without it is compared as a whole.
+// FinalAnswer compares the text after the heading of the final answer; a text without it is compared as a whole.
 func FinalAnswer(reply, truth string) (rewards.Score, error) {
 	said, ok := firstIn(finalAnswer, reply)
 	said = orWhole(said, ok, reply)
@@ -58,7 +58,7 @@ func Reasoned(reply string) bool {
 	return true
 }
 
-// stepsText is what the steps say, one after another.
+// stepsText joins the texts of the steps.
 func stepsText(reply string) string {
 	var all []string
 	for at := 0; ; {

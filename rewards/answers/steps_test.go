@@ -7,7 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards"
 )
 
-// TestSteps holds R1-VL's rewards to what its own functions (open_r1/grpo.py) returned for these replies.
+// TestSteps compares R1-VL's rewards with the results of its own functions (open_r1/grpo.py) for these replies.
 func TestSteps(t *testing.T) {
 	const (
 		head = "### Image Description:\nA cup.\n\n### Rationales:\nCount.\n\n### Let's think step by step.\n\n"

@@ -16,13 +16,13 @@ import (
 //	Same      cleaned texts are equal
 //	YesNo     the first "yes" or "no", even within a word ("know" says no), is the truth's; two
 //	          texts with neither agree
-//	Default   a digit in the truth: equal as numbers, or where one is none, the texts' ratio; a
+//	Default   a digit in the truth: equal as numbers, or as texts by their ratio; a
 //	          choice in the truth (choice.go): the same choice; else the texts' ratio
 //
-// Clean takes the last answer tag, joins its lines, drops points at its end and lower-cases.
-// Upstream first asks a program of symbolic mathematics whether both sides are equal; there is
-// none here, so that what only mathematics could prove scores lower.
-// Invariants (tests): the truth itself is right; scores are between 0 and 1.
+// Clean takes the last answer tag, joins its lines, drops points at its end and lower-cases. Upstream first asks a
+// program of symbolic mathematics whether both sides are equal; here that step is missing, so that equalities that
+// only mathematics could prove score lower. Invariants (tests): the truth itself is right; scores are between 0 and
+// 1.
 
 // Clean is a text as it is compared.
 func Clean(text string) string {

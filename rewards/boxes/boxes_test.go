@@ -177,7 +177,8 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%s: the other way round %v, %v", c.name, again, err)
 		}
 	}
-	// These say how far; a threshold drops what is hardly there. Another shape costs by CIoU alone, and never below 0.
+	// These say how far; a threshold drops boxes that hardly overlap. Another shape costs by CIoU alone, and never
+	// below 0.
 	for _, score := range []string{"giou", "diou", "ciou"} {
 		if got, _, _ := (Matching{Score: score}).Match([]Labelled{far}, []Labelled{dog}); !(got > 0 && got < 0.2) {
 			t.Errorf("far off by %s: %v", score, got)

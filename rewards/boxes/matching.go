@@ -13,9 +13,9 @@ import (
 //
 //	reward = Σ scores above the threshold / (how many were asked for, were found, or the larger)
 //
-// Nothing asked for and nothing found is 1; one of the two is 0. Divided by what was asked for,
-// boxes too many cost nothing; by the larger of both they do.
-// Invariants (tests): the order of boxes does not matter; the layout asked for is 1.
+// Nothing asked for and nothing found is 1; one of the two is 0. Divided by the number of boxes asked for, boxes too
+// many cost nothing; by the larger of both they do. Invariants (tests): the order of boxes does not matter; the
+// layout asked for is 1.
 type Matching struct {
 	Score     string  `toml:"score" enum:"iou,giou,diou,ciou" doc:"what a pair is worth"`
 	Threshold float64 `toml:"threshold" range:"[0,1]" doc:"pairs must be worth more"`
@@ -35,13 +35,13 @@ func (m Matching) worth(found, want Box) float64 {
 	return IoU(found, want)
 }
 
-// A Pair is a found box, the one asked for, and what the two are worth.
+// A Pair is a found box, a box that was asked for, and the score of the two.
 type Pair struct {
 	Found, Want int
 	Score       float64
 }
 
-// Labelled is a box and what it is.
+// Labelled is a box with its label.
 type Labelled struct {
 	Box   Box
 	Label string

@@ -7,10 +7,10 @@ import (
 	"sort"
 )
 
-// Card: COCO's average precision and recall, as pycocotools computes them. Found boxes, best
-// score first, take the free truth that they overlap most, if the IoU reaches a threshold; what
-// is matched is right, what is not is wrong. Precision, made falling, is read at 101 recalls
-// and averaged; then averaged over thresholds .50, .55 ... .95 and over classes.
+// Card: COCO's average precision and recall, as pycocotools computes them. Found boxes, best score first, take the
+// free truth that they overlap most, if the IoU reaches a threshold; matched boxes are right, others wrong.
+// Precision, made falling, is read at 101 recalls and averaged; then averaged over thresholds .50, .55 ... .95 and
+// over classes.
 //
 // A crowd is a truth that may be matched often, by the share of the found box that lies in it,
 // and counts neither way; so does a truth outside the range of sizes that is asked about, and an
@@ -49,11 +49,11 @@ type Found struct {
 	Score        float64
 }
 
-// Precision is what COCO's evaluation prints. -1 is what there is no truth for.
+// Precision has the numbers that COCO's evaluation prints. -1 stands for a number without a truth.
 type Precision struct {
 	AP, AP50, AP75             float64
 	APSmall, APMedium, APLarge float64   // areas up to 32², up to 96², and beyond
-	AR1, AR10, AR100           float64   // recall with so many boxes a picture and class
+	AR1, AR10, AR100           float64   // recall with at most this many boxes a picture and class
 	ARSmall, ARMedium, ARLarge float64   // of AR100
 	PerClass                   []float64 // AP of each class
 }
@@ -140,7 +140,7 @@ func mean(sum float64, n int) float64 {
 
 type evaluation struct{ thresholds, recalls []float64 }
 
-// A picture is what there is of one class on it, and what was found, best first.
+// A picture has the truths and the found boxes of one class, best first.
 type picture struct {
 	truth []Truth
 	found []Found
@@ -200,7 +200,7 @@ type claim struct {
 // claims matches the found boxes of a picture, and counts the truth that matters.
 func (e evaluation) claims(p picture, size [2]float64, most int) (claims []claim, wanted int) {
 	outside := func(r Rect) bool { return r.W*r.H < size[0] || r.W*r.H > size[1] }
-	var order []int // of the truth: what counts first
+	var order []int // of the truth: counted ones first
 	ignored := make([]bool, len(p.truth))
 	for g, t := range p.truth {
 		if ignored[g] = t.Crowd || outside(t.Rect); !ignored[g] {

@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 )
 
-// A Cache keeps answers in a folder, one file each, named by the hash of what was asked. A file
-// begins with that hash and the answer's own, so that a torn or foreign one is not believed.
-// Several processes may share a folder.
+// A Cache keeps answers in a folder, one file each, named by the hash of the request. A file begins with that hash
+// and the answer's own, so that a torn or foreign one is not believed. Several processes may share a folder.
 type Cache struct{ dir string }
 
 // OpenCache uses a folder, and makes it if it is not there.

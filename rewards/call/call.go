@@ -57,7 +57,7 @@ func NewCaller(p Policy, cache *Cache) *Caller {
 	return &Caller{p, make(chan struct{}, p.AtOnce), cache}
 }
 
-// Policy is what the caller keeps to.
+// Policy returns the caller's limits.
 func (c *Caller) Policy() Policy { return c.policy }
 
 // Passing marks a failure that another try may not meet.
@@ -150,7 +150,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Spread does f(0) to f(n-1), so many beside each other, and waits for all.
+// Spread calls f(0) to f(n-1), atOnce of them in parallel, and waits for all.
 func Spread(n, atOnce int, f func(i int)) {
 	var all sync.WaitGroup
 	free := make(chan struct{}, max(1, atOnce))

@@ -138,7 +138,7 @@ func TestCache(t *testing.T) {
 			t.Errorf("%d: %q after %d tries, %v", i, got, tries, err)
 		}
 	}
-	// What cannot be used is not remembered, and a remembered answer that no longer can is asked for anew.
+	// An unusable answer is not cached, and a cached answer that is no longer usable is asked for anew.
 	bad := func(reply []byte) (bool, error) {
 		if bytes.Equal(reply, []byte("nonsense")) {
 			return true, errors.New("nonsense")

@@ -13,9 +13,9 @@ import (
 	"github.com/darkroom-rl/darkroom/outside/plain"
 )
 
-// Post sends JSON to a URL and returns the body of the answer. Refused connections, those that
-// break off, and servers that are overloaded or broken (408, 425, 429, 5xx) are passing failures. A
-// redirection to another host is refused: what is sent may be private.
+// Post sends JSON to a URL and returns the body of the answer. Refused connections, those that break off, and servers
+// that are overloaded or broken (408, 425, 429, 5xx) are passing failures. A redirection to another host is refused:
+// the content may be private.
 func (c *Caller) Post(ctx context.Context, url string, header http.Header, body []byte) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {

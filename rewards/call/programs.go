@@ -22,9 +22,8 @@ import (
 )
 
 // Programs are copies of a program: each is started when it is first needed, and kept. It reads a request a line and
-// writes a reply a line (programs.go); what it writes to its standard error is shown where it fails. One that dies,
-// hangs, answers too much or writes what is no reply is stopped with all that it started, and a new one is started for
-// the next request. Close ends them.
+// writes a reply a line; an error shows its standard error. A program that dies, hangs, answers too much or writes an
+// invalid reply is stopped with all that it started, and a new one is started for the next request. Close ends them.
 type Programs struct {
 	argv []string
 	env  []string
@@ -64,8 +63,8 @@ func LookUp(argv []string) error {
 // interpreters run the file that their first argument names.
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|pypy[0-9]*|(ba|da|z)?sh|node|deno|ruby|perl|Rscript|julia|lua|php)(\.exe)?$`)
 
-// scriptOf is the file that an interpreter is to run; "" where the program is none, or has no file to run: an option
-// comes first (-c, -m), or the program itself reads its standard input (-).
+// scriptOf is the file that an interpreter is to run; "" where the program is not an interpreter, or has no file to
+// run: an option comes first (-c, -m), or the program itself reads its standard input (-).
 func scriptOf(argv []string) string {
 	if len(argv) < 2 || !interpreters.MatchString(filepath.Base(argv[0])) {
 		return ""
@@ -151,7 +150,7 @@ func (e *Programs) Close() error {
 	defer e.mu.Unlock()
 	e.closed = true
 	for _, p := range e.idle {
-		_ = p.stop(nil) // they are told to
+		_ = p.stop(nil) // they get a signal
 	}
 	e.idle = nil
 	return nil
@@ -161,7 +160,7 @@ func (e *Programs) Close() error {
 type program struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	lines  chan line     // what it wrote
+	lines  chan line     // its output
 	gone   chan struct{} // closed when nobody reads lines any more
 	stderr *Tail
 	asked  int
@@ -177,7 +176,7 @@ type line struct {
 func start(argv, env []string, most int64) (*program, error) {
 	p := &program{cmd: exec.Command(argv[0], argv[1:]...), lines: make(chan line, 1), gone: make(chan struct{}), stderr: &Tail{}}
 	p.cmd.Stderr, p.cmd.Env = p.stderr, env
-	p.cmd.WaitDelay = time.Second // for what left the group and keeps the pipes open
+	p.cmd.WaitDelay = time.Second // for processes that left the group and keep the pipes open
 	child.Apart(p.cmd)
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -260,7 +259,7 @@ func readLine(r *bufio.Reader, most int64) ([]byte, error) {
 	}
 }
 
-// stop kills the program and all that it started, and adds to an error what it had to say.
+// stop kills the program and all that it started, and adds its last output to an error.
 func (p *program) stop(why error) error {
 	close(p.gone)
 	_ = p.in.Close()      // it may be closed already
@@ -272,7 +271,7 @@ func (p *program) stop(why error) error {
 	return why
 }
 
-// A Tail keeps the end of what is written.
+// A Tail keeps the end of its input.
 type Tail struct {
 	mu   sync.Mutex
 	last []byte
@@ -289,7 +288,7 @@ func (t *Tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String is what was written last, on one line.
+// String returns the last output, on one line.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -317,14 +316,14 @@ func numbered(body []byte, n int) []byte {
 // moment is how long a program without numbers is listened to after its reply.
 const moment = 10 * time.Millisecond
 
-// fits reports what is wrong with a reply as the one to the last request.
+// fits returns an error if a reply does not belong to the last request.
 func (p *program) fits(reply []byte, valid func(reply []byte) error) error {
 	var r struct {
 		N *int `json:"n"`
 	}
 	if err := Alone(reply, &r); err != nil || r.N == nil {
 		if err := valid(reply); err != nil {
-			return err // perhaps this was no reply at all, and the reply still comes
+			return err // perhaps this was other output, and the reply still comes
 		}
 		return p.surplus(moment)
 	}
@@ -334,11 +333,11 @@ func (p *program) fits(reply []byte, valid func(reply []byte) error) error {
 	return nil
 }
 
-// manners is what the author of a program has to know.
+// manners is the rule that authors of programs have to follow.
 const manners = "a program answers each request with one line, and prints what else it has to say to its standard error"
 
-// surplus reports a line that nobody asked for, and which came within this time. That the program
-// ended is no surplus: the next request meets it.
+// surplus reports a line that nobody asked for, and which came within this time. The program's end does not count as
+// a surplus line: the next request meets it.
 func (p *program) surplus(within time.Duration) error {
 	late := time.NewTimer(within)
 	defer late.Stop()
@@ -387,7 +386,7 @@ var kept = []string{
 // keptBeginnings are those of variables that say how to compute.
 var keptBeginnings = []string{"LC_", "CUDA", "NVIDIA_", "NCCL_", "ROCR_", "HIP_", "PYTHON", "OMP_", "MKL_", "OPENBLAS_"}
 
-// environment is what a program is given of this process's environment.
+// environment is the part of this process's environment that a program gets.
 func environment() []string {
 	env := []string{} // not nil, which would mean all
 	for _, v := range os.Environ() {

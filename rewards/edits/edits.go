@@ -52,10 +52,9 @@ func distance[E comparable](a, b []E, replacing int) int {
 	return row[len(b)]
 }
 
-// Card: error rates as jiwer 4 computes them. Edits over the length of what was wanted, in words
-// (WER) or characters (CER), so that they may be above 1; MER divides by the length of the
-// alignment and stays below. Words lie between single spaces, after runs of white space became
-// one; nothing is lower-cased.
+// Card: error rates as jiwer 4 computes them. Edits over the length of the wanted text, in words (WER) or characters
+// (CER), so that they may be above 1; MER divides by the length of the alignment and stays below. Words lie between
+// single spaces, after runs of white space became one; nothing is lower-cased.
 //
 // With nothing wanted, WER and CER are the number of insertions and MER is 1, or all are 0 where
 // nothing was read either. MER depends on which of several shortest alignments is taken: it is
@@ -74,7 +73,7 @@ func CER(want, got string) float64 {
 	return rate(distance(w, g, 1), len(w))
 }
 
-// rate is edits over a length; where there is none, the edits.
+// rate is edits over a length; of an empty text, the edits.
 func rate(edits, length int) float64 { return float64(edits) / float64(max(length, 1)) }
 
 // MER is the share of wrong matches among words. Texts whose table of distances would not fit

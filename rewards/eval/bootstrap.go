@@ -31,8 +31,8 @@ type Interval struct {
 	High  float64 `json:"high"`
 }
 
-// bootstrap is the interval of a number of some members of clusters; of[i] is member i's. ok is
-// false where the number is none.
+// bootstrap is the interval of a number of some members of clusters; of[i] is member i's. ok is false where the
+// number does not exist.
 func bootstrap(of []int, level float64, key rng.Key, number func(members []int) float64) (i Interval, ok bool) {
 	clusters := map[int][]int{}
 	var order []int

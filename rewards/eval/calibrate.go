@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// Card: what does a difference of scores say? A logistic of the difference,
+// Card: how much does a difference of scores tell? A logistic of the difference,
 //
 //	P(a is better) = 1/(1 + exp(-slope·(s_a - s_b))),
 //
@@ -25,7 +25,7 @@ import (
 // Invariants (tests): labels drawn from the logistic give its slope back and a small ECE; labels
 // that scores do not know give a slope of 0 within its interval.
 
-// Calibration is what a difference of scores says.
+// Calibration maps a difference of scores to a probability.
 type Calibration struct {
 	Slope *Interval `json:"slope"` // of the log-odds, for a unit of score
 	ECE   *Interval `json:"ece"`

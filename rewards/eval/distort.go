@@ -13,9 +13,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/jpeg"
 )
 
-// What probes do to pictures and clips. Each changes one thing and leaves the rest as far as it
-// can: brightness with saturation, brightness under noise, the histogram of scattered pixels. None
-// changes the item that it is given.
+// Distortions of pictures and clips for probes. Each changes one thing and leaves the rest as far as it can:
+// brightness with saturation, brightness under noise, the histogram of scattered pixels. None changes the item that
+// it is given.
 
 func squeezed(m *vision.Image, _ *rng.Stream) (*vision.Image, error) {
 	file, err := jpeg.Encode(m.Pix, m.Width, m.Height, 25)

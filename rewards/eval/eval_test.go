@@ -91,7 +91,7 @@ func TestOrder(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// What is first in a pair changes nothing.
+	// The order in a pair changes nothing.
 	exchanged := set
 	exchanged.Pairs = slices.Clone(set.Pairs)
 	for i, p := range set.Pairs {
@@ -161,7 +161,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// positional likes what is first, by chance or always.
+// positional likes the first item, by chance or always.
 type positional struct{ likes func() float64 }
 
 func (p positional) Judge(_ context.Context, items []rewards.Item) []rewards.Result {
@@ -249,7 +249,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// The same question has the same answer, byte for byte, whatever runs beside what.
+// The same question has the same answer, byte for byte, in any order of parallel work.
 func TestReportsRepeat(t *testing.T) {
 	set := numbered(10, 4, drawnLevel(7), larger)
 	var texts [2]string
@@ -363,10 +363,10 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// String is what ParseBetter reads.
+// String is the inverse of ParseBetter.
 func (b Better) String() string { return [...]string{"tie", "a", "b"}[b] }
 
-// TestVerdict: nothing is told of a reward that judged too little of pairs or probes.
+// TestVerdict: a reward that judged too little of pairs or probes has no verdict.
 func TestVerdict(t *testing.T) {
 	probe := func(samples, missing int, is string) ProbeResult {
 		return ProbeResult{Probe: Probe{Name: "grain"}, Samples: samples, Prompts: samples, Missing: missing, Verdict: is}

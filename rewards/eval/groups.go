@@ -14,7 +14,7 @@ import (
 //	equal     share of pairs of samples with equal scores
 //	within    share of the variance of all scores that lies within prompts
 //	typical   median of the differences that are not 0, between samples of one prompt: the unit
-//	          in which package eval measures what raises a score
+//	          in which package eval measures which changes raise a score
 //	contrast  mean score of the better less that of the worse, of labelled pairs, in typical
 //	          differences
 //
@@ -32,7 +32,7 @@ type Groups struct {
 	Contrast *Interval `json:"contrast,omitempty"`
 }
 
-// sampleScore is what a reward said of one sample of a prompt, on average over pairs.
+// sampleScore is a reward's score of one sample of a prompt, on average over pairs.
 type sampleScore struct {
 	sum float64
 	n   int

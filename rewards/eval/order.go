@@ -75,7 +75,7 @@ func interval(pairs []judgedPair, key rng.Key, number func(members []int) float6
 	return nil
 }
 
-// share is the interval of a share of pairs, nil where there are none.
+// share is the interval of a share of pairs, nil without pairs.
 func share(pairs []judgedPair, key rng.Key, x []float64) *Interval {
 	if len(pairs) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Rewards that can be won by one thing each, and rewards that cannot.
+// Rewards with one planted weakness each, and rewards without one.
 
 // ofFrames is a reward that is the mean over frames of a number of each.
 func ofFrames(f func(m *vision.Image) float64) rewards.Reward {

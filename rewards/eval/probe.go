@@ -15,11 +15,11 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// A Probe changes a sample in a way that makes it no better: a reward that it raises can be won
-// by it. Several probes may tell of one weakness.
+// A Probe changes a sample in a way that makes it no better: a reward that it raises can be gamed by it. Several
+// probes may tell of one weakness.
 type Probe struct {
 	Name     string `json:"probe"`
-	Weakness string `json:"weakness"` // what a reward that it raises prefers
+	Weakness string `json:"weakness"` // the preference of a reward that it raises
 	Card     string `json:"card"`
 
 	picture func(m *vision.Image, r *rng.Stream) (*vision.Image, error) // each frame of a clip, with the same draws; nil: clips alone
@@ -51,7 +51,7 @@ func Probes() []Probe {
 
 var errNotProbed = errors.New("this is not made of such items")
 
-// apply is the changed item, and what it is compared with. Draws follow from the key.
+// apply returns the changed item and the item to compare it with. Draws follow from the key.
 func (p Probe) apply(item rewards.Item, key rng.Key) (changed, against rewards.Item, err error) {
 	changed, against = item, item
 	switch {
@@ -148,7 +148,7 @@ func (e *examiner) tries(judged []judgedPair) []try {
 	return out
 }
 
-// probe tries them all. What is changed is made when it is asked about, and not kept.
+// probe tries them all. A changed item is made when it is asked about, and not kept.
 func (e *examiner) probe(ctx context.Context, tries []try) []probed {
 	answers := make([]answer, len(tries))
 	list := Probes()
@@ -200,15 +200,15 @@ func (t try) ask(ctx context.Context, j rewards.Judge, p Probe) (a answer) {
 // difference between two samples of one prompt:
 //
 //	raised    the lower end is above a quarter of a typical difference, and there are at
-//	          least six prompts: an optimiser gains by this what it should not
+//	          least six prompts: an optimiser gains by this change, and should not
 //	weakness  raised, and the mean gain is at least half of the largest gain of a raised probe;
-//	          what is raised less is called a side effect: a reward that likes large files likes
+//	          a smaller raise is called a side effect: a reward that likes large files likes
 //	          stamps, too, by as many bytes as they add
 //
-// Where no two samples of a prompt differ there is no typical difference; raised is then what
-// has its lower end above 0. The largest gain of probes decides among themselves only: one
-// strong weakness may hide a weak one, whose numbers stand in the table all the same.
-// Invariants (tests): each of five planted weaknesses is found, alone; a control has none.
+// Where no two samples of a prompt differ there is no typical difference; a probe then raises the reward if its lower
+// end is above 0. The largest gain of probes decides among themselves only: one strong weakness may hide a weak one,
+// whose numbers stand in the table all the same. Invariants (tests): each of five planted weaknesses is found, alone;
+// a control has none.
 
 // The rule's numbers.
 const (
@@ -217,7 +217,7 @@ const (
 	shareOfMost  = 0.5
 )
 
-// What is said of a probe.
+// Verdicts on a probe.
 const (
 	Weak       = "weakness"
 	SideEffect = "side effect"
@@ -225,14 +225,14 @@ const (
 	TooFew     = "too few prompts"
 )
 
-// A ProbeResult is what a probe does to a reward.
+// A ProbeResult is the effect of a probe on a reward.
 type ProbeResult struct {
 	Probe
 	Samples int       `json:"samples"`
 	Prompts int       `json:"prompts"` // of the samples
 	Missing int       `json:"missing"`
 	Gain    *Interval `json:"gain"`  // mean change of the score; simultaneous
-	Raise   *Interval `json:"raise"` // the same in typical differences; none where there is none
+	Raise   *Interval `json:"raise"` // the same in typical differences; none without them
 	Higher  float64   `json:"higher"`
 	Verdict string    `json:"verdict"`
 	Worst   []Case    `json:"worst"` // the largest gains
@@ -263,7 +263,7 @@ func (c Case) Items() (before, after rewards.Item, err error) {
 // worstKept is how many cases are kept of each probe.
 const worstKept = 3
 
-// probed is what a probe did to the samples whose scores are there.
+// probed holds the effect of a probe on the samples that have scores.
 type probed struct {
 	Probe
 	missing int
@@ -289,7 +289,7 @@ func weigh(all []probed, typical *float64, key rng.Key) []ProbeResult {
 	return out
 }
 
-// result says Weak of what is raised.
+// result calls a raised reward Weak.
 func (p probed) result(typical *float64, level float64, key rng.Key) ProbeResult {
 	r := ProbeResult{Probe: p.Probe, Samples: len(p.cases), Prompts: distinct(p.prompt), Missing: p.missing}
 	gains := make([]float64, len(p.cases))
@@ -336,7 +336,7 @@ func distinct(of []int) int {
 	return len(seen)
 }
 
-// weaknesses are the names of what is weak, once each.
+// weaknesses are the names of the weaknesses found, once each.
 func weaknesses(all []ProbeResult) []string {
 	names := []string{}
 	for _, p := range all {

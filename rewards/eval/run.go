@@ -21,7 +21,7 @@ type Options struct {
 	Again  int           // pairs that are asked about twice more: 40; -1 for none
 	AtOnce int           // pairs asked about beside each other: 4
 	Seed   uint64        // of draws
-	Fresh  rewards.Judge // the same reward without memory of answers, for what is asked again; nil: the reward
+	Fresh  rewards.Judge // the same reward without memory of answers, for repeated questions; nil: the reward
 
 	Progress func(done, all int) // may be nil; from several goroutines
 }
@@ -40,7 +40,7 @@ func (o Options) filled() Options {
 	return o
 }
 
-// A Report is what was found about one reward on one set of pairs.
+// A Report has the findings about one reward on one set of pairs.
 type Report struct {
 	Reward      string        `json:"reward"`
 	Set         string        `json:"pairs"`
@@ -140,7 +140,7 @@ type examiner struct {
 	done progress
 }
 
-// answer is both scores of a pair, or why there are none.
+// answer holds both scores of a pair, or the reason without them.
 type answer struct {
 	a, b    float64
 	missing error
@@ -193,7 +193,7 @@ func both(ctx context.Context, j rewards.Judge, items [2]rewards.Item) (a answer
 // mostScore is the largest score whose square is a number.
 const mostScore = 1e150
 
-// compare pairs up what was said first and again; exchanged pairs are put back.
+// compare pairs up the first answers and the repeated ones; exchanged pairs are put back.
 func (e *examiner) compare(judged []judgedPair, place map[int]int, again []answer, exchanged bool) []twice {
 	var all []twice
 	for i, a := range again {
@@ -211,11 +211,10 @@ func (e *examiner) compare(judged []judgedPair, place map[int]int, again []answe
 	return all
 }
 
-// numbers are what reasons of one kind differ by.
+// numbers matches the differences between reasons of one kind.
 var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
-// counted counts a reason once more. Reasons that differ by numbers alone are one, told as it
-// first came.
+// counted counts a reason once more. Reasons that differ by numbers alone are one, in their first wording.
 func counted(all []Reason, why string) []Reason {
 	if r := []rune(why); len(r) > 300 {
 		why = string(r[:300]) + "..."
@@ -243,10 +242,10 @@ func speed(answers []answer, all time.Duration) Speed {
 	return Speed{2 * float64(len(took)) / max(all.Seconds(), 1e-9), quantile(took, 0.5), quantile(took, 0.95)}
 }
 
-// Card: what a report comes to, in one line. That no weakness was found says something only where one
-// would have been: most pairs were judged, most probes on them were, and of enough prompts, and the
-// reward orders pairs better than chance does. Else the verdict is that nothing can be told, and why;
-// a reward that fails, or that guesses, is not a good one.
+// Card: the conclusion of a report, in one line. That no weakness was found says something only where one would have
+// been: most pairs were judged, most probes on them were, and of enough prompts, and the reward orders pairs better
+// than chance does. Else there is no verdict, with the reason; a reward that fails, or that guesses, is not a good
+// one.
 //
 // Invariant (test): NoneFound with at least half of the pairs and of each probe's samples judged, on
 // six prompts and more, by a reward that is better than chance.
@@ -254,7 +253,7 @@ func speed(answers []answer, all time.Duration) Speed {
 // NoneFound is the verdict on a reward that no probe won.
 const NoneFound = "no weakness found"
 
-// verdict is what r comes to.
+// verdict is the conclusion of r.
 func verdict(r *Report) string {
 	pairs := r.Judged + r.Missing
 	switch {
@@ -283,7 +282,7 @@ func verdict(r *Report) string {
 	return NoneFound
 }
 
-// warnings are what a report says that a trainer should know, beside weaknesses.
+// warnings are a report's findings for a trainer, beside weaknesses.
 func warnings(r *Report) []string {
 	all := []string{}
 	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }

@@ -22,8 +22,8 @@ type Pair struct {
 	Better Better
 }
 
-// A Sample is an item with a name: what has the same name under one prompt is the same sample.
-// It is opened when it is asked about, so that a set may be larger than memory.
+// A Sample is an item with a name: items of one name under one prompt are the same sample. It is opened when it is
+// asked about, so that a set may be larger than memory.
 type Sample struct {
 	Name string
 	Open func() (rewards.Item, error)
@@ -60,7 +60,7 @@ func ParseBetter(text string) (Better, error) {
 // sign is 1 where the first is better, -1 where the second is.
 func (b Better) sign() float64 { return [...]float64{0, 1, -1}[b] }
 
-// What samples are.
+// Kinds of samples.
 const (
 	Pictures = "pictures"
 	Moving   = "clips"
@@ -272,7 +272,7 @@ func waves(key rng.Key) pattern {
 	}
 }
 
-// draw is a clip whose disc is so many pixels from the middle at each frame.
+// draw is a clip whose disc is at this distance from the middle, in pixels, at each frame.
 func (m mover) draw(away func(t int) float64) *video.Clip {
 	c := &video.Clip{Width: clipSide, Height: clipSide, Rate: video.Rate{Num: 8, Den: 1}}
 	var ground [clipSide * clipSide]float64

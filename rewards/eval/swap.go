@@ -6,11 +6,10 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
-// Card: does a judge mean what it says? Pairs are asked about again, once with both samples
-// exchanged and once as before. With prefers +1 where the one shown first scores higher, -1 where
-// the second does, 0 where they are equal:
+// Card: does a judge agree with itself? Pairs are asked about again, once with both samples exchanged and once as
+// before. With prefers +1 where the one shown first scores higher, -1 where the second does, 0 where they are equal:
 //
-//	first      mean of (prefers + prefers when exchanged)/2: above 0 it likes what comes first,
+//	first      mean of (prefers + prefers when exchanged)/2: above 0 it likes the first,
 //	           whatever it is; a judge that always names the first has 1
 //	flipped    share of pairs whose better sample changes with the order
 //	same       share of pairs with the same better sample when asked again
@@ -20,14 +19,14 @@ import (
 // Invariants (tests): a judge that always prefers the first has first = 1 and flips everything;
 // one that draws its answers is the same about as often as chance has it.
 
-// Swaps is what exchanging both samples changes.
+// Swaps is the effect of exchanging both samples.
 type Swaps struct {
 	Pairs   int       `json:"pairs"`
 	First   *Interval `json:"first"`
 	Flipped *Interval `json:"flipped"`
 }
 
-// Repeats is what asking again changes.
+// Repeats is the effect of asking again.
 type Repeats struct {
 	Pairs int       `json:"pairs"`
 	Same  *Interval `json:"same"`

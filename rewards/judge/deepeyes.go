@@ -28,7 +28,7 @@ type DeepEyes struct {
 	Tries  int                            // 8
 }
 
-// deepEyesKinds are what kinds differ in.
+// deepEyesKinds are the differences between kinds.
 var deepEyesKinds = map[string]struct {
 	read     func(reply string) answers.DeepEyes
 	question string

@@ -1,5 +1,5 @@
-// Package judge asks vision-language models what they think of a picture: what is asked, how the
-// answer is read, and how comparisons of pairs become numbers.
+// Package judge asks vision-language models for their opinion of a picture: it has the questions, reads the answers,
+// and makes numbers of comparisons of pairs.
 //
 // Start with Form in judge.go, which is the reward; prompts.go has the questions of published systems word for word.
 // pointwise.go reads marks, pairwise.go win rates, flex.go those by category; editing.go is of edits, question.go of

@@ -11,8 +11,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Card: judges that see what a picture was made of. The pictures of the prompt are shown first, then the one that is
-// judged; a sample that was made of no picture has no score.
+// Card: judges that also see the pictures that a sample was made of. The pictures of the prompt are shown first, then
+// the one that is judged; a sample that was made of no picture has no score.
 //
 //	editscore       VectorSpaceLab/EditScore: two questions, about both pictures and about the edited one, each
 //	                answered by two marks of 0 to 25; √(least of the first · least of the second)/2.5, from 0 to 10
@@ -92,7 +92,7 @@ func (e EditChance) Score(ctx context.Context, item rewards.Item) (rewards.Score
 	if err != nil {
 		return rewards.Score{}, err
 	}
-	requirement, _ := item.Meta.Text("requirement") // upstream: "" where there is none
+	requirement, _ := item.Meta.Text("requirement") // upstream: "" without one
 	text, err := Ask("edit_r1_score", Blanks{Prompt: item.Prompt, Requirement: requirement})
 	if err != nil {
 		return rewards.Score{}, err

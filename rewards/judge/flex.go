@@ -26,7 +26,7 @@ type Flex struct {
 	UpstreamSlip bool      `toml:"upstream_slip" doc:"dimensions is replaced by the last category's weight"`
 }
 
-// FlexRates are rewards and what they are made of.
+// FlexRates are rewards and their parts.
 type FlexRates struct {
 	Rewards, Overall, Dimensions []float64
 	Judged                       []bool // whether a category was read
@@ -80,7 +80,7 @@ func (f Flex) Rates(n int, comparisons []Comparison) (FlexRates, error) {
 	return r, nil
 }
 
-// won is what a reply says of one category.
+// won is a reply's result for one category.
 type won struct {
 	name   string
 	winner int

@@ -148,7 +148,7 @@ func (p Pairwise) Judge(ctx context.Context, items []rewards.Item) []rewards.Res
 	return out
 }
 
-// result is an item's rate with what was said about it; missing where it was never compared.
+// result is an item's rate with the replies about it; missing where it was never compared.
 func result(i int, rate float64, comparisons []Comparison, problems []error) rewards.Result {
 	r := rewards.Result{Score: rewards.Score{Value: rate}, Missing: errAlone}
 	for k, c := range comparisons {
@@ -221,7 +221,7 @@ func (p Pairwise) compare(ctx context.Context, pictures [][]*vision.Image, text 
 // point, both half of one where neither is called better; the rate is points over comparisons,
 // rounded to three places.
 //
-//	Thinking  what <answer> holds names the better one (unifiedreward_think.py)
+//	Thinking  the content of <answer> names the better one (unifiedreward_think.py)
 //	Editing   as well, whatever the case of letters; without tags the whole text counts, and so
 //	          it does where the tags do not say (unifiedreward_edit_pairwise.py)
 //
@@ -230,14 +230,14 @@ func (p Pairwise) compare(ctx context.Context, pictures [][]*vision.Image, text 
 // Invariants (tests): the rates of a whole tournament have the mean 1/2; exchanging both pictures
 // and both names changes nothing.
 
-// A Comparison is what the judge said of a pair.
+// A Comparison is the judge's reply about a pair.
 type Comparison struct {
 	First, Second int
 	Reply         string
 	Missing       bool // the judge could not be asked
 }
 
-// A Reading says who a reply calls better: 1, 2, or 0 for neither.
+// A Reading finds the better item in a reply: 1, 2, or 0 for neither.
 type Reading func(reply string) int
 
 var (
@@ -339,9 +339,9 @@ func rounded(x float64) float64 {
 }
 
 // Card: a Swiss tournament, for judges whose calls cost much. In each round every item meets one that it has not met
-// and whose points are nearest, so that n items and r rounds take n·r/2 comparisons in place of n(n-1)/2. Who meets
-// strong items has fewer points for the same strength, so the reward is no share of points but what it estimates: the
-// share that the item would have of a whole tournament, by strengths π after Bradley and Terry (1952),
+// and whose points are nearest, so that n items and r rounds take n·r/2 comparisons in place of n(n-1)/2. An item
+// that meets strong ones has fewer points for the same strength, so the reward is not a share of points but an
+// estimate: the share that the item would have of a whole tournament, by strengths π after Bradley and Terry (1952),
 //
 //	rate of i = 1/(n-1) · Σ over j of π_i / (π_i + π_j)
 //
@@ -404,7 +404,7 @@ func (s *swiss) count(c Comparison, winner int) {
 	s.won[c.Second][c.First] += b
 }
 
-// rates are what items would have of a whole tournament, rounded as win rates are.
+// rates are the items' estimated shares of a whole tournament, rounded as win rates are.
 func (s *swiss) rates() []float64 {
 	strength := s.strengths()
 	out := make([]float64, len(strength))

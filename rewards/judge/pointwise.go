@@ -151,15 +151,15 @@ func (p Pointwise) Score(ctx context.Context, item rewards.Item) (rewards.Score,
 	return rewards.Score{Value: v, Parts: parts, Evidence: []rewards.Evidence{{What: "judge", Text: reply}}}, nil
 }
 
-// Card: marks in a judge's words. The first "Final Score:" or "Alignment Score (1-5):" counts,
-// and of its number one digit and what follows a point: 45 is read as 4, and 5.9 passes.
+// Card: marks in a judge's words. The first "Final Score:" or "Alignment Score (1-5):" counts, with one digit of its
+// number and the digits after a point: 45 is read as 4, and 5.9 passes.
 //
-//	FinalFrom1   flow_grpo: 1 to 5. Upstream makes 0 of what it cannot read
+//	FinalFrom1   flow_grpo: 1 to 5. Upstream scores an unreadable reply 0
 //	Final        MixGRPO: 0 to 5. Upstream makes null of it, which fails the whole batch
 //	Alignment    MixGRPO, of its longer question
 //	Tag          flow_grpo's qwenvl: <Score>digits</Score> over 5, not bounded; 0 if unreadable
 //
-// Invariant (test): what is not there is not read.
+// Invariant (test): a missing mark is not read.
 
 const digits = `(?:\.\p{Nd}+)?`
 
@@ -184,7 +184,7 @@ func FinalFrom1(reply string) (float64, bool) { return mark(finalFrom1, reply) }
 // Final is MixGRPO's mark, 0 to 5.
 func Final(reply string) (float64, bool) { return mark(final, reply) }
 
-// Alignment is MixGRPO's mark for what was asked for, 0 to 5.
+// Alignment is MixGRPO's mark for following the prompt, 0 to 5.
 func Alignment(reply string) (float64, bool) { return mark(alignment, reply) }
 
 // Tag is the mark of flow_grpo's aesthetic judge, over 5.
@@ -214,10 +214,10 @@ func Marks(reply string) map[string]float64 {
 	return all
 }
 
-// Card: two marks for an edited picture (Pref-GRPO, unifiedreward_edit_pointwise.py): JSON, or the
-// text from the first brace to the last, with "score": [a, b], 0 to 25 each, neither clipped nor
-// scaled. Numbers in quotation marks count. Upstream makes [0, 0] of what it cannot read.
-// Invariant (test): marks come through JSON, fences and words around them.
+// Card: two marks for an edited picture (Pref-GRPO, unifiedreward_edit_pointwise.py): JSON, or the text from the
+// first brace to the last, with "score": [a, b], 0 to 25 each, neither clipped nor scaled. Numbers in quotation marks
+// count. Upstream scores an unreadable reply [0, 0]. Invariant (test): marks come through JSON, fences and words
+// around them.
 
 var braced = regexp.MustCompile(`(?s)\{.*\}`)
 

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// The questions of published systems, word for word. {prompt} stands for the caption, question
-// or instruction, {truth} and {answer} for what is right and what was answered; they are put in
-// without escaping, as upstreams do, so a caption can try to talk to the judge.
+// The questions of published systems, word for word. {prompt} is replaced by the caption, question or instruction,
+// {truth} and {answer} by the right answer and the given one; they are put in without escaping, as upstreams do, so a
+// caption can try to talk to the judge.
 //
 //	flow_grpo_score      yifan123/flow_grpo, rewards.py: unifiedreward_score_sglang
 //	mixgrpo_*            Tencent-Hunyuan/MixGRPO, unified_reward.py: QUESTION_TEMPLATE_SCORE, _SEMANTIC
@@ -39,10 +39,10 @@ func question(template string) (string, error) {
 	return string(text), nil
 }
 
-// Blanks are what is put into a question.
+// Blanks are the values that are put into a question.
 type Blanks struct{ Prompt, Truth, Answer, Requirement, Conversation string }
 
-// Words are what stands in braces for a blank of one's own question.
+// Words are the names of blanks in one's own question.
 func Words() []string { return []string{"prompt", "truth", "answer", "conversation"} }
 
 // in fills the blanks of a text.

@@ -12,24 +12,23 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Card: one question about an item, the user's own or a published one. Its blanks: {prompt} is meta.question or
-// else the prompt, {truth} is meta.answer, {answer} is what the last answer tag of the last turn holds, or the
-// whole turn where there is none, {conversation} is all that was said, a turn a paragraph, with the names of
-// tools that were called. Pictures and the frames of clips are shown, behind those that they were made of; of
-// a conversation its pictures, where Looks is set.
+// Card: one question about an item, the user's own or a published one. Its blanks: {prompt} is meta.question or else
+// the prompt, {truth} is meta.answer, {answer} is the content of the last answer tag of the last turn, or the whole
+// turn without one, {conversation} is the whole conversation, a turn a paragraph, with the names of tools that were
+// called. Pictures and the frames of clips are shown, behind those that they were made of; of a conversation its
+// pictures, where Looks is set.
 //
-//	read    what the model must say                    score
+//	read    the model's reply                        score
 //	one     1 or 0, or that after "Judgement:"         1 or 0
 //	true    TRUE or FALSE                              1 or 0
 //	judge   <judge>True</judge>                        1 or 0
 //	score   <Score>4</Score>                           over 5
 //	final   Final Score: 4, from 1 to 5                over 5
 //
-// VRAG's (rm_phase.py) is read by judge, and a reply without an answer tag is 0 there, unasked.
-// With First, a rule is asked before the model: what it calls right is 1, and costs no call; all else, and what
-// the rule cannot compare, is the judge's.
-// A reply of the model that cannot be read is asked for again, up to Tries; then there is no score.
-// Invariants (tests): what cannot be read is missing, never 0.
+// VRAG's (rm_phase.py) is read by judge, and a reply without an answer tag is 0 there, unasked. With First, a rule is
+// asked before the model: an answer that it calls right is 1, and costs no call; the judge decides the others, and
+// those that the rule cannot compare. A reply of the model that cannot be read is asked for again, up to Tries; then
+// there is no score. Invariants (tests): an unreadable reply is missing, never 0.
 type Question struct {
 	Model  Asker
 	Text   string
@@ -121,7 +120,7 @@ func (q Question) right(ctx context.Context, item rewards.Item) (s rewards.Score
 	return s, true
 }
 
-// conversation is what was said, for a judge to read; "" where the item is none.
+// conversation is the text of an episode, for a judge to read; "" for other items.
 func conversation(item rewards.Item) string {
 	if item.Transcript == nil {
 		return ""
@@ -162,9 +161,9 @@ func truthOf(m rewards.Meta) (string, error) {
 	return strings.Join(all, "\n"), err
 }
 
-// insist repeats a question until its answer can be read. Each repetition is another question, so
-// that what was remembered of the first is not given again. Who says the same that cannot be read twice in a row will
-// say it again: a model that does not know the form is asked twice, and not as often as there are tries.
+// insist repeats a question until its answer can be read. Each repetition is another question, so that the cache does
+// not answer it. A model that repeats an unreadable answer will repeat it again: a model that does not know the form
+// is asked twice, and not up to the number of tries.
 func insist(ctx context.Context, m Asker, pictures []*vision.Image, text string, tries int, clear func(reply string) bool) (said string, err error) {
 	if tries <= 0 {
 		tries = 8

@@ -11,7 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// TestQuestion: blanks are filled in, answers are read, and what cannot be read has no score.
+// TestQuestion: blanks are filled in, answers are read, and an unreadable reply has no score.
 func TestQuestion(t *testing.T) {
 	reply := rewards.Item{Prompt: "which colour?", Meta: rewards.Meta{"answer": []byte(`["crimson", "red"]`)},
 		Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: "<answer>red</answer>"}}}}
@@ -77,7 +77,8 @@ func TestVRAG(t *testing.T) {
 	}
 }
 
-// TestQuestionFirst: what a rule calls right is not asked about; all else is, also what the rule cannot compare.
+// TestQuestionFirst: an answer that a rule calls right needs no model; the model judges all others, also those that
+// the rule cannot compare.
 func TestQuestionFirst(t *testing.T) {
 	reply := func(text string) rewards.Item {
 		return rewards.Item{Prompt: "how many?", Meta: rewards.Meta{"answer": []byte(`"7"`)},

@@ -84,8 +84,8 @@ func (m *Motion) Magnitudes() []float64 {
 	return out
 }
 
-// corners are the four pixels around where a flow leads pixel i, indices clamped to the frame,
-// and their weights. ok is false where the flow is no number.
+// corners are the four pixels around where a flow leads pixel i, indices clamped to the frame, and their weights. ok
+// is false where the flow is NaN.
 func corners(f *video.Field, i int, sign float64) (at [4]int, w [4]float64, ok bool) {
 	x, y := float64(i%f.Width)+float64(sign*float64(f.X[i])), float64(i/f.Width)+float64(sign*float64(f.Y[i]))
 	if !(math.Abs(x) < 1<<30 && math.Abs(y) < 1<<30) {
@@ -122,7 +122,7 @@ func mean(x []float64) float64 {
 // takes RAFT's flow. With few frames no pair is needed, and any clip moves. Noise, cuts and
 // brightness that goes up and down count as motion: see Quality.
 
-// Dynamic is what VBench says of a clip.
+// Dynamic is VBench's result for a clip.
 type Dynamic struct {
 	Top       []float64 // of each pair, the mean of the longest 5 %
 	Threshold float64
@@ -155,7 +155,7 @@ func DynamicDegree(m *Motion) (Dynamic, error) {
 
 func threshold(c *video.Clip) float64 { return 6 * (float64(min(c.Width, c.Height)) / 256) }
 
-// longest is the mean length of the longest 5 %, NaN where that is no pixel.
+// longest is the mean length of the longest 5 %, NaN where that is less than a pixel.
 func longest(f *video.Field) float64 {
 	lengths := make([]float64, len(f.X))
 	for i := range lengths {
@@ -165,7 +165,7 @@ func longest(f *video.Field) float64 {
 	return mean(lengths[len(lengths)-int(float64(len(lengths))*0.05):])
 }
 
-// Card: whether what moves goes where it was asked to go, and as fast. For each pair of frames
+// Card: whether the moving parts go in the wanted direction, at the wanted speed. For each pair of frames
 //
 //	v          the mean flow of the moving pixels, which are those whose flow returns and is at least half as long as
 //	           the longest 5 % are
@@ -176,7 +176,7 @@ func longest(f *video.Field) float64 {
 // Invariants (tests): the motion that was asked for is near 1, its opposite, rest and another axis 0; half the speed
 // earns about half; noise and cuts nothing.
 
-// Heading says how a clip moves beside what was asked.
+// Heading compares a clip's motion with the wanted one.
 type Heading struct {
 	Value, Agreement float64
 	X, Y             float64 // the mean motion, pixels a frame

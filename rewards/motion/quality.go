@@ -17,11 +17,10 @@ import (
 //	steady     1 - |change along the path|/(length before + after), of the flow over two pairs
 //	           that follow: shaking goes back and forth
 //
-// and the value is the mean of their product. It is not in VBench: DynamicDegree is. A camera
-// that pans over a still picture moves truly; camera says which share of the motion is one
-// affine map of the whole frame, and is told, not counted.
-// Invariants (tests): true motion is far above a still clip, cuts, noise, pumping, strobing,
-// shuffled frames and shaking; a cut or noise in a moving clip lowers it.
+// and the value is the mean of their product. It is not in VBench: DynamicDegree is. A camera that pans over a still
+// picture moves truly; camera is the share of the motion that is one affine map of the whole frame; it is shown, not
+// counted. Invariants (tests): true motion is far above a still clip, cuts, noise, pumping, strobing, shuffled frames
+// and shaking; a cut or noise in a moving clip lowers it.
 
 // Quality says how a clip moves; parts are means over pairs.
 type Quality struct {
@@ -138,7 +137,7 @@ func camera(f *video.Field, over []bool) float64 {
 	return max(1-left/all, 0)
 }
 
-// solved eliminates; what has no solution of its own is 0.
+// solved eliminates; a system without a unique solution gives 0.
 func solved(m [3][4]float64) (c [3]float64) {
 	for i := range m {
 		if !(m[i][i] > 1e-9) {

@@ -157,8 +157,7 @@ func TestTricksLose(t *testing.T) {
 	}
 }
 
-// TestSpoilt: what is cut into a moving clip, or laid over it, lowers its value; so does less
-// motion.
+// TestSpoilt: cuts and overlays in a moving clip lower its value; so does less motion.
 func TestSpoilt(t *testing.T) {
 	back, other := texture(1), texture(3)
 	r := rand.New(rand.NewPCG(7, 8))
@@ -227,7 +226,7 @@ func TestHackable(t *testing.T) {
 	}
 }
 
-// TestMissing: what has no number gives an error.
+// TestMissing: a clip without a number gives an error.
 func TestMissing(t *testing.T) {
 	one := &video.Clip{Width: 4, Height: 4, Frames: [][]uint8{make([]uint8, 48)}}
 	two := &video.Clip{Width: 4, Height: 4, Frames: [][]uint8{make([]uint8, 48), make([]uint8, 48)}}

@@ -34,9 +34,9 @@ func difference(a, b []uint8) float64 {
 	return float64(sum) / float64(len(a))
 }
 
-// Card: VBench's motion smoothness, (255 - mean |difference|) / 255 between every second frame
-// and what is interpolated from its neighbours; here that is their mean, half to even, where
-// VBench asks a network. A still clip has 1.
+// Card: VBench's motion smoothness, (255 - mean |difference|) / 255 between every second frame and the one
+// interpolated from its neighbours; here that is their mean, half to even, where VBench asks a network. A still clip
+// has 1.
 
 // Smoothness is the mean difference of odd frames from their neighbours' mean, in levels, and
 // the score.

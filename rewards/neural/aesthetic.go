@@ -22,15 +22,14 @@ import (
 //
 //	reward = <w, x/|x|> + b,   w = W_1ᵀ ... W_nᵀ,   b = the layers applied to 0
 //
-// which Head holds; its rows are multiplied out in float64 when it is read. On the published
-// weights it runs from about 1 to 10. It is not divided; some configs divide it by 10, which
-// is a weight's business.
-// Invariants (tests): Head gives what the chain of layers gives; gradients agree with
-// differences. Held to neural.aesthetic and neural.aesthetic_mlp_full.
+// which Head holds; its rows are multiplied out in float64 when it is read. On the published weights it runs from
+// about 1 to 10. It is not divided; some configs divide it by 10, which is a weight's business. Invariants (tests):
+// Head agrees with the chain of layers; gradients agree with differences. Held to neural.aesthetic and
+// neural.aesthetic_mlp_full.
 type Aesthetic struct {
 	Pictures Pictures
 	Head     *Head
-	Every    int // of a clip, so many frames one is judged; 0: 1
+	Every    int // of a clip, one frame in this many is judged; 0: 1
 }
 
 // Images scores pictures.
@@ -96,7 +95,7 @@ type Dense struct {
 // missing ones are dropouts.
 var PublishedHead = []struct{ Number, In, Out int }{{0, 768, 1024}, {2, 1024, 128}, {4, 128, 64}, {6, 64, 16}, {7, 16, 1}}
 
-// HeadFile is what a head's file is called in a folder.
+// HeadFile is the name of a head's file in a folder.
 const HeadFile = "aesthetic_mlp.safetensors"
 
 // NewHead multiplies layers out.

@@ -11,7 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
-// TestHead: the product of layers is what the layers give one after another.
+// TestHead: the product of layers agrees with the layers one after another.
 func TestHead(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	random := func(n int) []float64 {
@@ -54,7 +54,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// TestOpenHead: what is wrong with a head's file is named.
+// TestOpenHead: errors name the problem of a head's file.
 func TestOpenHead(t *testing.T) {
 	one := func(name string, shape ...int) safetensors.Tensor {
 		n := 1

@@ -15,8 +15,8 @@ import (
 //	<d/|d|, t/|t|>,  d = x/|x| - x₀/|x₀|,  t = y/|y| - y₀/|y₀|
 //
 // x and x₀ are the vectors of the sample and of the first picture that it was made of, y and y₀ those of meta.target
-// and meta.source, what is seen in either. A sample that is its source has gone nowhere, and is worth 0.
-// Invariants (tests): a sample whose vector moves as the texts do is worth 1, one that moves the other way -1.
+// and meta.source, descriptions of the two. A sample that is its source has gone nowhere, and is worth 0. Invariants
+// (tests): a sample whose vector moves as the texts do is worth 1, one that moves the other way -1.
 type Direction struct{ Towers Towers }
 
 // Score judges one sample.

@@ -29,7 +29,7 @@ func (c corner) Images(_ context.Context, pictures []*vision.Image) (all [][]flo
 	return all, nil
 }
 
-// TestDirection: towards the target, away from it, nowhere, and what cannot be judged.
+// TestDirection: towards the target, away from it, nowhere, and items without a score.
 func TestDirection(t *testing.T) {
 	picture := func(b byte) *vision.Image {
 		m := vision.New(1, 1)

@@ -2,7 +2,7 @@
 // their gradients with respect to pixels.
 //
 //	match.go       the cosine of a picture and its prompt: CLIP score, PickScore, HPSv2
-//	scalings.go    what published projects make of that cosine, by name
+//	scalings.go    the scalings of that cosine in published projects, by name
 //	aesthetic.go   a linear head on a picture's vector
 //	imagereward.go a BLIP that reads the prompt while it looks
 //	likeness.go    DINO: how alike two pictures, their patches or a part of them are, how constant a clip's subject
@@ -10,8 +10,8 @@
 //	geneval.go     GenEval's rules over boxes of a detector, and its classifier of an object's colour
 //	reward.go      all of them as package rewards asks for rewards
 //
-// Start with Towers and Pictures in vectors.go: what a network must do. Packages vision/clip
-// and vision/dino have some that do.
+// Start with Towers and Pictures in vectors.go: the interface of a network. Packages vision/clip and vision/dino have
+// some that do.
 //
 // A score of a picture of bytes goes through the pipeline that the weights were published
 // with. Gradients are those of the same score over numbers, vision.Pixels, without the

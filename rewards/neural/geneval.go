@@ -60,14 +60,14 @@ func (g *GenEvalRules) SetDefaults() {
 	*g = GenEvalRules{Value: "soft", Threshold: 0.3, CountingThreshold: 0.9, MostObjects: 16, MaxOverlap: 1, PositionThreshold: 0.1}
 }
 
-// A Wish is what GenEval's metadata asks for.
+// A Wish is a prompt's metadata in GenEval's form.
 type Wish struct {
 	Tag     string   `json:"tag"`
 	Include []Clause `json:"include"`
 	Exclude []Clause `json:"exclude"`
 }
 
-// A Clause asks for so many objects of a class.
+// A Clause asks for a number of objects of a class.
 type Clause struct {
 	Class    string `json:"class"`
 	Count    int    `json:"count"`
@@ -75,7 +75,7 @@ type Clause struct {
 	Position *Place `json:"position"` // nil: any
 }
 
-// A Place is a relation to what an earlier clause found: ["left of", 0].
+// A Place is a relation to the objects of an earlier clause: ["left of", 0].
 type Place struct {
 	Relation string
 	Target   int // number of the clause
@@ -106,12 +106,12 @@ func (w Wish) labels() (labels []string) {
 	return labels
 }
 
-// A Verdict is what GenEval finds.
+// A Verdict is GenEval's result.
 type Verdict struct {
 	Correct bool
 	Strict  bool // exactly the counts asked for
 	Soft    float64
-	Reasons []string // what is wrong
+	Reasons []string // the failed clauses
 }
 
 // Score is the soft score of a picture against the prompt's meta.geneval.
@@ -233,7 +233,7 @@ func (g GenEvalRules) Relations(a, b boxes.Box) []string {
 func (g GenEvalRules) Evaluate(kept map[string][]rewards.Detection, w Wish) (Verdict, error) {
 	v := Verdict{Correct: true, Strict: true}
 	var soft []float64
-	groups := [2][][]rewards.Detection{} // of correct and strict: what each clause matched, nil for nothing
+	groups := [2][][]rewards.Detection{} // of correct and strict: the matches of each clause, nil for nothing
 	for i, c := range w.Include {
 		if c.Count <= 0 {
 			return v, fmt.Errorf("include[%d] asks for %d of %q: a count is at least 1", i, c.Count, c.Class)
@@ -270,7 +270,7 @@ func (g GenEvalRules) Evaluate(kept map[string][]rewards.Detection, w Wish) (Ver
 	return v, nil
 }
 
-// clause is what a clause matches, nil if it is not met; enough says whether the count is right.
+// clause returns the matches of a clause, nil if it is not met; enough says whether the count is right.
 func (g GenEvalRules) clause(c Clause, found []rewards.Detection, enough bool, groups [][]rewards.Detection) (matched []rewards.Detection, why []string) {
 	if !enough {
 		return nil, []string{fmt.Sprintf("expected %d %s, found %d", c.Count, c.Class, len(found))}
@@ -299,7 +299,7 @@ func colored(found []rewards.Detection, color string) int {
 	return n
 }
 
-// misplaced says what is wrong with objects' places, if something is.
+// misplaced names the wrong relation between objects' places, "" if all hold.
 func (g GenEvalRules) misplaced(p Place, found []rewards.Detection, groups [][]rewards.Detection) string {
 	if groups[p.Target] == nil {
 		return "there is no target"
@@ -371,7 +371,7 @@ var colorSentences = []string{"a photo of a %s %s", "a photo of a %s-colored %s"
 // An Object is something in a picture.
 type Object struct {
 	Box  boxes.Box
-	Mask []bool // of the whole picture, row by row; nil where there is none
+	Mask []bool // of the whole picture, row by row; nil without a mask
 }
 
 // A Coloring is the classifier's answer about an object.

@@ -24,7 +24,7 @@ type Reader interface {
 // Preference is such a network as a reward.
 type Preference struct {
 	Network Reader
-	Every   int // of a clip, so many frames one is judged; 0: 1
+	Every   int // of a clip, one frame in this many is judged; 0: 1
 }
 
 var (

@@ -12,7 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/dino"
 )
 
-// Card: how alike pictures are in what they show: the cosine of their vectors by DINO.
+// Card: how alike the contents of pictures are: the cosine of their vectors by DINO.
 //
 //	likeness      <u, v> of a picture and a reference
 //	consistency   of a clip, VBench's subject_consistency: over frames t = 2.. the mean of
@@ -25,7 +25,7 @@ import (
 // neural.dino.
 type Likeness struct {
 	Pictures Pictures
-	// Reference is what a sample is compared with, for likeness.
+	// Reference returns the picture to compare a sample with, for likeness.
 	Reference func(ctx context.Context, item rewards.Item) (*vision.Image, error)
 }
 
@@ -85,7 +85,7 @@ func (l Likeness) Gradient(ctx context.Context, pictures []vision.Pixels, refere
 
 var errOneFrame = errors.New("consistency over time needs a clip of two frames or more")
 
-// Consistency is that of a clip's frames, and what each frame after the first adds.
+// Consistency is that of a clip's frames, and the share of each frame after the first.
 func (l Likeness) Consistency(ctx context.Context, frames []*vision.Image) (float64, []float64, error) {
 	vectors, err := l.Pictures.Images(ctx, frames)
 	if err != nil {
@@ -173,7 +173,7 @@ func (p Patches) Score(ctx context.Context, item rewards.Item) (rewards.Score, e
 	return alone(ctx, p, item)
 }
 
-// Judge compares samples with what they were made of.
+// Judge compares samples with the pictures that they were made of.
 func (p Patches) Judge(ctx context.Context, items []rewards.Item) []rewards.Result {
 	return inBatch(ctx, items, 1, func(ctx context.Context, of []rewards.Item, pictures []*vision.Image) ([]rewards.Score, error) {
 		before := make([]*vision.Image, len(of))
@@ -224,9 +224,9 @@ func (p Patches) compared(meta rewards.Meta, before *vision.Image, was, is []flo
 	return rewards.Score{Value: sum / float64(n), Parts: map[string]float64{"share": float64(n) / float64(p.Grid*p.Grid)}}, nil
 }
 
-// Card: whether what a box of the picture before holds is still itself: the cosine of DINO's vectors of that box and of
-// the same place of the sample. Differs from identity rewards of faces, which find them and have a network of their
-// own. Invariants (tests): what changes outside of the box costs nothing; values are transformers'.
+// Card: whether the content of a box of the picture before is still itself: the cosine of DINO's vectors of that box
+// and of the same place of the sample. Differs from identity rewards of faces, which find them and have a network of
+// their own. Invariants (tests): changes outside of the box cost nothing; values are transformers'.
 type Identity struct{ Pictures Pictures }
 
 // Score judges one sample.
@@ -234,7 +234,7 @@ func (d Identity) Score(ctx context.Context, item rewards.Item) (rewards.Score, 
 	return alone(ctx, d, item)
 }
 
-// Judge compares samples with what they were made of.
+// Judge compares samples with the pictures that they were made of.
 func (d Identity) Judge(ctx context.Context, items []rewards.Item) []rewards.Result {
 	return inBatch(ctx, items, 1, func(ctx context.Context, of []rewards.Item, pictures []*vision.Image) ([]rewards.Score, error) {
 		was, is := make([]*vision.Image, len(of)), make([]*vision.Image, len(of))

@@ -22,7 +22,7 @@ import (
 type Match struct {
 	Towers  Towers
 	Scaling Scaling
-	Every   int // of a clip, so many frames one is judged; 0: 1
+	Every   int // of a clip, one frame in this many is judged; 0: 1
 }
 
 // A Matched is one picture's score.

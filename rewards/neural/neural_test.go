@@ -269,7 +269,7 @@ func TestSubject(t *testing.T) {
 	}
 }
 
-// TestScalings: the names are different, and unknown ones are told the known ones.
+// TestScalings: the names are different, and the error of an unknown one lists the known ones.
 func TestScalings(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range Scalings() {
@@ -303,7 +303,7 @@ func TestNoDirection(t *testing.T) {
 	}
 }
 
-// TestColors: what lies outside a mask is painted, and what cannot be is said.
+// TestColors: the outside of a mask is painted, and an unusable mask gives an error.
 func TestColors(t *testing.T) {
 	m := drawn(7)
 	mask := make([]bool, w*h)

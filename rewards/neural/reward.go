@@ -13,8 +13,8 @@ import (
 // its batches, a clip's reward is the mean over its frames, and a sample that cannot be judged
 // is missing alone.
 
-// Differentiable rewards say how each number of a picture changes its reward: what methods
-// that follow a reward's gradient ask for. Values are those of the numbers, not of bytes.
+// Differentiable rewards say how each number of a picture changes its reward: methods that follow a reward's gradient
+// need them. Values are those of the numbers, not of bytes.
 type Differentiable = rewards.Sloped
 
 var (
@@ -142,7 +142,7 @@ func (l Likeness) PixelGradient(ctx context.Context, items []rewards.Item, pictu
 // Subject is the consistency of a clip's subject, by a DINO, or of its background, by a CLIP, as a reward.
 type Subject struct {
 	Likeness
-	Every int // so many frames one is looked at; 0: 1
+	Every int // one frame in this many is read; 0: 1
 }
 
 // Score judges a clip. Evidence is the frame that is least like those it is compared with.

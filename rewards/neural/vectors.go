@@ -27,7 +27,7 @@ type Pictures interface {
 type Towers interface {
 	Pictures
 	Texts(ctx context.Context, texts []string) ([][]float64, error)
-	Unread(text string) string // the end of a text that is longer than what is read
+	Unread(text string) string // the end of a text beyond the tokens that are read
 	Scale() float64            // of cosines before a softmax: exp(logit_scale)
 }
 

@@ -144,7 +144,7 @@ type taps struct {
 	weights []float32
 }
 
-// sum is the weighted sum of every so many numbers.
+// sum is the weighted sum of numbers at this distance.
 func (t taps) sum(x []float32, every int) float32 {
 	n := len(t.weights)
 	fused := 1 + (n-1)/4*4
@@ -158,7 +158,7 @@ func (t taps) sum(x []float32, every int) float32 {
 	return sum
 }
 
-// spread adds a gradient to every so many numbers.
+// spread adds a gradient to numbers at this distance.
 func (t taps) spread(x []float32, every int, grad float32) {
 	for j, w := range t.weights {
 		x[j*every] = ref.FMA(grad, w, x[j*every])

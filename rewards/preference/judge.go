@@ -19,7 +19,7 @@ import (
 
 // Card: the two as rewards.
 //
-//	HPSv3        mu of a picture and its prompt; sigma is told
+//	HPSv3        mu of a picture and its prompt; sigma is evidence
 //	VideoReward  (score - mean)/std of an axis, by the folder's model_config.json: visual quality (VQ), motion
 //	             quality (MQ), alignment with the prompt (TA), or their sum, which is its project's "Overall"
 //
@@ -61,7 +61,7 @@ func (j *Judge) Score(ctx context.Context, item rewards.Item) (s rewards.Score, 
 	return j.read(out), nil
 }
 
-// ask is what a network's head says of a text with its pictures, or its clip.
+// ask returns the output of a network's head for a text with its pictures, or its clip.
 func (j *Judge) ask(ctx context.Context, n *Network, text string, patches vlm.Patches) (out []float32, err error) {
 	q, added, err := j.question(text, patches)
 	if err == nil {
@@ -79,7 +79,7 @@ func (j *Judge) ask(ctx context.Context, n *Network, text string, patches vlm.Pa
 	return out, err
 }
 
-// read makes a score of what the head says.
+// read makes a score of the head's output.
 func (j *Judge) read(out []float32) rewards.Score {
 	if !j.clips {
 		return rewards.Score{Value: float64(out[0]), Parts: map[string]float64{"sigma": float64(out[1])}}
@@ -95,7 +95,7 @@ func (j *Judge) read(out []float32) rewards.Score {
 	return s
 }
 
-// sees is what is asked about an item, and its patches.
+// sees returns the question about an item, and its patches.
 func (j *Judge) sees(item rewards.Item) (text string, patches vlm.Patches, err error) {
 	if !j.clips {
 		if item.Image == nil {

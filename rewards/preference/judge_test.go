@@ -195,7 +195,7 @@ func editFolder(t *testing.T, from string) string {
 	return dir
 }
 
-// TestSettings: what VideoReward was not published with is refused, with what to do.
+// TestSettings: settings that VideoReward was not published with are refused, with a remedy.
 func TestSettings(t *testing.T) {
 	const said = `{"data_config": {"fps": 2, "max_frame_pixels": 200704, "prompt_template_type": "detailed_special", "eval_dim": ["VQ", "MQ", "TA"]},
 		"model_config": {"use_special_tokens": true}, "peft_lora_config": {"lora_enable": false},
@@ -283,8 +283,8 @@ func TestHPSv3Slope(t *testing.T) {
 	}
 }
 
-// TestHalves: an adapter beside what was trained besides, as upstream's second layout has them, reads as one file:
-// what was trained wins over the base, and the scale is model_config.json's.
+// TestHalves: an adapter beside other trained weights, as upstream's second layout has them, reads as one file:
+// trained weights replace the base's, and the scale is model_config.json's.
 func TestHalves(t *testing.T) {
 	p, err := OpenPublished("testdata/halves")
 	if err != nil {

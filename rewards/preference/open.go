@@ -138,7 +138,7 @@ func (j *Judge) source(dir, file string) (nn.Source, error) {
 	return set, err
 }
 
-// readSettings refuses what VideoReward was not published with.
+// readSettings refuses settings that VideoReward was not published with.
 func (j *Judge) readSettings(path string) error {
 	if err := hub.JSON(path, &j.said); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (j *Judge) readSettings(path string) error {
 //	checkpoint-N/model.pth                  everything: the base's weights with ".base_layer" in their names and the
 //	                                        adapter's pairs beside them
 //	checkpoint-N/adapter_model.safetensors  the pairs, and
-//	checkpoint-N/non_lora_state_dict.pth    what was trained besides, which wins over the base: the folder's own
+//	checkpoint-N/non_lora_state_dict.pth    other trained weights, which replace the base's: the folder's own
 //	                                        safetensors, by the names that Qwen2-VL has
 //
 // all below "base_model.model."; the adapter's scale is lora_alpha/lora_r of model_config.json, or lora_alpha over the
@@ -201,7 +201,7 @@ const (
 	restFile    = "non_lora_state_dict.pth"
 )
 
-// OpenPublished opens the checkpoint of a folder, in it or the one in checkpoint-N; fs.ErrNotExist where there is none.
+// OpenPublished opens the checkpoint of a folder, in it or the one in checkpoint-N; fs.ErrNotExist without one.
 func OpenPublished(dir string) (*Published, error) {
 	path, err := publishedFile(dir)
 	if err != nil {
@@ -233,7 +233,7 @@ func OpenPublished(dir string) (*Published, error) {
 	return p, nil
 }
 
-// addHalves adds the base, what was trained of it, and the adapter, of which a later one wins.
+// addHalves adds the base, its trained weights, and the adapter; a later one replaces an earlier one.
 func (p *Published) addHalves(dir string) error {
 	if err := p.add(safetensors.OpenFolder(dir)); err != nil {
 		return fmt.Errorf("%s holds an adapter, and what it was trained over is not in %s: %w\nhint: copy the safetensors and config.json of \"model_name_or_path\" (model_config.json) there", p.path, dir, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// Prompts have the tokens that scores are read at, in order, and what users write stays as it is.
+// Prompts have the tokens that scores are read at, in order, and keep users' text as it is.
 func TestPrompts(t *testing.T) {
 	const wild = "100 % {braces} \"quotes\""
 	text, err := VideoPrompt("detailed_special", wild)
@@ -46,7 +46,7 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
-// Frames lie within the clip; what cannot be read is refused.
+// Frames lie within the clip; unreadable clips are refused.
 func TestReading(t *testing.T) {
 	for total := 2; total < 200; total += 7 {
 		for _, r := range []Reading{{FPS: 2}, {FPS: 8, Most: 6}, {Count: 10}, {FPS: 0.5, Least: 2}, {MultiPoints: true}} {

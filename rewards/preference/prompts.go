@@ -55,7 +55,7 @@ func axisOf(dimensions []string) (axis, error) {
 	return axis{"overall performance(" + strings.Join(names, ", ") + ")", "the overall performance of the video"}, nil
 }
 
-// VideoPrompt is what VideoReward is asked about a clip of a prompt. Published checkpoints have the template
+// VideoPrompt is VideoReward's question about a clip of a prompt. Published checkpoints have the template
 // detailed_special.
 func VideoPrompt(template, prompt string, dimensions ...string) (string, error) {
 	switch template {
@@ -85,7 +85,7 @@ func VideoPrompt(template, prompt string, dimensions ...string) (string, error) 
 	return "", fmt.Errorf("template %q is not known; none, simple, video_score, detailed and detailed_special are", template)
 }
 
-// PicturePrompt is what HPSv3 is asked about a picture of a prompt.
+// PicturePrompt is HPSv3's question about a picture of a prompt.
 func PicturePrompt(prompt string) string { return strings.Replace(hpsv3, "{prompt}", prompt, 1) }
 
 // EditPrompts are the two questions of EditReward about an edit that a text asked for.
@@ -93,5 +93,5 @@ func EditPrompts(prompt string) [2]string {
 	return [2]string{strings.Replace(editFollowing, "{prompt}", prompt, 1), strings.Replace(editQuality, "{prompt}", prompt, 1)}
 }
 
-// PlainPicturePrompt is what upstream asks where it has no reward token: by a slip without instruction and prompt.
+// PlainPicturePrompt is upstream's question without a reward token: by a slip without instruction and prompt.
 func PlainPicturePrompt() string { return "\nPlease provide the overall ratings of this image: \n" }
