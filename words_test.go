@@ -142,7 +142,7 @@ var budgets = map[string]budget{
 	"kernels/rng":           {4, 11, 0},
 	"kernels/tensor":        {4, 24, 0},
 	"record":                {1, 0, 1},
-	"rewards":               {80, 260, 14},
+	"rewards":               {1, 1, 14},
 	"sde":                   {3, 4, 0},
 	"trainer":               {14, 72, 9},
 	"trainer/advantage":     {7, 72, 0},
