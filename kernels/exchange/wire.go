@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -38,6 +39,47 @@ func Check(ranks int, from, into []kernels.Span) error {
 			return fmt.Errorf("rank %d has a piece of %d numbers, and rank 0 of %d", r, from[r].Len, from[0].Len)
 		case into[r].Len != ranks*from[0].Len:
 			return fmt.Errorf("rank %d has room for %d numbers: %d pieces of %d are gathered", r, into[r].Len, ranks, from[0].Len)
+		}
+	}
+	return nil
+}
+
+// Try gathers a few bytes and looks at what arrived. Libraries connect ranks when they first gather, so a wire that
+// cannot carry shows here, where another one can take its place.
+func Try(w Wire, ranks []kernels.Backend) (err error) {
+	const bytes = 1 << 10
+	from, into := make([]kernels.Span, len(ranks)), make([]kernels.Span, len(ranks))
+	var want []byte
+	for r, b := range ranks {
+		piece := make([]byte, bytes)
+		for i := range piece {
+			piece[i] = byte(i + 7*r)
+		}
+		want = append(want, piece...)
+		for _, place := range []struct {
+			span  *kernels.Span
+			bytes int
+		}{{&from[r], bytes}, {&into[r], bytes * len(ranks)}} {
+			*place.span = kernels.Span{Buf: b.Alloc(place.bytes), Len: place.bytes, DType: kernels.U8}
+			defer func() {
+				if err == nil { // after a failure the memory may still be written to
+					b.Free(place.span.Buf)
+				}
+			}()
+		}
+		b.Upload(from[r], piece)
+	}
+	if err := w.Gather(from, into); err != nil {
+		return err
+	}
+	if err := w.Wait(); err != nil {
+		return err
+	}
+	for r, b := range ranks {
+		got := make([]byte, len(want))
+		b.Download(got, into[r])
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("rank %d has other bytes than were sent", r)
 		}
 	}
 	return nil

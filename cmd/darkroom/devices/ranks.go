@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/kernels"
+
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
@@ -72,12 +74,28 @@ func OpenRanks(names []string, limit time.Duration) (_ *Ranks, err error) {
 		return nil, exits.Usagef("--device: %v", err)
 	}
 	over, err := nccl.Join(limit, devices...)
+	if err == nil {
+		if err = tried(over, r.All); err == nil {
+			r.wire = over
+		}
+	}
 	if err != nil {
 		r.Note = fmt.Sprintf("gradients go through host memory: %v", err)
-		return r, nil
 	}
-	r.wire = over
 	return r, nil
+}
+
+// tried is why a wire cannot carry.
+func tried(w exchange.Wire, all []Backend) error {
+	var ranks []kernels.Backend
+	for _, be := range all {
+		ranks = append(ranks, be)
+	}
+	if err := exchange.Try(w, ranks); err != nil {
+		err = fmt.Errorf("a trial over %s failed: %w", w, err)
+		return errors.Join(err, w.Abort(err), w.Close())
+	}
+	return nil
 }
 
 // OpenRank opens one of several devices. On the CPU each has its share of the cores.

@@ -20,14 +20,21 @@ func TestRanks(t *testing.T) {
 	c := double.New(t)
 	c.Set(13000, 2, 120, 1<<30)
 	for _, x := range []struct {
-		devices, nccl, wire, note string
+		devices, nccl string
+		fault         func()
+		wire, note    string
 	}{
-		{"cpu,cpu", "off", "", ""},
-		{"cuda:0,cuda:1", "off", "", "through host memory: no NCCL"},
-		{"cuda:1,cuda:0", "", "2 ranks, over NCCL 2.21.5", ""},
+		{"cpu,cpu", "off", nil, "", ""},
+		{"cuda:0,cuda:1", "off", nil, "", "through host memory: no NCCL"},
+		{"cuda:1,cuda:0", "", nil, "2 ranks, over NCCL 2.21.5", ""},
+		// It joins, and cannot carry: /dev/shm of a container is too small, say.
+		{"cuda:0,cuda:1", "", func() { c.Fail("ncclAllGather", 1, 2) }, "", "through host memory: a trial over 2 ranks, over NCCL 2.21.5 failed"},
 	} {
 		if c.NCCL(22105); x.nccl != "" {
 			t.Setenv(nccl.LibraryVariable, x.nccl)
+		}
+		if x.fault != nil {
+			x.fault()
 		}
 		names := strings.Split(x.devices, ",")
 		r, err := OpenRanks(names, 0)

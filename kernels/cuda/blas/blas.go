@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -267,9 +266,7 @@ func places(version int) (places []string) {
 		} {
 			places = append(places, found(filepath.Join(dir, name))...)
 		}
-		if env := os.Getenv("VIRTUAL_ENV"); env != "" {
-			places = append(places, found(filepath.Join(env, "lib/python3*/site-packages/nvidia", map[int]string{13: "cu13", 12: "cublas"}[major], "lib", name))...)
-		}
+		places = append(places, driver.InEnvironments(filepath.Join("nvidia", map[int]string{13: "cu13", 12: "cublas"}[major], "lib", name), name)...)
 	}
 	return places
 }

@@ -17,19 +17,23 @@ import (
 // LibraryVariable names a libnccl to open in place of the system's. A file that is not there turns NCCL off.
 const LibraryVariable = "DARKROOM_LIBNCCL"
 
-// places are where NCCL is installed beside the loader's own search.
-var places = [...]string{
-	"libnccl.so.2",
-	"/usr/lib/x86_64-linux-gnu/libnccl.so.2",
-	"/usr/lib/aarch64-linux-gnu/libnccl.so.2",
-	"/usr/lib64/libnccl.so.2",
-	"/usr/local/lib/libnccl.so.2",
-	"/usr/local/cuda/lib64/libnccl.so.2",
+// places are where NCCL is installed: the loader's own search, distributions, toolkits, active environments of Python.
+func places() []string {
+	const name = "libnccl.so.2"
+	all := []string{
+		name,
+		"/usr/lib/x86_64-linux-gnu/" + name,
+		"/usr/lib/aarch64-linux-gnu/" + name,
+		"/usr/lib64/" + name,
+		"/usr/local/lib/" + name,
+		"/usr/local/cuda/lib64/" + name,
+	}
+	return append(all, driver.InEnvironments("nvidia/nccl/lib/"+name, name)...)
 }
 
 // openLibrary opens libnccl.
 func openLibrary() (*driver.Library, error) {
-	return driver.OpenNamed(LibraryVariable, "NCCL", places[:])
+	return driver.OpenNamed(LibraryVariable, "NCCL", places())
 }
 
 // Wire is an exchange.Wire over NCCL.
