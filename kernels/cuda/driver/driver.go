@@ -309,7 +309,25 @@ func Explain(code int32) string {
 		return "the driver is too old for the program's kernels; it needs one of CUDA 12.0 (525) or later"
 	case NoBinary:
 		return "the program has no kernels for this device"
-	case 700, 714, 715, 716, 717, 718, 719:
+	case 46:
+		return "the device is in use by another program that has it to itself (nvidia-smi -q -d COMPUTE shows the mode)"
+	case 214:
+		return "the device's memory had an error that it could not correct; nvidia-smi -q -d ECC counts them, and the machine must be restarted"
+	case 220:
+		return "the link between two devices had an error that it could not correct; nvidia-smi nvlink -e counts them"
+	case 702:
+		return "a kernel took longer than the system allows: the device also drives a display; use another device, or stop the display's server"
+	case 802:
+		return "the devices' switches are not ready: nvidia-fabricmanager must run, of the driver's version"
+	case 803:
+		return "the driver's library and its kernel module are of different versions: restart the machine, or load the module anew"
+	case 804:
+		return "this libcuda is of CUDA's forward compatibility, which this device does not have; use the library that came with the driver"
+	case 805, 806, 807, 808, 809, 810:
+		return "the multi-process service does not take this program; see nvidia-cuda-mps-control"
+	case 999:
+		return "the driver cannot say what failed; dmesg may (Xid); after a suspend, load the module nvidia_uvm anew"
+	case 700, 714, 715, 716, 717, 718, 719, 721:
 		return "a kernel failed; the device's context is lost, and the program must be started again"
 	}
 	return ""
