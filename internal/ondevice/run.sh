@@ -6,8 +6,8 @@
 #   runs/device/run.sh OUT [STEP...]       # there, from the repository's root: logs and JSON go to OUT
 #
 # STEPs, in the usual order: doctor own tiles flux lt steps sd3 talk wan nccl sanitizer ncu exact quickstart. Beside
-# them, on a second call: long parity kernels iteration mma realpeer (PyTorch in turn, where PYTHON names one that has it with
-# diffusers and peft).
+# them, on a second call: verify long parity kernels iteration mma realpeer (PyTorch in turn, where PYTHON names one that
+# has it with diffusers and peft).
 #
 # Folders of published sizes with random weights are drawn on the host meanwhile, into SHAPES (/dev/shm/shapes: 24 GB for
 # FLUX, 15 for Qwen2.5-VL-7B). MOCK=1 takes embedded models in their place: it shows that each step starts, here with
@@ -136,6 +136,7 @@ for s in $steps; do
 	own) suite own 90 ;; # keys' kernels, all tiles, the defaults: where this fails, the rest means little
 	mma) suite own,mma 90 ;;
 	exact) suite exact 60 ;;
+	verify) LINES_OF_A_STEP=30 step verify 90 "$bin/darkroom" doctor --verify --probe=false ;; # the suite as users run it
 	tiles) # the tile of 128 x 192 and epilogues, of some 40 shapes: keep it or leave it out
 		step tiles 40 "$bin/cuda.test" -test.run 'HopperTimes$' -test.v -times "$out/tiles.csv" -times-of 6
 		;;
@@ -166,12 +167,13 @@ for s in $steps; do
 	sanitizer) # what no double sees
 		tool=$(command -v compute-sanitizer) || { echo "--- sanitizer: there is no compute-sanitizer"; continue; }
 		step memcheck 40 "$tool" --tool memcheck "$bin/cuda.test" -test.run 'Hardware/^own$/Gemm'
-		step racecheck 30 "$tool" --tool racecheck "$bin/cuda.test" -test.run 'Hardware/^own,mma$/Attention'
+		# One attention of each kind: all of them take racecheck minutes.
+		step racecheck 60 "$tool" --tool racecheck "$bin/cuda.test" -test.run 'Hardware/^own,mma$/Attention/^bf16$/^bf16$/(33x80x64|2x80x80x64)' -test.v
 		;;
-	ncu) # tensor pipe, bytes and stalls of a few kernels
+	ncu) # tensor pipe, bytes and stalls of products and attention; other kernels pass by unprofiled
 		tool=$(command -v ncu) || { echo "--- ncu: there is no ncu"; continue; }
-		step ncu 40 "$tool" --clock-control none --set full --csv --log-file "$out/ncu.csv" --launch-skip 2000 --launch-count 12 \
-			"$bin/darkroom" bench iteration --worker grpo:bf16 --device cuda:0 --repeat 1
+		step ncu 75 "$tool" --clock-control none --section SpeedOfLight --section WarpStateStats --section Occupancy --csv --log-file "$out/ncu.csv" \
+			-k 'regex:hopper' --launch-skip "${SKIP:-60}" --launch-count 16 "$bin/darkroom" bench gemm attention --device cuda:0 --mode own --repeat 1
 		;;
 	long) # 200 iterations: the same bytes after a stop, memory flat, no handle lost
 		drawn sd3.5-medium || continue
