@@ -4,7 +4,6 @@ package cuda_test
 
 import (
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
@@ -24,26 +23,7 @@ func TestTensorCores(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	kerneltest.RunNear(t, b, nearOnTensorCores)
-}
-
-// nearOnTensorCores is how near to ref the cases of tensor cores must be; others are left out.
-func nearOnTensorCores(c kerneltest.Case) float64 {
-	switch c.Op {
-	case "Gemm", "Conv", "ConvBackward":
-		if strings.Contains(c.Name, "bf16") {
-			return 3e-4
-		}
-	case "Attention", "AttentionBackward": // weights are rounded to bf16 under another maximum
-		switch {
-		case !strings.HasPrefix(c.Name, "bf16/"):
-		case c.Op == "AttentionBackward" && strings.HasSuffix(c.Name, "300x300x8"):
-			// Operands eight times as large: a rounding of O moves Delta, and DQ by more than its size.
-		default:
-			return 1e-2
-		}
-	}
-	return -1
+	kerneltest.RunNear(t, b, kerneltest.TensorCores)
 }
 
 // TestConformance holds every operation to ref, bit for bit, on the double of the driver.
@@ -100,7 +80,7 @@ func TestHardware(t *testing.T) {
 				testHopperActivations(r)
 				testHopperGates(r)
 			}
-			kerneltest.RunNear(t, b, nearOnTensorCores)
+			kerneltest.RunNear(t, b, kerneltest.TensorCores)
 		})
 	}
 }

@@ -41,7 +41,7 @@ func TestHopper(t *testing.T) {
 		if !strings.HasPrefix(c.Op, "Attention") || !strings.HasPrefix(c.Name, "bf16/bf16") {
 			return -1
 		}
-		return nearOnTensorCores(c)
+		return kerneltest.TensorCores(c)
 	})
 }
 

@@ -34,7 +34,7 @@ func testHopperProductsNear(r *rig) {
 		}
 		r.SetHopper(tiles[i%len(tiles)], 1, 2)
 		i++
-		return nearOnTensorCores(c)
+		return kerneltest.TensorCores(c)
 	})
 }
 

@@ -2,6 +2,8 @@ package cuda
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
@@ -46,6 +48,24 @@ var unpacked = map[string]func() ([]byte, error){
 	"sm_90a":  sync.OnceValues(func() ([]byte, error) { return unpack("sm_90a") }),
 	"ptx_90a": sync.OnceValues(func() ([]byte, error) { return unpack("ptx_90a") }),
 	"sm_100":  sync.OnceValues(func() ([]byte, error) { return unpack("sm_100") }),
+}
+
+// KernelsHash names the kernels of this program: a hash of all images.
+func KernelsHash() (string, error) {
+	h := sha256.New()
+	names, err := fs.Glob(images, "images/*.xz")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		packed, err := fs.ReadFile(images, name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(h, name, len(packed))
+		h.Write(packed)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
 // unpack unpacks an image; a zero byte follows it, as PTX needs.

@@ -63,7 +63,7 @@ func TestLibraryProducts(t *testing.T) {
 		if c.Op != "Gemm" || !strings.Contains(c.Name, "bf16") {
 			return -1
 		}
-		return nearOnTensorCores(c)
+		return kerneltest.TensorCores(c)
 	})
 	if r.LibraryCalls() < 60 {
 		t.Errorf("the library computed %d products: the suite passed it by", r.LibraryCalls())

@@ -28,7 +28,7 @@ func TestPTXExact(t *testing.T) {
 }
 
 // TestPTXTensorCores holds products and attention by mma.sync near to ref.
-func TestPTXTensorCores(t *testing.T) { interpret(t, 80, "own", nearOnTensorCores) }
+func TestPTXTensorCores(t *testing.T) { interpret(t, 80, "own", kerneltest.TensorCores) }
 
 // interpret runs the first cases of every operation on interpreted PTX, and says what that covers.
 func interpret(t *testing.T, capability int, mode string, near func(kerneltest.Case) float64) {
@@ -106,7 +106,7 @@ func TestPTXHopper(t *testing.T) {
 	if *ptxMillions == 0 {
 		t.Skip("a Hopper compares its kernels when it opens, eight seconds of a CPU: make ptx")
 	}
-	interpret(t, 90, "own", nearOnTensorCores)
+	interpret(t, 90, "own", kerneltest.TensorCores)
 }
 
 // A mistake is planted in a kernel's PTX: every place that the pattern finds, or the nth, is written otherwise. The
@@ -222,7 +222,7 @@ func runPlanted(t *testing.T, d *ptxtest.Device, at plant, edit func(kernel stri
 		}
 		near := 0.0
 		if at.mode == "own" {
-			near = nearOnTensorCores(c)
+			near = kerneltest.TensorCores(c)
 		}
 		err := caught(func() error { return kerneltest.Hold(c, b, near) })
 		if d.Kernels()["dk_"+at.kernel] == 0 && d.Last == nil {

@@ -28,13 +28,23 @@ func Command() *cobra.Command {
 		Short: "Say what this machine offers and what is missing",
 		Long: `Say what this machine offers: the CPU and the set of kernels chosen for it (and
 why not a faster one), what it was measured to do at best, memory, GPUs, and the
-optional programs found on PATH.`,
-		Example: "  darkroom doctor\n  DARKROOM_CPU=avx2 darkroom doctor --json",
+optional programs found on PATH.
+
+--verify runs the conformance suite on each card: in exact mode, where every bit
+is that of the definition, and on tensor cores, where results are near it. The
+result is kept by card, driver and program. --device auto takes a card that passed.`,
+		Example: "  darkroom doctor\n  darkroom doctor --verify\n  DARKROOM_CPU=avx2 darkroom doctor --json",
 		Args:    exits.NoArgs,
 	}
 	probe := cmd.Flags().Bool("probe", true, "measure the peaks (one or two seconds)")
+	verify := cmd.Flags().Bool("verify", false, "run the conformance suite on each card (a minute or two)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		m := examine()
+		if *verify {
+			if err := m.verify(cmd.ErrOrStderr()); err != nil {
+				return err
+			}
+		}
 		if *probe && m.Path.Error == "" {
 			m.Peaks = probePeaks()
 		}
@@ -43,6 +53,9 @@ optional programs found on PATH.`,
 		}
 		if m.Path.Error != "" {
 			return exits.Usagef("%s", m.Path.Error)
+		}
+		if *verify {
+			return m.failed()
 		}
 		return nil
 	}
@@ -58,6 +71,7 @@ type report struct {
 	Memory machine.RAM   `json:"memory"`
 	GPUs   []string      `json:"gpus"` // models
 	CUDA   cuda.Report   `json:"cuda"`
+	Cards  []card        `json:"cards,omitempty"` // in the order of CUDA.Devices
 	Extras []finding     `json:"extras"`
 }
 
@@ -86,6 +100,7 @@ func examine() report {
 		CUDA:   cuda.Probe(),
 		Extras: append(findTools(), findLibraries(os.DirFS("/"))...),
 	}
+	m.Cards = examineCards(m.CUDA)
 	for _, f := range isa.Features() {
 		if f.Present {
 			m.CPU.Features = append(m.CPU.Features, f.Name)
@@ -145,8 +160,11 @@ func (m report) write(w io.Writer) {
 		t.Add("cuda", "none: "+m.CUDA.Missing)
 	default:
 		t.Add("cuda", "driver of CUDA "+m.CUDA.Driver)
-		for _, d := range m.CUDA.Devices {
+		for i, d := range m.CUDA.Devices {
 			t.Add("", d.String())
+			for _, line := range m.Cards[i].lines() {
+				t.Add("", "  "+line)
+			}
 		}
 		t.Add("", "products of bf16: "+m.CUDA.Products)
 		if m.CUDA.Attention != "" {

@@ -52,13 +52,19 @@ func OpenCUDA(name, mode string) (Backend, error) {
 	return CUDA{be}, nil
 }
 
-// Settle is what "auto" stands for on this machine: the first CUDA device if kernels have been verified on its kind,
-// and the CPU elsewhere. Other names stay. So what is to be timed on the CPU, beside a device that is busy, names cpu.
+// Settle is what "auto" stands for on this machine: the first CUDA device if kernels have been verified on it or on its
+// kind, and the CPU elsewhere. Other names stay. So what is to be timed on the CPU, beside a device that is busy, names
+// cpu.
 func Settle(name string) string {
 	if name != "" && name != "auto" {
 		return name
 	}
-	if d := cuda.Probe().Devices; len(d) > 0 && d[0].Verified() {
+	r := cuda.Probe()
+	if len(r.Devices) == 0 {
+		return "cpu"
+	}
+	d := r.Devices[0]
+	if v, ok := Verified(d, r.Driver); ok && v.Passed() || !ok && d.Verified() {
 		return "cuda:0"
 	}
 	return "cpu"
@@ -74,4 +80,4 @@ func Known(name string) bool {
 }
 
 // Help describes --device.
-const Help = "compute on `DEVICE`: cpu, cuda:0, ... (auto is cuda:0 on an H100 or H200, and cpu elsewhere)"
+const Help = "compute on `DEVICE`: cpu, cuda:0, ... (auto is cuda:0 on an H100, an H200 or a card that passed 'doctor --verify', and cpu elsewhere)"
