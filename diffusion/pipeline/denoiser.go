@@ -88,7 +88,7 @@ func (d *denoiser) loaded(i int) (*expert, error) {
 	if w := d.Weights[i]; w != nil {
 		names = func(stored nn.Source) nn.Source { return edition.Over(stored, w) }
 	}
-	n, err := d.load(d.parts[i], nn.Options{Math: d.Precision.math(), Train: train, Stream: d.Memory.LendNetworks, Values: d.Memory.Values[i]}, names, func(params *nn.Params) { e.forward = d.build(params) })
+	n, err := d.load(d.parts[i], nn.Options{Math: d.Precision.math(), Train: train, Home: d.Memory.Home, Ring: d.ring(), Values: d.Memory.Values[i]}, names, func(params *nn.Params) { e.forward = d.build(params) })
 	if err != nil {
 		e.forward = nil
 		return nil, err

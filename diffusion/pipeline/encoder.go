@@ -180,7 +180,7 @@ func (e *encoder) openCLIP(f *folder) (most int, err error) {
 // encode runs an encoder over texts, and gives each to take. Its weights stay where Memory.KeepEncoders says so.
 func (x *texts) encode(ctx context.Context, e *encoder, of []About, take func(i int, said encoded) error) error {
 	if e.network == nil {
-		n, err := x.load(e.part, nn.Options{Math: x.Precision.math(), Stream: x.Memory.LendEncoders}, nil, func(params *nn.Params) { e.run = e.build(params) })
+		n, err := x.load(e.part, nn.Options{Math: x.Precision.math(), Home: x.Memory.encoders(), Ring: x.ring()}, nil, func(params *nn.Params) { e.run = e.build(params) })
 		if err != nil {
 			return err
 		}
@@ -283,7 +283,7 @@ func (x *texts) EncoderBytes() (bytes int64) {
 
 // absentBytes is what the file of an encoder would take that is not there.
 func (x *texts) absentBytes(e *encoder) (bytes int64) {
-	n, err := x.load(e.part, nn.Options{Math: x.Precision.math(), Stream: x.Memory.LendEncoders}, nil, func(params *nn.Params) { e.build(params) })
+	n, err := x.load(e.part, nn.Options{Math: x.Precision.math(), Home: x.Memory.encoders(), Ring: x.ring()}, nil, func(params *nn.Params) { e.build(params) })
 	if err != nil {
 		return 0
 	}

@@ -17,12 +17,21 @@ import (
 
 // Memory is how a pipeline trades time for memory. No bit of what it computes depends on it.
 type Memory struct {
-	KeepEncoders bool // text encoders stay in memory between calls of Encode
-	LendEncoders bool // text encoders read a matrix whenever a product needs it
-	LendNetworks bool // so does the denoiser with its frozen matrices
-	Lean         bool // training packs one trained matrix at a time, and keeps no packed copy of each
+	KeepEncoders bool    // text encoders stay in memory between calls of Encode
+	LendEncoders bool    // text encoders read their matrices from the disk
+	Home         nn.Home // where the denoiser's frozen matrices lie
+	Tight        bool    // one matrix at a time is held of those that lie elsewhere
+	Lean         bool    // training packs one trained matrix at a time, and keeps no packed copy of each
 	// Values are another network's parameters, which vectors and what is trained share; a map for each network.
 	Values [mostExperts]map[string]*tensor.Tensor
+}
+
+// encoders is where text encoders' matrices lie.
+func (m Memory) encoders() nn.Home {
+	if m.LendEncoders {
+		return nn.Disk
+	}
+	return nn.Device
 }
 
 // Work is what memory is asked for.

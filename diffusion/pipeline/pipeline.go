@@ -149,7 +149,7 @@ func Open(dir string, o Options) (p *Pipeline, err error) {
 	if err = f.headers(a.network.parts[0], "vae"); err != nil {
 		return nil, err
 	}
-	return assembled(&loader{o, f}, a, x, v, s), nil
+	return assembled(&loader{Options: o, folder: f}, a, x, v, s), nil
 }
 
 // assembled puts a pipeline together of its parts, which share the loader and the layout.

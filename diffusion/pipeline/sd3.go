@@ -122,6 +122,6 @@ func (d Drawn) Open(o Options) (*Pipeline, error) {
 	flow.Shift = d.Shift
 	a := sd3Of(d.Network, 0, false)
 	a.family = stableDiffusion3
-	l := &loader{o, &folder{class: a.family.Class, drawn: &d}}
+	l := &loader{Options: o, folder: &folder{class: a.family.Class, drawn: &d}}
 	return assembled(l, a, &texts{}, klDecoder(d.Decoder), &scheduler{spec: a.schedule, steps: a.defaults.Steps, flow: flow}), nil
 }

@@ -17,6 +17,12 @@ import (
 type loader struct {
 	Options
 	folder *folder
+	rings  autograd.Ring // of networks whose matrices lie elsewhere
+}
+
+func (l *loader) ring() *autograd.Ring {
+	l.rings.Tight = l.Memory.Tight
+	return &l.rings
 }
 
 // weights are where a part's numbers come from.

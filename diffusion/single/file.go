@@ -189,6 +189,12 @@ func (p *Part) Bytes() (bytes int64) {
 	return bytes
 }
 
+// Where says where a tensor lies, for messages.
+func (p *Part) Where(name string) string { return p.file.file.Where(p.pieces[name].from) }
+
+// Drop gives back the pages that were read.
+func (p *Part) Drop(name string) { p.file.file.Drop(p.pieces[name].from) }
+
 // Tensor is a tensor by diffusers' name.
 func (p *Part) Tensor(name string) (safetensors.Tensor, error) {
 	at, ok := p.pieces[name]

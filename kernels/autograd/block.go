@@ -17,6 +17,8 @@ package autograd
 // it returns and what backward reads.
 func (tp *Tape) Block(f func(in ...*Value) []*Value, in ...*Value) []*Value {
 	outer := tp.frame
+	tp.reads.begin()
+	defer tp.reads.end()
 	if !tp.forgets() {
 		if tp.inside == 0 {
 			tp.insideFrom = tp.born

@@ -159,7 +159,7 @@ func (tp *Tape) ConvFrames(x *Value, w *Param, stride int, o ConvWith) *Value {
 func (c *frameConv) of(tap, f, n int) (op kernels.Conv, from int) {
 	weight, packed := c.w.tap(c.tp.Math, tap)
 	if packed != nil {
-		c.tp.cachePacked(c.w)
+		c.tp.keepOne(c.w)
 	}
 	op = kernels.Conv{Shape: c.w.Conv, Math: c.tp.Math, N: n, H: c.h, W: c.wide, Weight: weight, Packed: packed}
 	return op, (f*c.stride + tap) * c.in

@@ -8,7 +8,7 @@ import (
 )
 
 // Param is a named parameter: frozen (packed once, no gradient) or trained (fp32, with an fp32
-// gradient, and, where products are bf16, a packed working copy: PackedCache says for how long).
+// gradient, and, where products are bf16, a packed working copy: keepOne says for how long).
 type Param struct {
 	Name string
 	// A linear weight is [out, in]; a convolution's [out, KH, KW, in], over time [KT, out, KH, KW, in].
@@ -25,8 +25,8 @@ type Param struct {
 
 	changes int // calls of Updated
 
-	cache *PackedCache // of a streamed weight; nil: the weight is kept
-	pack  func() *kernels.Packed
+	ring   *Ring // of a streamed weight; nil: the weight is kept
+	source Source
 }
 
 // NewParam is a parameter with its values in t, which it takes over. A trained one is F32.
@@ -44,9 +44,11 @@ func NewPacked(name string, shape []int, pool *tensor.Pool, w *kernels.Packed) *
 	return p
 }
 
-// Repack puts another packed form in the place of a frozen weight's, which is freed.
+// Repack puts another packed form in the place of a frozen weight's, which is freed. A streamed weight is kept from now
+// on.
 func (p *Param) Repack(w *kernels.Packed) {
 	p.dropPacked()
+	p.ring = nil
 	p.packed[w.Math] = w
 }
 
@@ -63,6 +65,7 @@ func (p *Param) Updated() {
 func (p *Param) Changes() int { return p.changes }
 
 func (p *Param) dropPacked() {
+	p.ring.drop(p)
 	for m, w := range p.packed {
 		if w != nil {
 			p.pool.Backend().Free(w.Buf)
@@ -79,7 +82,6 @@ func (p *Param) dropPacked() {
 
 // Free gives all memory back.
 func (p *Param) Free() {
-	p.cache.clear()
 	p.dropPacked()
 	p.ZeroGrad()
 	if p.Value != nil {
@@ -92,11 +94,14 @@ func (p *Param) Free() {
 // lies: a packed copy, made anew after each update, would cost more than it saves.
 const smallWeight = 1 << 16
 
-// operand is p's on this tape, whose cache takes the packed copy of a trained weight.
+// operand is p's on this tape, which may keep one packed copy of trained weights.
 func (tp *Tape) operand(p *Param) (kernels.Mat, *kernels.Packed) {
+	if p.ring != nil {
+		tp.reads.add(p)
+	}
 	w, packed := p.operand(tp.Math)
 	if packed != nil {
-		tp.cachePacked(p)
+		tp.keepOne(p)
 	}
 	return w, packed
 }
@@ -105,7 +110,9 @@ func (tp *Tape) operand(p *Param) (kernels.Mat, *kernels.Packed) {
 // values of trained weights where they lie; bf16 ones, and those with a frozen table that is
 // a head, too, read a packed copy.
 func (p *Param) operand(m kernels.Math) (kernels.Mat, *kernels.Packed) {
-	p.loadPacked()
+	if p.ring != nil {
+		p.ring.load(p)
+	}
 	if w := p.packed[m]; w != nil {
 		return kernels.Mat{}, w
 	}
@@ -190,44 +197,22 @@ func (p *Param) ZeroGrad() {
 	p.sums = p.sums[:0]
 }
 
-// Packed weights that are cached one at a time.
-//
 // A tape that trains and is Lean keeps one packed copy of the weights that are trained, that of the product under way:
 // copies of all would lie beside the values and their gradients until the update, which makes them stale. So a pass
 // packs each weight twice, once in either direction. Other tapes keep the copies, for the passes of a roll or of an
 // update.
-//
-// PackedCache holds the packed form of one weight; the next weight that a product reads replaces it.
-// A network with streamed weights takes the memory of its largest layer. Every pass packs each weight again, with the
-// same bits.
-type PackedCache struct{ held *Param }
 
-// NewStreamed returns a frozen weight that pack makes when a product reads it, unless the cache holds it.
-func NewStreamed(name string, shape []int, conv kernels.ConvShape, pool *tensor.Pool, c *PackedCache, pack func() *kernels.Packed) *Param {
-	return &Param{Name: name, Shape: shape, Conv: conv, pool: pool, cache: c, pack: pack}
-}
-
-// loadPacked puts a streamed weight into its cache.
-func (p *Param) loadPacked() {
-	if p.cache == nil || p.cache.held == p {
-		return
-	}
-	p.cache.clear()
-	w := p.pack()
-	p.packed[w.Math], p.cache.held = w, p
-}
-
-// cachePacked gives the tape's cache the packed copy of a trained weight.
-func (tp *Tape) cachePacked(p *Param) {
-	if tp.Lean && tp.Train && p.Trained && tp.cache.held != p {
-		tp.cache.clear()
-		tp.cache.held = p
+// keepOne lets the packed copy of a trained weight take the place of the one before it.
+func (tp *Tape) keepOne(p *Param) {
+	if tp.Lean && tp.Train && p.Trained && tp.lean != p {
+		tp.dropLean()
+		tp.lean = p
 	}
 }
 
-func (c *PackedCache) clear() {
-	if c != nil && c.held != nil {
-		c.held.dropPacked()
-		c.held = nil
+func (tp *Tape) dropLean() {
+	if tp.lean != nil {
+		tp.lean.dropPacked()
+		tp.lean = nil
 	}
 }

@@ -36,7 +36,8 @@ type Tape struct {
 	blocks     int              // that were run since Reset
 	inside     int              // kept blocks that are under way,
 	insideFrom int              // and the first value of the outermost
-	cache      PackedCache      // of trained weights
+	lean       *Param           // whose packed copy is the one that Lean keeps
+	reads      blockReads       // of streamed weights
 }
 
 // frame is what a stretch of the forward made.
@@ -292,7 +293,8 @@ func (tp *Tape) Reset() {
 	clear(tp.frame.nodes)
 	*tp.frame = frame{values: tp.frame.values[:0], nodes: tp.frame.nodes[:0]}
 	tp.spent, tp.born, tp.blocks, tp.inside = false, 0, 0, 0
-	tp.cache.clear()
+	tp.reads.depth = 0
+	tp.dropLean()
 }
 
 // The gradient of a value has the value's shape and no gaps between rows. It has the value's type, or

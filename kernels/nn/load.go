@@ -144,8 +144,8 @@ func (r *root) make(e *entry, src safetensors.Tensor, k kind, conv kernels.ConvS
 		w.Conv = conv
 		return w, nil
 	}
-	if r.Stream && !trained && e.frames == 0 && (k == matrix || k == turned) {
-		return r.stream(e, k, conv, shape), nil
+	if r.Home != Device && !trained && e.frames == 0 && (k == matrix || k == turned) {
+		return r.away(e, k, conv, shape), nil
 	}
 	t, err := r.upload(src, shape, conv, trained || k == vector)
 	if err != nil {
@@ -316,43 +316,3 @@ func (i initial) draw(k rng.Key, n int) []float32 {
 
 // fanIn is PyTorch's default for layers: uniform within 1/sqrt(inputs).
 func fanIn(n int) initial { return initial{bound: float32(1 / math.Sqrt(float64(n)))} }
-
-// Streamed frozen weights (Options.Stream): read, packed, used and freed, product by product. It is how a network
-// fits beside another one, for the few passes that compare the two.
-//
-// Invariant (test): outputs have the bits of a network that keeps its weights.
-
-// stream returns a frozen weight that is read when a product uses it.
-func (r *root) stream(e *entry, k kind, conv kernels.ConvShape, shape []int) *autograd.Param {
-	stored := shape
-	if k == turned {
-		e.turned = true
-		shape = []int{stored[1], stored[0]}
-	}
-	return autograd.NewStreamed(e.name, shape, conv, r.Pool, &r.cache, func() *kernels.Packed {
-		r := *r // with a pool that keeps nothing
-		r.Pool = tensor.NewPool(r.Pool.Backend())
-		defer r.Pool.Trim()
-		src, err := r.read(e)
-		if err != nil {
-			panic(unread{fmt.Errorf("reading weights once more: %w", err)})
-		}
-		t, err := r.upload(src, stored, conv, false)
-		if err != nil {
-			panic(unread{fmt.Errorf("reading %s once more: %w", e.name, err)})
-		}
-		if k == turned {
-			u := r.transposed(t)
-			t.Free()
-			t = u
-		}
-		defer t.Free()
-		return r.pack(t, conv)
-	})
-}
-
-// unread is a kernels.DeviceError: a product could not be computed, since its weight cannot be read any more.
-type unread struct{ error }
-
-// OnDevice says where the weight was to come from.
-func (unread) OnDevice() string { return "disk" }

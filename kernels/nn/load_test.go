@@ -21,7 +21,7 @@ func TestStream(t *testing.T) {
 	for _, m := range []kernels.Math{kernels.MathF32, kernels.MathBF16} {
 		run := func(lend bool, values map[string]*tensor.Tensor) (p *Params, y []float32, most int) {
 			counted := &counting{}
-			p = newParams(t, Options{Source: set, Math: m, Stream: lend, Values: values, Pool: tensor.NewPool(counted), Train: []string{"moved.*"}})
+			p = newParams(t, Options{Source: set, Math: m, Home: map[bool]Home{true: Disk}[lend], Values: values, Pool: tensor.NewPool(counted), Train: []string{"moved.*"}})
 			layers := []*Linear{p.Linear("up", n, n, false), p.Linear("down", n, n, false), p.LinearAs(Stored{Weight: "turned", In: n, Out: n, Right: true}), p.Linear("moved", n, n, false)}
 			c := p.Conv("conv", Square(n, n, 3, 1, 1), false)
 			if err := p.Check(); err != nil {

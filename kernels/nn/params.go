@@ -33,8 +33,10 @@ type Options struct {
 	Blank  []string // of what is drawn though Source has it: layers that are learned from nothing
 	// Like is, on a dry backend without a source, the type that a file would have.
 	Like safetensors.DType
-	// Stream reads and packs a frozen weight for every product that uses it, and keeps none: Source must stay open.
-	Stream bool
+	// Home is where frozen matrices lie while no product reads them; Source must stay open. Ring holds them meanwhile, of
+	// all networks that compute on a device one; nil: one of the network's own.
+	Home Home
+	Ring *autograd.Ring
 	// Values are those of another network's parameters, by their names, in F32: vectors and what is trained share them.
 	Values map[string]*tensor.Tensor
 }
@@ -55,11 +57,12 @@ type root struct {
 	order    []*entry
 	modules  []module // in the order they were made
 	buffers  []*Buffer
-	fixed    []*autograd.Param    // what models made of buffers
-	errs     []error              // the first mistakes
-	cache    autograd.PackedCache // of streamed weights
-	known    []*regexp.Regexp     // stored names that the model does not read
-	stored   []string             // names in the source
+	fixed    []*autograd.Param // what models made of buffers
+	errs     []error           // the first mistakes
+	ring     autograd.Ring     // of matrices whose home is elsewhere
+	reads    chan struct{}     // those of them that are read now
+	known    []*regexp.Regexp  // stored names that the model does not read
+	stored   []string          // names in the source
 	mistakes int
 	has      map[string]bool
 }
@@ -86,7 +89,10 @@ type module struct {
 
 // New is the root of a model's parameters.
 func New(o Options) (*Params, error) {
-	r := &root{Options: o, entries: map[string]*entry{}, has: map[string]bool{}}
+	r := &root{Options: o, entries: map[string]*entry{}, has: map[string]bool{}, reads: make(chan struct{}, mostReadings)}
+	if r.Ring == nil {
+		r.Ring = new(autograd.Ring)
+	}
 	if o.Source != nil {
 		r.stored = o.Source.Names()
 		for _, n := range r.stored {

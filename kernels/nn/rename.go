@@ -57,3 +57,11 @@ func (r Renamed) Drop(name string) {
 		s.Drop(r.stored[name])
 	}
 }
+
+// Where says where a tensor lies, for messages.
+func (r Renamed) Where(name string) string {
+	if s, ok := r.Source.(interface{ Where(string) string }); ok {
+		return s.Where(r.stored[name])
+	}
+	return ""
+}

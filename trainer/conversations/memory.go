@@ -7,6 +7,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/conversations/rollout"
@@ -44,18 +45,26 @@ type memoryCounter struct {
 	reads  vlm.Stretch // what comes back between two turns
 }
 
-// predictMemory is Modality's Memory. No pass is made smaller to keep to a budget.
-func predictMemory(e *experiment.Experiment, dry model.Dry, _ int64) (need *model.Memory, err error) {
+// predictMemory is Modality's Memory. No pass is made smaller to keep to a budget; frozen matrices may lie elsewhere.
+func predictMemory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memory, error) {
 	list, err := trainingList(e)
 	if err != nil {
 		return nil, err
 	}
-	m, err := OpenModel(e, model.Options{Train: list, Backend: dry})
+	return model.AtHome(e, budget, func(home nn.Home) (*model.Memory, error) {
+		dry.ResetPeak()
+		return memoryAt(e, model.Options{Train: list, Backend: dry, Fit: model.Fit{Home: home}}, dry)
+	})
+}
+
+// memoryAt predicts for matrices in one home.
+func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry) (need *model.Memory, err error) {
+	m, err := OpenModel(e, o)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	c := &memoryCounter{Model: m, dry: dry, need: model.Memory{Own: ownBytes}}
+	c := &memoryCounter{Model: m, dry: dry, need: model.Memory{Own: ownBytes, Fit: o.Fit}}
 	device := e.Run.Devices()[0]
 	c.need.Apart = device != "cpu" && device != "auto"
 	for i, first := 0, 0; i == 0 || i < len(e.Stages); i++ {

@@ -24,6 +24,7 @@ type Model struct {
 	Path       string   `toml:"path,required" doc:"a folder in the hub's layout, or embed:NAME; or one file, a .safetensors checkpoint of Stable Diffusion 1.5, SDXL, Stable Diffusion 3 or FLUX as its authors or ComfyUI have it"`
 	Base       string   `toml:"base" of:"pictures" doc:"where path is one file: a folder of the same architecture, whose settings and tokenizers are read, and the weights that the file does not hold"`
 	Precision  string   `toml:"precision" enum:"bf16,f32" doc:"of frozen weights and activations"`
+	Home       *string  `toml:"home" enum:"device,disk" doc:"where frozen matrices lie while no product reads them: device, in its memory; or disk, in their files, from which each pass reads them ahead. No bit depends on it; unwritten: what run.memory has room for"`
 	Decoder    string   `toml:"decoder" enum:"auto,f32,bf16" of:"pictures" doc:"what the autoencoder computes in; auto: precision, and f32 where its folder says force_upcast, which diffusers heeds for fp16 alone; on a GPU fp32 does without tensor cores, and pictures take many times as long"`
 	TextLength int      `toml:"text_length" range:"[-1,512]" of:"pictures" doc:"tokens that a T5 encoder reads; 0: what the folder says, or as upstream; -1: none, where there is no such encoder"`
 	TextLayers []int    `toml:"text_layers" range:"[0,512]" of:"pictures" doc:"layers of FLUX.2's text encoder whose states are read, 0 for its embeddings; empty: 9, 18 and 27, as diffusers (text_encoder_out_layers)"`

@@ -1,6 +1,10 @@
 package model
 
-import "github.com/darkroom-rl/darkroom/kernels"
+import (
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
 
 // EvaluatedBytes is about how much memory the held-out samples take that are evaluated at once.
 const EvaluatedBytes = 256 << 20
@@ -48,11 +52,46 @@ type Tokens struct {
 
 // Fit is how a model keeps to a memory. No bit depends on it.
 type Fit struct {
-	Micro         int  `json:"micro_batch"`    // samples in a pass of the network; 0: the model's own choice
-	Lean          bool `json:"lean,omitempty"` // no packed copies of what is trained lie beside its gradients
-	Checkpointing int  `json:"checkpointing"`  // of four blocks, how many backward computes again (autograd.AllBlocks)
-	KeepEncoders  bool `json:"-"`              // text encoders stay beside the network, however large they are
-	Held          int  `json:"-"`              // bytes that a pool holds at most while some of them wait (tensor.Pool.Limit); 0: any
+	Micro         int     `json:"micro_batch"`    // samples in a pass of the network; 0: the model's own choice
+	Lean          bool    `json:"lean,omitempty"` // no packed copies of what is trained lie beside its gradients
+	Checkpointing int     `json:"checkpointing"`  // of four blocks, how many backward computes again (autograd.AllBlocks)
+	Home          nn.Home `json:"home,omitempty"` // where frozen matrices lie while no product reads them
+	KeepEncoders  bool    `json:"-"`              // text encoders stay beside the network, however large they are
+	Held          int     `json:"-"`              // bytes that a pool holds at most while some of them wait (tensor.Pool.Limit); 0: any
+}
+
+// Homes are those of frozen matrices that an experiment may take, the fastest first: the one that it names.
+func Homes(e *experiment.Experiment) []nn.Home {
+	if e.Model.Home != nil {
+		home, _ := nn.HomeNamed(*e.Model.Home) // whose name was checked when the file was read
+		return []nn.Home{home}
+	}
+	return []nn.Home{nn.Device, nn.Disk}
+}
+
+// HomeOf is where matrices lie: where the experiment says, or else the fit.
+func (f Fit) HomeOf(e *experiment.Experiment) nn.Home {
+	if e.Model.Home != nil {
+		return Homes(e)[0]
+	}
+	return f.Home
+}
+
+// AtHome predicts for one home after another, until all fits into the budget. Where it fits nowhere, the least counts.
+func AtHome(e *experiment.Experiment, budget int64, predict func(nn.Home) (*Memory, error)) (least *Memory, err error) {
+	for _, home := range Homes(e) {
+		need, err := predict(home)
+		if err != nil {
+			return nil, err
+		}
+		if least == nil || need.Taken(1) < least.Taken(1) {
+			least = need
+		}
+		if need.Within(budget, 1) {
+			break
+		}
+	}
+	return least, nil
 }
 
 // worthGivingBack is what a phase takes where memory that waits goes back to the system between phases. Its pages are

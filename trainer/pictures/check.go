@@ -8,6 +8,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/record/ledger"
@@ -142,13 +143,13 @@ func logProbsBy(p *Policy, o trainer.PolicyGradient, samples []trainer.Sample, a
 }
 
 // inF32 lends a twin of the policy, in fp32 and with the same weights. It may take no more memory than training: frozen
-// matrices are read anew for every product (nn.Options.Stream), other values are shared, half as many pictures go
+// matrices are read anew for every product (nn.Options.Home), other values are shared, half as many pictures go
 // through it at once, since activations are twice as wide, and nothing is recorded.
 func (m *Model) inF32(use func(p *Policy) error) (err error) {
 	m.drop()
 	m.Pipeline.Pool.Trim()
 	o := m.opened
-	o.Precision, o.Memory.LendNetworks = pipeline.F32, true
+	o.Precision, o.Memory.Home, o.Memory.Tight = pipeline.F32, nn.Disk, true
 	for i := range m.Pipeline.Experts() {
 		own, err := m.Pipeline.Network(i)
 		if err != nil {

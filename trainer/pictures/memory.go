@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -17,13 +18,23 @@ import (
 // Memory predicts what a run takes by making an iteration of it on an empty backend that counts, in
 // the code that will run: no weight is read, and of an iteration's samples as many are made as go
 // through a network at once. Where a budget is given, fewer go through it, and then backward computes again
-// what passes would have kept, until all fits or nothing more can be done.
-func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (need *model.Memory, err error) {
+// what passes would have kept, until all fits or nothing more can be done; then frozen matrices lie elsewhere.
+func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memory, error) {
 	o, err := lists(e)
 	if err != nil {
 		return nil, err
 	}
 	o.Backend = dry
+	return model.AtHome(e, budget, func(home nn.Home) (*model.Memory, error) {
+		o := o
+		o.Home = home
+		dry.ResetPeak()
+		return memoryAt(e, o, dry, budget)
+	})
+}
+
+// memoryAt is Memory with matrices in one home.
+func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget int64) (need *model.Memory, err error) {
 	m, err := Open(e, o)
 	if err != nil {
 		return nil, err
@@ -261,9 +272,24 @@ func (c *counting) samples() int {
 
 // fits are ways to keep to a memory, the fastest first: without packed copies of what is trained, where that is the
 // network's own matrices; half as many samples at once each time; and at last checkpointing, of more and more blocks.
+//
+// Of matrices that lie elsewhere each pass fetches all: passes of as many samples as there are serve them best, so that
+// backward computes again before a pass becomes smaller.
 func (c *counting) fits() (all []model.Fit) {
 	all = []model.Fit{{}}
 	lean := len(c.opened.Train) > 0
+	defer func() {
+		for i := range all {
+			all[i].Home = c.opened.Memory.Home
+		}
+	}()
+	if c.opened.Memory.Home != nn.Device {
+		all[0].Lean = lean
+		for n := c.most; n >= 1; n /= 2 {
+			all = append(all, model.Fit{Lean: lean, Micro: n, Checkpointing: autograd.AllBlocks})
+		}
+		return all
+	}
 	if lean {
 		all = append(all, model.Fit{Lean: true})
 	}

@@ -70,6 +70,14 @@ func (o overlay) Drop(name string) {
 	}
 }
 
+// Where says where a stored tensor lies, for messages.
+func (o overlay) Where(name string) string {
+	if s, ok := o.Source.(interface{ Where(string) string }); ok {
+		return s.Where(name)
+	}
+	return ""
+}
+
 func (o overlay) Tensor(name string) (safetensors.Tensor, error) {
 	if slices.Contains(o.names, name) {
 		return o.other.Tensor(name)

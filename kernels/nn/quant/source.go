@@ -1,6 +1,7 @@
 package quant
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,6 +64,16 @@ func (e *Expanded) Drop(name string) {
 	}
 }
 
+// Where says where a tensor lies, for messages.
+func (e *Expanded) Where(name string) string { return where(e.Tensors, name) }
+
+func where(t Tensors, name string) string {
+	if at, ok := t.(interface{ Where(string) string }); ok {
+		return at.Where(name)
+	}
+	return ""
+}
+
 // A Folder is a set of safetensors whose compressed matrices read as tensors of 16 bits.
 type Folder struct {
 	Tensors
@@ -88,6 +99,9 @@ func (f *Folder) Drop(name string) {
 		d.Drop(name)
 	}
 }
+
+// Where says where a tensor lies, for messages.
+func (f *Folder) Where(name string) string { return f.Set.Where(name) }
 
 // Close closes the files.
 func (f *Folder) Close() error { return f.Set.Close() }
@@ -165,6 +179,9 @@ func (f *File) Drop(name string) {
 		d.Drop(name)
 	}
 }
+
+// Where says where a tensor lies, for messages.
+func (f *File) Where(name string) string { return cmp.Or(where(f.plain, name), f.Path) }
 
 // Close closes the file.
 func (f *File) Close() error { return f.close() }

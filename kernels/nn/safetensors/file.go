@@ -78,6 +78,15 @@ func (f *File) Tensor(name string) (Tensor, error) {
 	return Tensor{name, info.DType, info.Shape, data, nil}, nil
 }
 
+// Where says where a tensor lies, for messages.
+func (f *File) Where(name string) string {
+	info, ok := f.Info(name)
+	if !ok {
+		return f.Path
+	}
+	return fmt.Sprintf("%s, %d bytes from %d on", f.Path, info.Bytes, info.Offset)
+}
+
 // Drop tells the system that a tensor's pages are not needed soon. Its data stays
 // valid: touched again, it is read from the disk again.
 func (f *File) Drop(name string) {

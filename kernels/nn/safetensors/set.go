@@ -152,6 +152,14 @@ func (s *Set) Tensor(name string) (Tensor, error) {
 	return f.Tensor(name)
 }
 
+// Where says where a tensor lies, for messages.
+func (s *Set) Where(name string) string {
+	if f, ok := s.home[name]; ok {
+		return f.Where(name)
+	}
+	return s.Folder
+}
+
 // Drop tells the system that a tensor's pages are not needed soon; see File.Drop.
 func (s *Set) Drop(name string) {
 	if f, ok := s.home[name]; ok {

@@ -34,6 +34,8 @@ type Options struct {
 	Blank []string // regular expressions that match the whole name of what is drawn; nil: all
 	// Weights, where set, take the place of stored parameters of the same names.
 	Weights nn.Source
+	// Home is where frozen matrices lie while no product reads them.
+	Home nn.Home
 	// Template, where set, names the form of conversations (vlm.TemplateOf).
 	Template string
 }
@@ -103,7 +105,7 @@ func (s *VLM) special(name string) (int32, error) {
 }
 
 func (s *VLM) load(c vlm.Config) error {
-	o := nn.Options{Pool: s.Options.Pool, Math: s.math(), Train: s.Options.Train, Blank: s.Options.Blank}
+	o := nn.Options{Pool: s.Options.Pool, Math: s.math(), Train: s.Options.Train, Blank: s.Options.Blank, Home: s.Options.Home}
 	if s.Options.Draw != nil {
 		o.Key = *s.Options.Draw
 	}
