@@ -82,7 +82,7 @@ func TestGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, dir := range []string{"kernels/cpu/attention", "kernels/cpu/gemm", "kernels/cpu/noise", "kernels/cpu/rows", "video/flow"} {
+	for _, dir := range []string{"kernels/cpu/attention", "kernels/cpu/gemm", "kernels/cpu/noise", "kernels/cpu/rows", "kernels/cpu/unpack", "video/flow"} {
 		files, err := fs.Glob(os.DirFS("."), dir+"/*.s")
 		if err != nil {
 			t.Fatal(err)

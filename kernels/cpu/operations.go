@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/noise"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/unpack"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
@@ -18,7 +19,7 @@ func (b *Backend) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed {
 // Unpack writes every row of a compressed matrix.
 func (b *Backend) Unpack(a *kernels.Unpack) {
 	a.Check()
-	b.byRows(a.Dst.Rows, a.Dst.Cols, func(lo, hi int) { ref.Unpack(a, lo, hi) })
+	b.byRows(a.Dst.Rows, a.Dst.Cols, func(lo, hi int) { unpack.Rows(b.path, a, lo, hi) })
 }
 
 // Gemm computes a product.

@@ -226,7 +226,7 @@ var families = []func() []Case{
 	elementwise,
 	reductions,
 	copies,
-	unpacked,
+	Unpacks,
 	pieces,
 	training,
 	convs,

@@ -128,7 +128,8 @@ func (c unpackCase) run(e *Env) {
 	e.Out("dst", a.Dst.Span)
 }
 
-func unpacked() []Case {
+// Unpacks are the cases of Unpack.
+func Unpacks() []Case {
 	flat := func(n int) kernels.Blocks { return kernels.Blocks{Flat: n} }
 	across := func(n int) kernels.Blocks { return kernels.Blocks{Rows: 1, Across: n} }
 	rows, square := kernels.Blocks{Rows: 1}, kernels.Blocks{Rows: 128, Across: 128}
@@ -170,6 +171,13 @@ func unpacked() []Case {
 		}
 	}
 	return cases
+}
+
+// RandomUnpack is the i-th of a series of random ones.
+func RandomUnpack(seed, i uint64) Case {
+	c := drawUnpack(rand.New(rand.NewPCG(seed, i)))
+	c.Name = fmt.Sprintf("%s, %d of seed %d", c.Name, i, seed)
+	return c
 }
 
 // drawUnpack is a compressed matrix of any form.

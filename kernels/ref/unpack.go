@@ -8,23 +8,33 @@ import (
 
 // Unpack computes rows lo to hi-1 of Dst. Arithmetic is IEEE's, without the flushing of arith.go.
 func Unpack(a *kernels.Unpack, lo, hi int) {
-	codes, table, cols := a.Codes.Raw(), a.Table.F32(), a.Dst.Cols
+	cols, scales, least := a.Dst.Cols, a.Scale.Values.F32(), a.Min.Values.F32()
 	for r := lo; r < hi; r++ {
 		for c := range cols {
-			v := float32(table[CodeAt(a, codes, r*cols+c)] * a.Scale.Values.F32()[a.Scale.At(r, c, cols)])
-			if a.Over != 0 {
-				v = float32(v * a.Over)
+			min := float32(0) // v - 0 is v
+			if least != nil {
+				min = least[a.Min.At(r, c, cols)]
 			}
-			if !a.Min.Values.Empty() {
-				v = float32(v - a.Min.Values.F32()[a.Min.At(r, c, cols)])
-			}
-			storeExact(a.Dst.Span, r*a.Dst.Stride+c, v)
+			i := r*cols + c
+			UnpackRun(a, i, i+1, r*a.Dst.Stride+c, scales[a.Scale.At(r, c, cols)], min)
 		}
 	}
 }
 
-// CodeAt is the code of element i.
-func CodeAt(a *kernels.Unpack, codes []byte, i int) byte {
+// UnpackRun computes elements lo to hi-1, of one scale and one minimum, to place at of Dst's memory and on.
+func UnpackRun(a *kernels.Unpack, lo, hi, at int, scale, min float32) {
+	codes, table := a.Codes.Raw(), a.Table.F32()
+	for i := lo; i < hi; i++ {
+		v := float32(table[codeAt(a, codes, i)] * scale)
+		if a.Over != 0 {
+			v = float32(v * a.Over)
+		}
+		storeExact(a.Dst.Span, at+i-lo, float32(v-min))
+	}
+}
+
+// codeAt is the code of element i.
+func codeAt(a *kernels.Unpack, codes []byte, i int) byte {
 	switch {
 	case a.Bits == 8:
 		return codes[i]

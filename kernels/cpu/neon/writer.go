@@ -233,12 +233,26 @@ func (w *Writer) UXTL216(d, n int) { w.two("UXTL2", "4S,8H", 0x6F10A400, d, n) }
 func (w *Writer) SXTL16(d, n int)  { w.two("SXTL", "4S,4H", 0x0F10A400, d, n) }
 func (w *Writer) SXTL216(d, n int) { w.two("SXTL2", "4S,8H", 0x4F10A400, d, n) }
 
+// USHR4 shifts each byte by four, and FCVTNH and FCVTNH2 round four fp32 to half precision.
+func (w *Writer) USHR4(d, n int)   { w.two("USHR #4", "16B", 0x6F0C0400, d, n) }
+func (w *Writer) FCVTNH(d, n int)  { w.two("FCVTN", "4H,4S", 0x0E216800, d, n) }
+func (w *Writer) FCVTNH2(d, n int) { w.two("FCVTN2", "8H,4S", 0x4E216800, d, n) }
+
+// TBL takes the bytes of n whose places are m's.
+func (w *Writer) TBL(d, n, m int) {
+	w.word(0x4E000000|uint32(m)<<16|uint32(n)<<5|uint32(d), "TBL V%d.16B, {V%d.16B}, V%d.16B", d, n, m)
+}
+
 // Order of lanes.
 
-func (w *Writer) UZP1(d, n, m int) { w.three("UZP1", "4S", 0x4E801800, d, n, m) }
-func (w *Writer) UZP2(d, n, m int) { w.three("UZP2", "4S", 0x4E805800, d, n, m) }
-func (w *Writer) ZIP1(d, n, m int) { w.three("ZIP1", "4S", 0x4E803800, d, n, m) }
-func (w *Writer) ZIP2(d, n, m int) { w.three("ZIP2", "4S", 0x4E807800, d, n, m) }
+func (w *Writer) ZIP1B(d, n, m int) { w.three("ZIP1", "16B", 0x4E003800, d, n, m) }
+func (w *Writer) ZIP2B(d, n, m int) { w.three("ZIP2", "16B", 0x4E007800, d, n, m) }
+func (w *Writer) ZIP1H(d, n, m int) { w.three("ZIP1", "8H", 0x4E403800, d, n, m) }
+func (w *Writer) ZIP2H(d, n, m int) { w.three("ZIP2", "8H", 0x4E407800, d, n, m) }
+func (w *Writer) UZP1(d, n, m int)  { w.three("UZP1", "4S", 0x4E801800, d, n, m) }
+func (w *Writer) UZP2(d, n, m int)  { w.three("UZP2", "4S", 0x4E805800, d, n, m) }
+func (w *Writer) ZIP1(d, n, m int)  { w.three("ZIP1", "4S", 0x4E803800, d, n, m) }
+func (w *Writer) ZIP2(d, n, m int)  { w.three("ZIP2", "4S", 0x4E807800, d, n, m) }
 
 // EXT takes 16 bytes of n and then m from byte at on.
 func (w *Writer) EXT(d, n, m, at int) {
