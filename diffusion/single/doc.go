@@ -5,8 +5,8 @@
 //	f, err := single.Open("v1-5-pruned.safetensors", single.Settings{LayersPerBlock: 2})
 //	src := f.Part("unet")      // an nn.Source; nil where the file does not hold the part
 //
-// Start with file.go. unet.go, vae.go, mmdit.go, flux.go and text.go say what becomes of a part's names, the way
-// diffusers' single_file_utils does; the invariant is that every tensor has the bytes that diffusers gives it (test).
+// Start with file.go. names.go has diffusers' names for each network's tensors, as in diffusers' single_file_utils; the
+// invariant is that every tensor has the bytes that diffusers gives it (test).
 //
 // A file has no settings and no tokenizers: they come from a folder of the same architecture.
 package single

@@ -5,6 +5,6 @@
 //	reward, ok := lines[0].Value("heldout.total")
 //
 // Start with Line in line.go. metric.go has the names by which monitors watch a line's numbers; spread.go
-// summarises many numbers. A line holds nothing that depends on the clock or the machine; such numbers are in
-// timing.go.
+// summarises many numbers. A Line holds nothing that depends on the clock or the machine; such numbers are in
+// TimingLine.
 package ledger

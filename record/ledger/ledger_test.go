@@ -1,7 +1,10 @@
 package ledger
 
 import (
+	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -63,5 +66,74 @@ func TestMeasure(t *testing.T) {
 		if got := student(df); got < want-2e-3 || got > want+2e-3 {
 			t.Errorf("t(%d) is %v, not %v", df, got, want)
 		}
+	}
+}
+
+// TestSpent: attempts that a rollback abandoned count, an iteration that a killed process repeated counts once, and
+// those behind the checkpoint do not; evaluations never do.
+func TestSpent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "timing.jsonl")
+	text := `{"iteration":1,"seconds":{"all":10,"evaluate":3}}
+{"iteration":2,"seconds":{"all":100}}
+{"iteration":2,"seconds":{"all":20}}
+{"iteration":3,"seconds":{"all":30}}
+{"iteration":3,"attempt":1,"seconds":{"all":300}}
+{"iteration":4,"attempt":1,"seconds":{"all":400}}
+`
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		iteration, attempt int
+		want               float64
+	}{{0, 0, 0}, {2, 0, 27}, {3, 0, 57}, {2, 1, 57}, {3, 1, 357}, {4, 1, 757}} {
+		if got, err := Spent(path, c.iteration, c.attempt); err != nil || got != c.want {
+			t.Errorf("after iteration %d, attempt %d: %v seconds, want %v (%v)", c.iteration, c.attempt, got, c.want, err)
+		}
+	}
+	if got, err := Spent(path+".none", 3, 0); err != nil || got != 0 {
+		t.Errorf("without the file: %v, %v", got, err)
+	}
+}
+
+// TestMissing: of numbers that are all missing there is no mean, in memory and in a file, and nothing to watch.
+func TestMissing(t *testing.T) {
+	nan := math.NaN()
+	s := SpreadOf([]float64{nan, nan})
+	text, err := json.Marshal(s)
+	if err != nil || string(text) != `{"mean":null,"std":null,"min":null,"max":null,"missing":2}` {
+		t.Errorf("%s, %v", text, err)
+	}
+	var back Spread
+	if err := json.Unmarshal(text, &back); err != nil || !math.IsNaN(back.Mean) || !math.IsNaN(back.Most) || back.Missing != 2 {
+		t.Errorf("%+v, %v", back, err)
+	}
+	some := SpreadOf([]float64{1, nan, 3})
+	if text, err = json.Marshal(some); err != nil || string(text) != `{"mean":2,"std":1,"min":1,"max":3,"missing":1}` {
+		t.Errorf("%s, %v", text, err)
+	}
+	if err := json.Unmarshal(text, &back); err != nil || back != some {
+		t.Errorf("%+v, %v", back, err)
+	}
+	if dead, spread := Within([][]int{{0, 1}, {2, 3}}, []float64{nan, nan, 1, 3}); dead != 0 || spread != 0.5 {
+		t.Errorf("%d dead groups, spread %v", dead, spread)
+	}
+	l := &Line{Samples: 2, Total: s, Rewards: map[string]Spread{"scene": s}, Histogram: &Histogram{Modes: 1}}
+	for _, name := range []string{"total", "reward.scene", "spread_in_groups", "reward_modes"} {
+		if v, ok := l.Value(name); ok {
+			t.Errorf("%s is %v, and nothing was scored", name, v)
+		}
+	}
+}
+
+// TestReadTiming: a line that cannot be read is left out: no number of a run depends on it.
+func TestReadTiming(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "timing.jsonl")
+	if err := os.WriteFile(path, []byte("{\"iteration\": 1, \"seconds\": {\"all\": 2}}\n{\"iterat\x00on\": 2}\n[]\n{\"iteration\": 3, \"seconds\": {\"all\": 4}}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	all, err := ReadTiming(path)
+	if err != nil || len(all) != 2 || all[1]["all"] != 2 || all[3]["all"] != 4 {
+		t.Errorf("%v, %v", all, err)
 	}
 }

@@ -1,10 +1,19 @@
 package ledger
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"errors"
+	"io/fs"
 	"math"
+	"slices"
+	"strconv"
 
 	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/record/folder"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
 // Line is a line of ledger.jsonl: one iteration. It holds nothing that depends on the clock or
@@ -132,3 +141,202 @@ func logRatio(ratios []float64) float64 {
 	}
 	return min(math.Sqrt(sum/float64(max(1, len(ratios)))), math.MaxFloat64)
 }
+
+// SampleLine is a line of samples.jsonl.
+type SampleLine struct {
+	Iteration int                  `json:"iteration"`
+	Attempt   int                  `json:"attempt,omitempty"`
+	Prompt    int                  `json:"prompt"`
+	Sample    int                  `json:"sample"`
+	Text      string               `json:"text"`
+	Total     *float64             `json:"total"` // null: missing
+	Advantage *float64             `json:"advantage"`
+	Scores    map[string]ScoreLine `json:"scores"`
+	Size      []int                `json:"size,omitempty"`     // of a picture, where not all have one
+	Picture   string               `json:"picture,omitempty"`  // where it was kept
+	Sources   []string             `json:"sources,omitempty"`  // and its sources
+	Rollback  *Rollback            `json:"rollback,omitempty"` // of a line without a sample
+}
+
+// Number is nil without a number: JSON has no NaN.
+func Number(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+// ScoreLine is a reward's score of a sample.
+type ScoreLine struct {
+	Value    *float64           `json:"value"`
+	Missing  string             `json:"missing,omitempty"`
+	Parts    map[string]float64 `json:"parts,omitempty"`
+	Evidence []rewards.Evidence `json:"evidence,omitempty"`
+}
+
+// TranscriptLine is a line of transcripts.jsonl: an episode with every token.
+type TranscriptLine struct {
+	Iteration int               `json:"iteration"` // 0: an evaluation before the first
+	Attempt   int               `json:"attempt,omitempty"`
+	HeldOut   bool              `json:"heldout,omitempty"`
+	Prompt    int               `json:"prompt"`
+	Sample    int               `json:"sample"`
+	Text      string            `json:"text"`
+	Said      []string          `json:"said"`              // the model, a turn each
+	Pieces    []string          `json:"pieces"`            // the same, a token each
+	Given     int               `json:"given,omitempty"`   // how many of the first were not drawn ([episode.guided], [episode.tree])
+	Picture   string            `json:"picture,omitempty"` // the question's with crops, in the run's folder, where it was kept
+	Saw       []string          `json:"saw,omitempty"`     // the episode's pictures as the model saw them, where they were kept
+	Total     *float64          `json:"total"`
+	Advantage *float64          `json:"advantage,omitempty"`
+	Episode   *tools.Transcript `json:"episode"`
+}
+
+// TranscriptsFile has a line an episode.
+const TranscriptsFile = "transcripts.jsonl"
+
+// TimingLine is a line of timing.jsonl.
+type TimingLine struct {
+	Iteration int                `json:"iteration"`
+	Attempt   int                `json:"attempt,omitempty"` // rollbacks before it
+	At        float64            `json:"at,omitempty"`      // when it was finished: seconds since 1970
+	Seconds   map[string]float64 `json:"seconds"`           // by part
+}
+
+// Work is the time of an iteration without its evaluation.
+func Work(seconds map[string]float64) float64 { return seconds["all"] - seconds["evaluate"] }
+
+// Spent is the work of a run up to an iteration, in the attempt after that many rollbacks: the work of abandoned
+// attempts counts. Of an iteration that a killed process made, and another made again, the last counts.
+func Spent(path string, iteration, attempt int) (seconds float64, err error) {
+	all := map[[2]int]float64{}
+	err = eachTiming(path, func(l TimingLine) {
+		if l.Attempt < attempt || l.Attempt == attempt && l.Iteration <= iteration {
+			at := [2]int{l.Attempt, l.Iteration}
+			seconds += Work(l.Seconds) - all[at]
+			all[at] = Work(l.Seconds)
+		}
+	})
+	return seconds, err
+}
+
+// ReadTiming is the seconds of each iteration, by part; of one that ran twice, the last time. A
+// folder without the file has none, and a line that cannot be read is left out: no number of the run
+// depends on it.
+func ReadTiming(path string) (map[int]map[string]float64, error) {
+	all := map[int]map[string]float64{}
+	err := eachTiming(path, func(l TimingLine) { all[l.Iteration] = l.Seconds })
+	return all, err
+}
+
+// eachTiming calls f for every line that can be read.
+func eachTiming(path string, f func(l TimingLine)) error {
+	err := folder.ReadLines(path, func(text []byte) error {
+		var l TimingLine
+		if json.Unmarshal(text, &l) == nil && l.Seconds != nil {
+			f(l)
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// HeldOutFile has a line a held-out sample of every evaluation.
+const HeldOutFile = "heldout.jsonl"
+
+// HeldOutLine is a line of heldout.jsonl. Two runs are compared prompt by prompt with it: the
+// ledger has means over prompts alone.
+type HeldOutLine struct {
+	Iteration int                  `json:"iteration"` // 0: before the first
+	Attempt   int                  `json:"attempt,omitempty"`
+	Measuring int                  `json:"measuring,omitempty"` // of a line before it that is lower, nothing can be compared
+	Prompt    int                  `json:"prompt"`              // counted from 0 among those held out
+	Sample    int                  `json:"sample"`
+	Text      string               `json:"text"`
+	Total     *float64             `json:"total"` // null: missing
+	Scores    map[string]ScoreLine `json:"scores"`
+	At        *[4]int              `json:"at,omitempty"` // left, top, width, height on the evaluation's sheet of pictures; nil: not there
+}
+
+// Number is a reward's value, or the total; nil where it is missing.
+func (l *HeldOutLine) Number(name string) *float64 {
+	if name == "total" {
+		return l.Total
+	}
+	return l.Scores[name].Value
+}
+
+// ReadHeldOutOf reads the samples of few evaluations alone: lines of others are skipped without being read.
+func ReadHeldOutOf(path string, iterations ...int) (map[int][]HeldOutLine, error) {
+	return readHeldOut(path, func(text []byte) bool {
+		number, ok := bytes.CutPrefix(text, []byte(`{"iteration":`))
+		end := bytes.IndexByte(number, ',')
+		if !ok || end < 0 {
+			return true // it is written otherwise
+		}
+		n, err := strconv.Atoi(string(number[:end]))
+		return err != nil || slices.Contains(iterations, n)
+	})
+}
+
+// ReadHeldOut reads the samples of each evaluation, by its iteration; of one that a rollback repeated,
+// or that was measured anew, the last one's. A folder without the file has none.
+func ReadHeldOut(path string) (map[int][]HeldOutLine, error) {
+	return readHeldOut(path, func([]byte) bool { return true })
+}
+
+func readHeldOut(path string, wanted func(line []byte) bool) (map[int][]HeldOutLine, error) {
+	all := map[int][]HeldOutLine{}
+	err := folder.ReadLines(path, func(text []byte) error {
+		if !wanted(text) {
+			return nil
+		}
+		var l HeldOutLine
+		if err := json.Unmarshal(text, &l); err != nil {
+			return err
+		}
+		had := all[l.Iteration]
+		if len(had) > 0 && (had[0].Attempt < l.Attempt || had[0].Measuring < l.Measuring) {
+			had = nil
+		}
+		all[l.Iteration] = append(had, l)
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return all, err
+}
+
+// How a run ended.
+const (
+	Finished    = "finished"
+	Stopped     = "stopped by a monitor"
+	Interrupted = "interrupted"
+	UnderWay    = "under way" // it has not ended, or was killed
+)
+
+// Result is result.json. A run that is under way has one, too.
+type Result struct {
+	Status     string            `json:"status"`
+	Why        string            `json:"why,omitempty"`
+	Iterations int               `json:"iterations"`
+	HeldOut    map[string]Gain   `json:"heldout"`
+	Rewards    map[string]string `json:"rewards"` // "trained" or "gold"
+	// Guided is the same under Guidance, where it was measured.
+	Guidance float64         `json:"guidance,omitempty"`
+	Guided   map[string]Gain `json:"guided,omitempty"`
+}
+
+// Gain is a held-out measure before training and after. A missing measure is nil.
+type Gain struct {
+	Before    *Measure `json:"before,omitempty"`
+	After     *Measure `json:"after,omitempty"`
+	Iteration int      `json:"iteration,omitempty"` // that After was measured after
+}
+
+// Known reports whether both were measured, so that there is a gain.
+func (g Gain) Known() bool { return g.Before != nil && g.After != nil }

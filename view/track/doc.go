@@ -5,8 +5,8 @@
 //	x, err := track.Open(track.Options{Run: "runs/quickstart", As: "tensorboard"})
 //	n, err := x.Export(ctx)
 //
-// Start with Entry in entry.go, the content of one moment of a run. source.go makes entries of the folder's files,
-// export.go has the interface of targets and the scalars' names, and each target has a file.
+// Start with Entry in export.go, the content of one moment of a run; export.go also has the interface of targets and
+// the scalars' names. source.go makes entries of the folder's files, and each target has a file.
 //
 // Invariants (tests): an export that is repeated leaves the same bytes; an export that was killed, or that
 // followed the run, ends with the bytes of one that was made at once; every entry is written exactly once.

@@ -2,12 +2,14 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
 // Open reads a folder's tokenizer: tokenizer.json, or vocab.json and merges.txt, or
@@ -183,4 +185,201 @@ func (t *Tokenizer) likeQwen() (err error) {
 	}
 	t.split, err = readSplitter([]byte(`{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},"behavior":"Isolated"},{"type":"ByteLevel","use_regex":false}]}`))
 	return err
+}
+
+// tokenizer.json of the hub: one file with the model, its merges, and what comes before and after.
+
+// file is tokenizer.json.
+type file struct {
+	Added      []added         `json:"added_tokens"`
+	Normalizer json.RawMessage `json:"normalizer"`
+	Split      json.RawMessage `json:"pre_tokenizer"`
+	Post       json.RawMessage `json:"post_processor"`
+	Decoder    json.RawMessage `json:"decoder"`
+	Model      *modelFile      `json:"model"`
+}
+
+type modelFile struct {
+	Type        string          `json:"type"`
+	Vocab       json.RawMessage `json:"vocab"`
+	Merges      json.RawMessage `json:"merges"`
+	Unknown     *string         `json:"unk_token"`
+	UnknownID   *int32          `json:"unk_id"`
+	Suffix      string          `json:"end_of_word_suffix"`
+	Prefix      string          `json:"continuing_subword_prefix"`
+	FuseUnknown bool            `json:"fuse_unk"`
+	Fallback    bool            `json:"byte_fallback"`
+	Ignore      bool            `json:"ignore_merges"`
+	Most        *int            `json:"max_input_chars_per_word"`
+}
+
+// mostBytes is the largest tokenizer.json that is read; those of large vocabularies have 35 MB.
+const mostBytes = 128 << 20
+
+// ReadFile reads a tokenizer.json.
+func ReadFile(path string) (*Tokenizer, error) {
+	data, err := regular.Read(path, mostBytes)
+	if err != nil {
+		return nil, err
+	}
+	t, err := Read(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+// Read reads the text of a tokenizer.json.
+func Read(data []byte) (*Tokenizer, error) {
+	var f file
+	if err := json.Unmarshal(data, &f); err != nil {
+		return nil, fmt.Errorf("not a tokenizer.json: %w", err)
+	}
+	if f.Model == nil {
+		return nil, errors.New(`not a tokenizer.json: it has no "model"`)
+	}
+	t := &Tokenizer{}
+	var err error
+	if t.model, err = f.Model.build(); err != nil {
+		return nil, err
+	}
+	if t.normalize, err = readNormalizer(f.Normalizer); err != nil {
+		return nil, err
+	}
+	if t.split, err = readSplitter(f.Split); err != nil {
+		return nil, err
+	}
+	if t.post, err = readPost(f.Post); err != nil {
+		return nil, err
+	}
+	if t.decode, err = readDecoder(f.Decoder); err != nil {
+		return nil, err
+	}
+	return t, t.add(f.Added)
+}
+
+// add takes added tokens in.
+func (t *Tokenizer) add(tokens []added) error {
+	t.added, t.ids, t.names, t.special = tokens, map[string]int32{}, map[int32]string{}, map[int32]bool{}
+	t.vocabulary = t.model.size()
+	for _, a := range tokens {
+		if a.ID < 0 || a.ID > 1<<24 {
+			return fmt.Errorf("added token %.40q has the id %d", a.Content, a.ID)
+		}
+		t.ids[a.Content], t.names[a.ID], t.special[a.ID] = a.ID, a.Content, a.Special
+		t.vocabulary = max(t.vocabulary, int(a.ID)+1)
+	}
+	return nil
+}
+
+func (f *modelFile) build() (model, error) {
+	for _, text := range []string{f.Suffix, f.Prefix} {
+		if err := short("model: a mark of words", text); err != nil {
+			return nil, err
+		}
+	}
+	kind := f.Type
+	if kind == "" && len(f.Merges) > 0 {
+		kind = "BPE"
+	}
+	switch kind {
+	case "BPE":
+		return f.bpe()
+	case "Unigram":
+		return f.unigram()
+	case "WordPiece":
+		return f.wordPiece()
+	}
+	return nil, fmt.Errorf("a model of type %.40q is not known; BPE, Unigram and WordPiece are", f.Type)
+}
+
+func (f *modelFile) wordPiece() (model, error) {
+	var vocabulary map[string]int32
+	if err := json.Unmarshal(f.Vocab, &vocabulary); err != nil {
+		return nil, fmt.Errorf("model.vocab: %w", err)
+	}
+	unknown, most := "[UNK]", mostWordPiece
+	if f.Unknown != nil {
+		unknown = *f.Unknown
+	}
+	if f.Most != nil {
+		most = *f.Most
+	}
+	return newWordPiece(vocabulary, unknown, f.Prefix, most)
+}
+
+func (f *modelFile) bpe() (model, error) {
+	var vocabulary map[string]int32
+	if err := json.Unmarshal(f.Vocab, &vocabulary); err != nil {
+		return nil, fmt.Errorf("model.vocab: %w", err)
+	}
+	merges, err := readMerges(f.Merges)
+	if err != nil {
+		return nil, err
+	}
+	m := newBPE(vocabulary)
+	m.suffix, m.prefix, m.bytes, m.ignoreRank, m.fuse = f.Suffix, f.Prefix, f.Fallback, f.Ignore, f.FuseUnknown
+	if f.Unknown != nil {
+		if id, ok := vocabulary[*f.Unknown]; ok {
+			m.unknown = id
+		}
+	}
+	return m, m.learn(merges)
+}
+
+func newBPE(vocabulary map[string]int32) *bpe {
+	m := &bpe{ids: vocabulary, texts: make(map[int32]string, len(vocabulary)), unknown: -1}
+	for s, id := range vocabulary {
+		m.texts[id] = s
+	}
+	return m
+}
+
+// readMerges reads pairs, or texts with a blank between the two.
+func readMerges(raw json.RawMessage) ([][2]string, error) {
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return nil, fmt.Errorf("model.merges: %w", err)
+	}
+	merges := make([][2]string, len(items))
+	for i, item := range items {
+		var pair []string
+		var text string
+		switch {
+		case json.Unmarshal(item, &pair) == nil && len(pair) == 2:
+			merges[i] = [2]string{pair[0], pair[1]}
+		case json.Unmarshal(item, &text) == nil:
+			a, b, ok := strings.Cut(text, " ")
+			if !ok {
+				return nil, fmt.Errorf("model.merges[%d]: %.40q is not two pieces", i, text)
+			}
+			merges[i] = [2]string{a, b}
+		default:
+			return nil, fmt.Errorf("model.merges[%d]: %.40s is not two pieces", i, item)
+		}
+	}
+	return merges, nil
+}
+
+func (f *modelFile) unigram() (model, error) {
+	var rows [][]any
+	if err := json.Unmarshal(f.Vocab, &rows); err != nil {
+		return nil, fmt.Errorf("model.vocab: %w", err)
+	}
+	texts, scores := make([]string, len(rows)), make([]float64, len(rows))
+	for i, r := range rows {
+		if len(r) != 2 {
+			return nil, fmt.Errorf("model.vocab[%d]: a piece and its score were expected", i)
+		}
+		var okText, okScore bool
+		texts[i], okText = r[0].(string)
+		scores[i], okScore = r[1].(float64)
+		if !okText || !okScore {
+			return nil, fmt.Errorf("model.vocab[%d]: a piece and its score were expected", i)
+		}
+	}
+	if f.UnknownID == nil || *f.UnknownID < 0 || int(*f.UnknownID) >= len(rows) {
+		return nil, errors.New(`model: "unk_id" must name a piece`)
+	}
+	return newUnigram(texts, scores, *f.UnknownID, f.Fallback), nil
 }

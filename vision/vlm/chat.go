@@ -7,6 +7,170 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
+// A Message is a turn of a conversation.
+type Message struct {
+	Role    string // system, user, assistant, tool
+	Content []Part
+	Calls   []Call
+	Thought *string // before the content, where it is given by itself (reasoning_content)
+}
+
+// A Part is a stretch of a message.
+type Part struct {
+	Kind PartKind
+	Text string // of a picture, too, where a list gives both
+}
+
+// A PartKind is what a part holds.
+type PartKind int
+
+const (
+	TextPart PartKind = iota
+	PicturePart
+	ClipPart
+)
+
+// Text is a message's content where it holds text alone; "" is no content.
+func Text(s string) []Part {
+	if s == "" {
+		return nil
+	}
+	return []Part{{TextPart, s}}
+}
+
+// A Call is a tool that the assistant called.
+type Call struct {
+	Name      string
+	Arguments any // as pytext.OrderedJSON reads them; a string is a text of them
+}
+
+// ReadMessages reads a conversation in the form that OpenAI's protocol and the templates share: a
+// list of {"role", "content", "tool_calls", "reasoning_content"}, content a text or a list of parts. A part is a
+// picture if its type is "image" or it has "image" or "image_url", a clip likewise with
+// "video", else its "text" counts. Other keys are let pass.
+func ReadMessages(text string) ([]Message, error) {
+	v, err := pytext.OrderedJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("messages: %w", err)
+	}
+	return messagesOf(v)
+}
+
+func messagesOf(v any) ([]Message, error) {
+	list, ok := v.([]any)
+	if !ok {
+		return nil, fmt.Errorf("messages: a list was expected")
+	}
+	all := make([]Message, len(list))
+	for i, e := range list {
+		var err error
+		if all[i], err = messageOf(e); err != nil {
+			return nil, fmt.Errorf("messages[%d]%w", i, err)
+		}
+	}
+	return all, nil
+}
+
+func messageOf(v any) (m Message, err error) {
+	o, ok := v.(pytext.Ordered)
+	if !ok {
+		return m, fmt.Errorf(": an object was expected")
+	}
+	if m.Role, ok = o.Values["role"].(string); !ok {
+		return m, fmt.Errorf(`.role: one of "system", "user", "assistant", "tool" was expected`)
+	}
+	switch content := o.Values["content"].(type) {
+	case nil:
+	case string:
+		m.Content = Text(content)
+	case []any:
+		m.Content = make([]Part, len(content))
+		for i, e := range content {
+			if m.Content[i], err = partOf(e); err != nil {
+				return m, fmt.Errorf(".content[%d]%w", i, err)
+			}
+		}
+	default:
+		return m, fmt.Errorf(".content: a text or a list of parts was expected")
+	}
+	if thought, ok := o.Values["reasoning_content"].(string); ok {
+		m.Thought = &thought
+	}
+	calls, ok := o.Values["tool_calls"].([]any)
+	if !ok && o.Values["tool_calls"] != nil {
+		return m, fmt.Errorf(".tool_calls: a list was expected")
+	}
+	for i, e := range calls {
+		call, err := callOf(e)
+		if err != nil {
+			return m, fmt.Errorf(".tool_calls[%d]%w", i, err)
+		}
+		m.Calls = append(m.Calls, call)
+	}
+	return m, nil
+}
+
+func partOf(v any) (p Part, err error) {
+	o, ok := v.(pytext.Ordered)
+	if !ok {
+		return p, fmt.Errorf(": an object was expected")
+	}
+	has := func(kind string, keys ...string) bool {
+		for _, k := range keys {
+			if _, ok := o.Values[k]; ok {
+				return true
+			}
+		}
+		return o.Values["type"] == kind
+	}
+	switch {
+	case has("image", "image", "image_url"):
+		p.Kind = PicturePart
+	case has("video", "video"):
+		p.Kind = ClipPart
+	}
+	text, given := o.Values["text"]
+	if p.Text, ok = text.(string); given && !ok {
+		return p, fmt.Errorf(".text: a text was expected")
+	}
+	return p, nil
+}
+
+func callOf(v any) (c Call, err error) {
+	o, ok := v.(pytext.Ordered)
+	if !ok {
+		return c, fmt.Errorf(": an object was expected")
+	}
+	if inner, ok := o.Values["function"].(pytext.Ordered); ok {
+		o = inner
+	}
+	if c.Name, ok = o.Values["name"].(string); !ok {
+		return c, fmt.Errorf(": a name was expected")
+	}
+	if c.Arguments, ok = o.Values["arguments"]; !ok {
+		return c, fmt.Errorf(`: "arguments" are missing; {} says that there are none`)
+	}
+	return c, nil
+}
+
+// ReadTools reads a list of tools: JSON objects that templates write as they are.
+func ReadTools(text string) ([]any, error) {
+	v, err := pytext.OrderedJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("tools: %w", err)
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return nil, fmt.Errorf("tools: a list was expected")
+	}
+	for i, e := range list {
+		if _, ok := e.(pytext.Ordered); !ok {
+			return nil, fmt.Errorf("tools[%d]: an object was expected", i)
+		}
+	}
+	return list, nil
+}
+
 // Card: conversations as the published templates write them. A folder holds its template as a
 // Jinja program; weights saw the output of one of seven, which are written here as Go, since a
 // program from a stranger's folder can run for ever. Which one a folder has is found in chatfile.go.
@@ -17,7 +181,7 @@ import (
 //	            system turns that are not the first and other roles are not written
 //	qwen2_5     Qwen2.5, text alone: as qwen3_vl, with a system text of its own
 //
-// and those of models that think first (chatthink.go). Held to vlm.chat_template.
+// and those of models that think first (thinking). Held to vlm.chat_template.
 
 // A Template is a published form of conversations.
 type Template int
@@ -280,4 +444,240 @@ func (t Template) Marked(messages []Message, r Rendering) (text string, spans []
 // answered notes that the assistant's turn, which began at a place, has ended.
 func (p *page) answered(from int) {
 	p.spans = append(p.spans, Span{from + len(turn+"assistant\n"), p.Len()})
+}
+
+// Card: the templates of models that think before they answer. A thought stands between <think> and </think>, or in
+// reasoning_content. It is written for turns behind the user's last query alone, since earlier thoughts are not
+// read again; a user's turn that is a reply of a tool is no query.
+//
+//	qwen3_vl_thinking  as qwen3_vl, but that system turns are written wherever they stand, and pictures of the
+//	                   assistant; a thought that is empty is written in the last turn alone
+//	qwen3_5_think      calls are written as <function=NAME> with a <parameter=NAME> each, contents without white
+//	                   space around them; a second system turn, other roles, pictures in the system turn and
+//	                   conversations without a query are refused; the turn that is begun thinks
+//	qwen3_5_nothink    the same, but the turn that is begun has an empty thought
+//	qwen3_6            as qwen3_5_think, but parameters that are no text are JSON ("true", not "True"), and earlier
+//	                   thoughts may be kept
+//
+// Held to testdata/chat, which transformers rendered.
+
+// thinking writes a conversation in one of these forms.
+type thinking struct {
+	*page
+	form  Template
+	asked Rendering
+}
+
+// beginning is how the turn that is begun opens.
+func (t Template) beginning(r Rendering) string {
+	const open, empty = "<think>\n", "<think>\n\n</think>\n\n"
+	think := t != Qwen35NoThink
+	if r.Think != nil {
+		think = *r.Think
+	}
+	switch {
+	case t < Qwen3VLThinking:
+		return ""
+	case think || t == Qwen3VLThinking:
+		return open
+	}
+	return empty
+}
+
+// third reports whether the form is one of Qwen3.5's and Qwen3.6's.
+func (t Template) third() bool { return t > Qwen3VLThinking }
+
+func (k thinking) render(messages []Message) error {
+	if len(messages) == 0 {
+		return fmt.Errorf("a conversation without messages: %v needs one", k.form)
+	}
+	if err := k.check(messages); err != nil {
+		return err
+	}
+	k.head(messages[0])
+	last := k.query(messages)
+	for i, m := range messages {
+		content := k.content(m, true)
+		switch {
+		case m.Role == "user" || m.Role == "system" && i > 0:
+			k.write(turn, m.Role, "\n", content, turnEnd)
+		case m.Role == "assistant":
+			from := k.Len()
+			k.says(m, content, i > last, i == len(messages)-1)
+			k.answered(from)
+		case m.Role == "tool":
+			if first := i == 0; first && !k.form.third() || !first && messages[i-1].Role != "tool" {
+				k.write(turn, "user")
+			}
+			k.write("\n<tool_response>\n", content, "\n</tool_response>")
+			if i == len(messages)-1 || messages[i+1].Role != "tool" {
+				k.write(turnEnd)
+			}
+		}
+	}
+	return nil
+}
+
+// check refuses what the template refuses.
+func (k thinking) check(messages []Message) error {
+	if !k.form.third() {
+		return nil
+	}
+	for i, m := range messages {
+		switch m.Role {
+		case "user", "assistant", "tool":
+		case "system":
+			if i > 0 {
+				return fmt.Errorf("messages[%d] is of the system: %v has such a turn at the beginning alone", i, k.form)
+			}
+			for _, part := range m.Content {
+				if part.Kind != TextPart {
+					return fmt.Errorf("messages[%d] is of the system and has a picture or a clip: %v refuses it", i, k.form)
+				}
+			}
+		default:
+			return fmt.Errorf("messages[%d] has the role %q: %v knows system, user, assistant and tool", i, m.Role, k.form)
+		}
+		for j, c := range m.Calls {
+			if _, ok := c.Arguments.(pytext.Ordered); !ok {
+				return fmt.Errorf("messages[%d].tool_calls[%d]: %v writes a parameter a line: \"arguments\" must be an object", i, j, k.form)
+			}
+		}
+	}
+	if k.query(messages) < 0 {
+		return fmt.Errorf("a conversation without a query of the user: %v needs one", k.form)
+	}
+	return nil
+}
+
+// content is a message's, as one text.
+func (k thinking) content(m Message, counted bool) string {
+	in := &page{number: k.number, still: !counted, pictures: k.pictures, clips: k.clips}
+	in.parts(m.Content)
+	k.pictures, k.clips = in.pictures, in.clips
+	if k.form.third() {
+		return pytext.Strip(in.String())
+	}
+	return in.String()
+}
+
+// query is the place of the user's last turn that is no reply of a tool. Where there is none, Qwen3-VL's has the last
+// message, and the others -1.
+func (k thinking) query(messages []Message) int {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if messages[i].Role != "user" {
+			continue
+		}
+		text := k.content(messages[i], false)
+		if !strings.HasPrefix(text, "<tool_response>") || !strings.HasSuffix(text, "</tool_response>") {
+			return i
+		}
+	}
+	if k.form.third() {
+		return -1
+	}
+	return len(messages) - 1
+}
+
+const functionTail = "\n</tools>\n\nIf you choose to call a function ONLY reply in the following format with NO suffix:\n\n<tool_call>\n<function=example_function_name>\n<parameter=example_parameter_1>\nvalue_1\n</parameter>\n<parameter=example_parameter_2>\nThis is the value for the second parameter\nthat can span\nmultiple lines\n</parameter>\n</function>\n</tool_call>\n\n<IMPORTANT>\nReminder:\n- Function calls MUST follow the specified format: an inner <function=...></function> block must be nested within <tool_call></tool_call> XML tags\n- Required parameters MUST be specified\n- You may provide optional reasoning for your function call in natural language BEFORE the function call, but NOT after\n- If there is no function call available, answer the question like normal with your current knowledge and do not tell the user about function calls\n</IMPORTANT>"
+
+// head is the first system turn. Tools stand before its text in Qwen3.5's, and behind it in Qwen3-VL's.
+func (k thinking) head(first Message) {
+	tools, system := k.asked.Tools, first.Role == "system"
+	if !system && len(tools) == 0 {
+		return
+	}
+	text := ""
+	if system {
+		text = k.content(first, false)
+	}
+	k.write(turn, "system\n")
+	switch {
+	case len(tools) == 0:
+		k.write(text)
+	case k.form.third():
+		k.write("# Tools\n\nYou have access to the following functions:\n\n<tools>")
+		for _, tool := range tools {
+			k.write("\n", pytext.Dumps(tool))
+		}
+		k.write(functionTail)
+		if text != "" {
+			k.write("\n\n", text)
+		}
+	default:
+		if system {
+			k.write(text, "\n\n")
+		}
+		k.write(ToolsText(tools))
+	}
+	k.write(turnEnd)
+}
+
+// says is a turn of the assistant, behind the last query or before it.
+func (k thinking) says(m Message, content string, behind, last bool) {
+	thought, said := apart(m, content)
+	k.write(turn, "assistant\n")
+	switch third := k.form.third(); {
+	case third && (behind || k.form == Qwen36 && k.asked.KeepThoughts):
+		k.write("<think>\n", pytext.Strip(thought), "\n</think>\n\n", said)
+	case !third && behind && (last || thought != ""):
+		k.write("<think>\n", strings.Trim(thought, "\n"), "\n</think>\n\n", strings.TrimLeft(said, "\n"))
+	default:
+		k.write(said)
+	}
+	for i, c := range m.Calls {
+		if k.form.third() {
+			k.function(i, c, said)
+			continue
+		}
+		if i > 0 || said != "" {
+			k.write("\n")
+		}
+		arguments, isText := c.Arguments.(string)
+		if !isText {
+			arguments = pytext.Dumps(c.Arguments)
+		}
+		k.write("<tool_call>\n{\"name\": \"", c.Name, "\", \"arguments\": ", arguments, "}\n</tool_call>")
+	}
+	k.write(turnEnd)
+}
+
+// apart takes what the assistant thought and what it said from each other.
+func apart(m Message, content string) (thought, said string) {
+	if m.Thought != nil {
+		return *m.Thought, content
+	}
+	before, _, found := strings.Cut(content, "</think>")
+	if !found {
+		return "", content
+	}
+	thought = pytext.Last(strings.TrimRight(before, "\n"), "<think>")
+	return strings.TrimLeft(thought, "\n"), strings.TrimLeft(pytext.Last(content, "</think>"), "\n")
+}
+
+// function is a call of a tool in Qwen3.5's form.
+func (k thinking) function(i int, c Call, said string) {
+	switch {
+	case i > 0:
+		k.write("\n")
+	case pytext.Strip(said) != "":
+		k.write("\n\n")
+	}
+	k.write("<tool_call>\n<function=", c.Name, ">\n")
+	given := c.Arguments.(pytext.Ordered) // check
+	for _, name := range given.Keys {
+		k.write("<parameter=", name, ">\n", k.parameter(given.Values[name]), "\n</parameter>\n")
+	}
+	k.write("</function>\n</tool_call>")
+}
+
+// parameter is a value as the form writes it: lists and objects as JSON, others as Python prints them, or JSON too.
+func (k thinking) parameter(v any) string {
+	_, list := v.([]any)
+	_, object := v.(pytext.Ordered)
+	_, text := v.(string)
+	if list || object || k.form == Qwen36 && !text {
+		return pytext.Dumps(v)
+	}
+	return pytext.Str(v)
 }

@@ -16,7 +16,7 @@
 //	logps := m.LogProbs(tape, hidden, places, tokens, 1)                // d.LogProbs' bits
 //
 // A picture is resized and cut into patches (processor.go) that are listed block by block (positions.go) and go
-// through the tower (tower.go); a conversation becomes a text (chat.go, message.go), ids, and three indices a token
+// through the tower (tower.go); a conversation becomes a text (chat.go, chatfile.go), ids, and three indices a token
 // (positions.go). Start with Grid in processor.go, which all of them share: frames, rows, columns in patches; then
 // Stretch in embed.go, which the networks read: model.go whole, for the trainer, and decoder.go bit by bit, with kept
 // keys and values. Widths come before heights in calls, as in package vision; rows come before

@@ -5,11 +5,18 @@ package devices
 import (
 	"fmt"
 	"io"
+	"strings"
 
-	"github.com/spf13/cobra"
-
+	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/spf13/cobra"
 )
 
 // Flag is --device of a command that computes.
@@ -60,4 +67,30 @@ func TellChoices(w io.Writer, be Backend) error {
 		fmt.Fprintln(w, "note: "+s)
 	}
 	return err
+}
+
+// Counting computes nothing and counts. For a model's folder that has settings and no weights it is one that
+// does without them, and a note says so.
+func Counting(e *experiment.Experiment) (dry func() model.Dry, note string, err error) {
+	path, err := isa.Choose()
+	if err != nil {
+		return nil, "", err
+	}
+	o := cpu.Options{Path: path}
+	if dir, err := assets.Resolve(e.Model.Path); err == nil {
+		if parts, err := pipeline.Absent(dir); err == nil && len(parts) > 0 {
+			note = fmt.Sprintf("%s has no weights of %s: what config.json says was checked and counted, as if weights were bf16; 'train' needs them", e.Model.Path, strings.Join(parts, ", "))
+			return func() model.Dry { return cpu.NewBare(o) }, note, nil
+		}
+	}
+	return func() model.Dry { return cpu.NewDry(o) }, "", nil
+}
+
+// Dry computes nothing.
+func Dry() (kernels.Backend, error) {
+	path, err := isa.Choose()
+	if err != nil {
+		return nil, err
+	}
+	return cpu.NewDry(cpu.Options{Path: path}), nil
 }

@@ -12,21 +12,20 @@
 //	protocol = "pyvision"
 //	system = "... image_clue_0 is the first picture ... <code>\n```python ... plt.show() ... <answer>"
 //	[episode.exec]
-//	command = ["bwrap", "--unshare-all", ..., "python3", "-"]   // options.go has one that works
+//	command = ["bwrap", "--unshare-all", ..., "python3", "-"]   // Example in session.go works
 //	timeout = 30
 //
-// Start with session.go: what a block comes to, whatever it does. options.go is what can be
-// configured, command.go what of it is run and with which environment, process.go one process
-// and its lines of JSON, worker.py the program that the interpreter is given, with the protocol.
+// Start with session.go: settings, and the result of a block, whatever it does. process.go starts one process with its
+// command and environment, and exchanges lines of JSON with it; worker.py is the interpreter's program, with the
+// protocol.
 //
 // The sandbox is the command: this package takes care of time, of how much comes back, and that
-// nothing is left behind, and of nothing else. What code may read, reach and delete, how much
-// memory it takes and how many processes it starts is what the command lets it: bwrap's options,
-// prlimit before it, a container. Without a sandbox in it, code may do what the user may. A sandbox
+// nothing is left behind, and of nothing else. The command decides which files code may read and delete, which hosts it
+// may reach, and how much memory and how many processes it may take: bwrap's options, prlimit before it, a container. Without a sandbox in it, code may do what the user may. A sandbox
 // that makes processes of its own must end them when it is killed (bwrap's --die-with-parent).
 //
 // An episode has a folder of its own, which is the working directory, HOME and TMPDIR; {folder}
-// in the command stands for its path. The environment is PATH and constants (command.go).
+// in the command stands for its path. The environment is PATH and constants (process.go).
 //
 // An interpreter starts with an episode's first code, and stays until its end: half a second to a
 // second of work for Python with matplotlib. matplotlib also lists the machine's fonts anew in every
