@@ -219,6 +219,23 @@ func (k PathKey) Folder() (string, error) {
 	return dir, nil
 }
 
+// NetworkKeys are of rewards that compute a network here.
+type NetworkKeys struct {
+	PathKey
+	Precision string `toml:"precision" enum:",f32,bf16" doc:"of the network's weights and activations; empty: f32. bf16 takes half the memory and the tensor cores of a GPU"`
+}
+
+// Place is the folder of the network, which is there, and the device that computes it; none where no folder is named.
+func (k NetworkKeys) Place(b Bench) (dir string, d *features.Device, err error) {
+	if dir, err = k.Folder(); err != nil || dir == "" {
+		return "", nil, err
+	}
+	if d, err = b.Device(); err == nil && k.Precision == "bf16" {
+		d = d.With(features.BF16)
+	}
+	return dir, d, err
+}
+
 // ServerKeys are a server's.
 type ServerKeys struct {
 	URL    string `toml:"url" doc:"of an http reward, of a judge behind an OpenAI-compatible server, or of a detector"`

@@ -106,7 +106,7 @@ type JudgeKey struct {
 }
 
 type judgeKeys struct {
-	rewards.PathKey
+	rewards.NetworkKeys
 	rewards.ServerKeys
 	JudgeKey
 }
@@ -233,11 +233,7 @@ func (k judgeKeys) open(b rewards.Bench) (rewards.Opened, error) {
 
 // openFolder is the judge on a folder of Qwen-VL's.
 func (k judgeKeys) openFolder(b rewards.Bench, o Options, f Form) (rewards.Opened, error) {
-	dir, err := k.Folder()
-	if err != nil {
-		return rewards.Opened{}, err
-	}
-	d, err := b.Device()
+	dir, d, err := k.Place(b)
 	if err != nil {
 		return rewards.Opened{}, err
 	}

@@ -14,7 +14,7 @@ import (
 
 // table has every option struct, as a file's [[reward]] has.
 type table struct {
-	rewards.PathKey
+	rewards.NetworkKeys
 	rewards.CommandKey
 	rewards.ServerKeys
 	rewards.EnvKey

@@ -211,7 +211,7 @@ func readLayers(f *safetensors.File) ([]Dense, error) {
 }
 
 type aestheticKeys struct {
-	rewards.PathKey
+	rewards.NetworkKeys
 	rewards.FrameKeys
 }
 
@@ -230,7 +230,7 @@ var AestheticKind = rewards.Kind{
 		if k.Path == "" {
 			k.Path = TinyCLIP
 		}
-		dir, d, err := opening(k.PathKey, b)
+		dir, d, err := opening(k.NetworkKeys, b)
 		if err != nil {
 			return rewards.Opened{}, err
 		}

@@ -79,13 +79,13 @@ var DirectionKind = rewards.Kind{
 	Paper:   "StyleGAN-NADA (Gal et al., 2022)",
 	Judges:  rewards.Pictures,
 	Traits:  rewards.Weights,
-	Options: rewards.PathKey{},
+	Options: rewards.NetworkKeys{},
 	Needs: rewards.Always(func(p rewards.Prompt) error {
 		_, source := p.Meta.Texts("source")
 		_, target := p.Meta.Texts("target")
 		return errors.Join(rewards.Sourced(p), source, target)
 	}),
-	Open: rewards.Opens(func(k rewards.PathKey, b rewards.Bench) (rewards.Opened, error) {
+	Open: rewards.Opens(func(k rewards.NetworkKeys, b rewards.Bench) (rewards.Opened, error) {
 		t, err := openTowers(k, b, clip.Options{})
 		if err != nil {
 			return rewards.Opened{}, err

@@ -531,7 +531,7 @@ type GenEvalKey struct {
 }
 
 type genEvalKeys struct {
-	rewards.PathKey
+	rewards.NetworkKeys
 	rewards.ServerKeys
 	rewards.FrameKeys
 	GenEvalKey
@@ -568,7 +568,7 @@ var GenEvalKind = rewards.Kind{
 		if k.Path == "" {
 			return rewards.One(g), nil
 		}
-		t, err := openTowers(k.PathKey, b, clip.Options{})
+		t, err := openTowers(k.NetworkKeys, b, clip.Options{})
 		if err != nil {
 			return rewards.Opened{}, err
 		}

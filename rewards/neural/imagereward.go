@@ -59,7 +59,7 @@ func (p Preference) PixelGradient(ctx context.Context, items []rewards.Item, pic
 }
 
 type preferenceKeys struct {
-	rewards.PathKey
+	rewards.NetworkKeys
 	rewards.FrameKeys
 }
 
@@ -72,7 +72,7 @@ var ImageRewardKind = rewards.Kind{
 	Traits:  rewards.Averages | rewards.Weights | rewards.Slopes | rewards.Prompted,
 	Options: preferenceKeys{},
 	Open: rewards.Opens(func(k preferenceKeys, b rewards.Bench) (rewards.Opened, error) {
-		dir, d, err := opening(k.PathKey, b)
+		dir, d, err := opening(k.NetworkKeys, b)
 		if err != nil {
 			return rewards.Opened{}, err
 		}

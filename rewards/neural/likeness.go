@@ -285,7 +285,7 @@ type LikenessKey struct {
 }
 
 type likenessKeys struct {
-	rewards.PathKey
+	rewards.NetworkKeys
 	LikenessKey
 }
 
@@ -301,7 +301,7 @@ var LikenessKind = rewards.Kind{
 	Needs:   rewards.Always(rewards.Sourced),
 	Open: rewards.Opens(func(k likenessKeys, b rewards.Bench) (rewards.Opened, error) {
 		of := config.Filled(k.Likeness).Of
-		t, err := openDINO(k.PathKey, b, dino.Options{Patches: of == "patches"})
+		t, err := openDINO(k.NetworkKeys, b, dino.Options{Patches: of == "patches"})
 		if err != nil {
 			return rewards.Opened{}, err
 		}
@@ -331,8 +331,8 @@ var DINOKind = rewards.Kind{
 	Cases:   []string{"neural.dino"},
 	Judges:  rewards.Clips,
 	Traits:  rewards.Weights,
-	Options: rewards.PathKey{},
-	Open: rewards.Opens(func(k rewards.PathKey, b rewards.Bench) (rewards.Opened, error) {
+	Options: rewards.NetworkKeys{},
+	Open: rewards.Opens(func(k rewards.NetworkKeys, b rewards.Bench) (rewards.Opened, error) {
 		t, err := openDINO(k, b, dino.Options{})
 		if err != nil {
 			return rewards.Opened{}, err
@@ -348,8 +348,8 @@ var BackdropKind = rewards.Kind{
 	Paper:   "VBench (Huang et al., 2024)",
 	Judges:  rewards.Clips,
 	Traits:  rewards.Weights,
-	Options: rewards.PathKey{},
-	Open: rewards.Opens(func(k rewards.PathKey, b rewards.Bench) (rewards.Opened, error) {
+	Options: rewards.NetworkKeys{},
+	Open: rewards.Opens(func(k rewards.NetworkKeys, b rewards.Bench) (rewards.Opened, error) {
 		t, err := openTowers(k, b, clip.Options{NoTexts: true})
 		if err != nil {
 			return rewards.Opened{}, err

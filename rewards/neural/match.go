@@ -106,7 +106,7 @@ func pointwise(ctx context.Context, p Pictures, pictures []vision.Pixels, of fun
 }
 
 type matchKeys struct {
-	rewards.PathKey
+	rewards.NetworkKeys
 	ScalingKey
 	rewards.FrameKeys
 }
@@ -128,7 +128,7 @@ func matching(scaling string, prepare func(size int) vision.Preprocess, k reward
 		if err != nil {
 			return rewards.Opened{}, err
 		}
-		t, err := openTowers(k.PathKey, b, clip.Options{Prepare: prepare})
+		t, err := openTowers(k.NetworkKeys, b, clip.Options{Prepare: prepare})
 		if err != nil {
 			return rewards.Opened{}, err
 		}

@@ -93,18 +93,15 @@ const (
 )
 
 // opening is the folder that a reward's network lies in, which is there, and the device that it goes to.
-func opening(k rewards.PathKey, b rewards.Bench) (dir string, d *features.Device, err error) {
-	if dir, err = k.Folder(); err == nil && dir == "" {
+func opening(k rewards.NetworkKeys, b rewards.Bench) (dir string, d *features.Device, err error) {
+	if dir, d, err = k.Place(b); err == nil && dir == "" {
 		err = errors.New("path is missing: the folder of its weights, in the layout of transformers or open_clip")
-	}
-	if err == nil {
-		d, err = b.Device()
 	}
 	return dir, d, err
 }
 
 // openTowers opens a folder of CLIP's.
-func openTowers(k rewards.PathKey, b rewards.Bench, o clip.Options) (t *clip.Towers, err error) {
+func openTowers(k rewards.NetworkKeys, b rewards.Bench, o clip.Options) (t *clip.Towers, err error) {
 	dir, d, err := opening(k, b)
 	if err != nil {
 		return nil, err
@@ -114,7 +111,7 @@ func openTowers(k rewards.PathKey, b rewards.Bench, o clip.Options) (t *clip.Tow
 }
 
 // openDINO opens a folder of DINO's.
-func openDINO(k rewards.PathKey, b rewards.Bench, o dino.Options) (*dino.Tower, error) {
+func openDINO(k rewards.NetworkKeys, b rewards.Bench, o dino.Options) (*dino.Tower, error) {
 	dir, d, err := opening(k, b)
 	if err != nil {
 		return nil, err

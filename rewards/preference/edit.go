@@ -71,9 +71,9 @@ var EditRewardKind = rewards.Kind{
 	Paper:   "EditReward (Wu et al., 2025)",
 	Judges:  rewards.Pictures,
 	Traits:  rewards.Weights,
-	Options: rewards.PathKey{},
+	Options: rewards.NetworkKeys{},
 	Needs:   rewards.Always(rewards.Sourced),
-	Open: rewards.Opens(func(k rewards.PathKey, b rewards.Bench) (rewards.Opened, error) {
+	Open: rewards.Opens(func(k rewards.NetworkKeys, b rewards.Bench) (rewards.Opened, error) {
 		return opened(k, b, OpenEdit)
 	}),
 }

@@ -213,7 +213,7 @@ type VideoKey struct {
 }
 
 type videoKeys struct {
-	rewards.PathKey
+	rewards.NetworkKeys
 	VideoKey
 }
 
@@ -227,7 +227,7 @@ var VideoRewardKind = rewards.Kind{
 	Traits:  rewards.Weights | rewards.Prompted,
 	Options: videoKeys{},
 	Open: rewards.Opens(func(k videoKeys, b rewards.Bench) (rewards.Opened, error) {
-		return opened(k.PathKey, b, func(dir string, d *features.Device) (*Judge, error) {
+		return opened(k.NetworkKeys, b, func(dir string, d *features.Device) (*Judge, error) {
 			j, err := OpenVideo(dir, d)
 			if err == nil {
 				set := config.Filled(k.Video)
@@ -239,7 +239,7 @@ var VideoRewardKind = rewards.Kind{
 }
 
 type pictureKeys struct {
-	rewards.PathKey
+	rewards.NetworkKeys
 	rewards.FrameKeys
 }
 
@@ -253,7 +253,7 @@ var HPSv3Kind = rewards.Kind{
 	Options: pictureKeys{},
 	Open: rewards.Opens(func(k pictureKeys, b rewards.Bench) (rewards.Opened, error) {
 		var own *Judge
-		o, err := opened(k.PathKey, b, func(dir string, d *features.Device) (_ *Judge, err error) {
+		o, err := opened(k.NetworkKeys, b, func(dir string, d *features.Device) (_ *Judge, err error) {
 			own, err = OpenPicture(dir, d)
 			return own, err
 		})
@@ -279,12 +279,8 @@ type closable interface {
 }
 
 // opened is a reward that judges one sample at a time.
-func opened[J closable](k rewards.PathKey, b rewards.Bench, open func(dir string, d *features.Device) (J, error)) (rewards.Opened, error) {
-	dir, err := k.Folder()
-	if err != nil {
-		return rewards.Opened{}, err
-	}
-	d, err := b.Device()
+func opened[J closable](k rewards.NetworkKeys, b rewards.Bench, open func(dir string, d *features.Device) (J, error)) (rewards.Opened, error) {
+	dir, d, err := k.Place(b)
 	if err != nil {
 		return rewards.Opened{}, err
 	}

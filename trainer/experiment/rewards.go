@@ -23,7 +23,7 @@ type Reward struct {
 	Label  string  `toml:"label" doc:"what it is called in ledger, report, monitors and gates; empty: its kind. Two of a kind need different labels"`
 	Weight float64 `toml:"weight" doc:"share of the sum, or what [rewards] combine makes of it; a prompt's own weights replace it"`
 	Train  bool    `toml:"train" doc:"false: gold, measured and never trained on"`
-	rewards.PathKey
+	rewards.NetworkKeys
 	rewards.CommandKey
 	neural.ScalingKey
 	rewards.ServerKeys

@@ -3,6 +3,7 @@ package judges
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"strings"
@@ -182,5 +183,39 @@ func TestImageReward(t *testing.T) {
 	values, grads, err := d.PixelGradient(context.Background(), []rewards.Item{{Prompt: "a red circle on white"}}, []vision.Pixels{px})
 	if err != nil || math.Abs(values[0]-want) > 0.01 || len(grads[0]) != len(m.Pix) {
 		t.Errorf("%v, %v", values, err)
+	}
+}
+
+// TestPrecision: two rewards on one folder, in fp32 and in bf16, share the device; scores are near, and not the same.
+func TestPrecision(t *testing.T) {
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	pool := tensor.NewPool(be)
+	d := features.On(pool, features.F32)
+	item := rewards.Item{Prompt: "a red circle", Image: &vision.Image{Width: 40, Height: 30, Pix: make([]uint8, 3*40*30)}}
+	for i := range item.Image.Pix {
+		item.Image.Pix[i] = uint8(i * 7)
+	}
+	score := func(precision string) float64 {
+		o, err := network{"clip", recordedRewards + "clip_laion", []string{fmt.Sprintf("precision=%q", precision)}}.open(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer o.Close()
+		r := o.Judge(t.Context(), []rewards.Item{item})[0]
+		if r.Missing != nil {
+			t.Fatal(r.Missing)
+		}
+		return r.Value
+	}
+	wide, narrow := score("f32"), score("bf16")
+	if wide == narrow || math.Abs(wide-narrow) > 0.02*max(1, math.Abs(wide)) || score("") != wide {
+		t.Errorf("fp32 %v, bf16 %v", wide, narrow)
+	}
+	if s := pool.Stats(); s.Live != 0 {
+		t.Errorf("%d pieces of memory are left", s.Live)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
@@ -106,37 +107,67 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memor
 	return need, err
 }
 
-// rewardBytes is what files of rewards' networks take that compute on the run's device, as far as they are there.
+// rewardBytes is the memory of rewards' networks on the run's device, as far as their files are there: of each number 4
+// bytes, or 2 where the reward computes in bf16.
 func rewardBytes(e *experiment.Experiment) (bytes int64) {
-	seen := map[string]bool{}
+	type network struct {
+		path string
+		each int64
+	}
+	seen := map[network]bool{}
 	for _, r := range e.Rewards {
-		if r.Path == "" || r.URL != "" || seen[r.Path] {
+		n := network{r.Path, 4}
+		if r.Precision == "bf16" {
+			n.each = 2
+		}
+		if r.Path == "" || r.URL != "" || seen[n] {
 			continue
 		}
-		seen[r.Path] = true
+		seen[n] = true
 		dir, err := assets.Resolve(r.Path)
 		if err != nil {
 			continue // which has an error of its own
 		}
-		bytes += weightBytes(dir)
+		bytes += weightBytes(dir, n.each)
 	}
 	return bytes
 }
 
-// weightBytes is what the files of weights below a folder take: those in safetensors where there are some.
-func weightBytes(dir string) int64 {
-	sums := map[string]int64{}
+// weightBytes is the memory of the weights below a folder, each number of so many bytes: of those in safetensors where
+// there are some. Other files have numbers of 4 bytes.
+func weightBytes(dir string, each int64) int64 {
+	var safe, others int64
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return nil
 		}
-		if info, err := os.Stat(path); err == nil { // of a link, what it leads to
-			sums[filepath.Ext(path)] += info.Size()
+		switch filepath.Ext(path) {
+		case ".safetensors":
+			safe += numbers(path) * each
+		case ".bin", ".pt", ".pth":
+			if info, err := os.Stat(path); err == nil { // of a link, the file that it leads to
+				others += info.Size() / 4 * each
+			}
 		}
 		return nil
 	})
-	if n := sums[".safetensors"]; n > 0 {
-		return n
+	if safe > 0 {
+		return safe
 	}
-	return sums[".bin"] + sums[".pt"] + sums[".pth"]
+	return others
+}
+
+// numbers counts those of a file; one that cannot be read has an error of its own.
+func numbers(path string) (n int64) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for _, name := range f.Names() {
+		if info, ok := f.Info(name); ok {
+			n += info.Bytes * 8 / int64(info.DType.Bits())
+		}
+	}
+	return n
 }

@@ -73,6 +73,10 @@ func TestRewardsAreCounted(t *testing.T) {
 	if with.Rewards < info.Size() || with.Rewards > 2*info.Size() || with.Peak() != without.Peak()+with.Rewards || without.Rewards != 0 {
 		t.Errorf("rewards take %d bytes of %d, the run %d with them and %d without", with.Rewards, info.Size(), with.Peak(), without.Peak())
 	}
+	half := need(0, "reward=[{name='clip', path='"+experiment.TinyCLIP+"', precision='bf16'}]")
+	if half.Rewards != with.Rewards/2 {
+		t.Errorf("in bf16 rewards take %d bytes, in f32 %d", half.Rewards, with.Rewards)
+	}
 	budget := without.Taken(1)
 	if fit := need(budget, "reward=[{name='clip', path='"+experiment.TinyCLIP+"'}]"); fit.Micro == 0 && fit.Taken(1) > budget {
 		t.Errorf("beside rewards nothing was made smaller: %+v", *fit)

@@ -41,11 +41,14 @@ const (
 type Device struct {
 	pool      *tensor.Pool
 	precision Precision
-	turn      sync.Mutex
+	turn      *sync.Mutex
 }
 
 // On is a device over memory that nothing else uses meanwhile.
-func On(pool *tensor.Pool, p Precision) *Device { return &Device{pool: pool, precision: p} }
+func On(pool *tensor.Pool, p Precision) *Device { return &Device{pool, p, new(sync.Mutex)} }
+
+// With is the device in another precision: networks of both share the memory, and wait for each other.
+func (d *Device) With(p Precision) *Device { return &Device{d.pool, p, d.turn} }
 
 func (d *Device) math() kernels.Math {
 	return [...]kernels.Math{F32: kernels.MathF32, BF16: kernels.MathBF16}[d.precision]
