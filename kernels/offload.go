@@ -1,6 +1,6 @@
 package kernels
 
-// Offloader is what a Backend offers beside its operations where frozen weights may lie outside its memory. A weight
+// Offloader is the optional part of a Backend that keeps frozen weights outside its memory. A weight
 // is stored once at its home, and copied into a ring on the device ahead of the product that reads it, beside the work
 // that is under way. Copies go one way: the device changes no weight, and nothing is copied back.
 //
@@ -13,7 +13,7 @@ package kernels
 type Offloader interface {
 	Backend
 
-	// Reserve makes a ring of at least so many bytes, in the place of a former one; of 0 bytes there is none. No
+	// Reserve makes a ring of at least n bytes, in the place of a former one; of 0 bytes there is none. No
 	// weight may be fetched meanwhile.
 	Reserve(bytes int)
 
@@ -50,7 +50,7 @@ type Stored struct {
 	Host   [][]byte // the weight's bytes in pinned host memory, in order
 }
 
-// Room is how many bytes of a ring a weight of so many bytes takes.
+// Room is the bytes of a ring that a weight of n bytes takes.
 func Room(bytes int) int { return (bytes + roomStep - 1) / roomStep * roomStep }
 
 // roomStep is the alignment of weights in a ring.

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// Card: OpenCV's resizing of 8-bit pictures, INTER_LINEAR, bit for bit: no anti-aliasing. Pixel i of n, made of size, lies at
+// Card: OpenCV's resizing of 8-bit pictures, INTER_LINEAR, bit for bit: no anti-aliasing. Pixel i of n, made of size,
+// lies at
 //
 //	s = fp32((i + 1/2) size/n - 1/2), between floor(s) and the next, f = s - floor(s)
 //

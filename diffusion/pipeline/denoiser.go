@@ -259,8 +259,8 @@ func (g Guidance) at(points []Point) (Guidance, error) {
 	return g, nil
 }
 
-// Tape is one for Forward: with train it records what leads to trained parameters, and so many of autograd.AllBlocks blocks
-// are computed again in backward.
+// Tape is one for Forward: with train it records what leads to trained parameters, and so many of autograd.AllBlocks
+// blocks are computed again in backward.
 func (d *denoiser) Tape(train bool, checkpoint int) *autograd.Tape {
 	return autograd.New(d.Pool, autograd.Options{DType: d.Precision.dtype(), Math: d.Precision.math(), Train: train, Lean: d.Memory.Lean, Checkpoint: checkpoint})
 }

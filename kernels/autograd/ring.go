@@ -24,7 +24,8 @@ type Source interface {
 	Ahead()
 	// Forget ends the fetch that Ahead began, where Take will not be called soon.
 	Forget()
-	// Take is the packed form: a wait for the fetch that Ahead began, or the fetch itself. It panics with a kernels.DeviceError.
+	// Take is the packed form: a wait for the fetch that Ahead began, or the fetch itself. It panics with a
+	// kernels.DeviceError.
 	Take() *kernels.Packed
 	// Give hands the packed form back.
 	Give(*kernels.Packed)

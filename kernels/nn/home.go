@@ -204,8 +204,8 @@ func touch(data []byte) (sum byte) {
 	return sum
 }
 
-// whole names the tensor of a read that failed. A mapped file that is cut, or whose disk is gone, fails where its memory
-// is touched.
+// whole names the tensor of a read that failed. A mapped file that is cut, or whose disk is gone, fails where its
+// memory is touched.
 func (d *onDisk) whole(read func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

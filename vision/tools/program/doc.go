@@ -21,8 +21,9 @@
 //
 // The sandbox is the command: this package takes care of time, of how much comes back, and that
 // nothing is left behind, and of nothing else. The command decides which files code may read and delete, which hosts it
-// may reach, and how much memory and how many processes it may take: bwrap's options, prlimit before it, a container. Without a sandbox in it, code may do what the user may. A sandbox
-// that makes processes of its own must end them when it is killed (bwrap's --die-with-parent).
+// may reach, and how much memory and how many processes it may take: bwrap's options, prlimit before it, a container.
+// Without a sandbox in it, code may do what the user may. A sandbox that makes processes of its own must end them
+// when it is killed (bwrap's --die-with-parent).
 //
 // An episode has a folder of its own, which is the working directory, HOME and TMPDIR; {folder}
 // in the command stands for its path. The environment is PATH and constants (process.go).

@@ -1,5 +1,5 @@
-// Command gen writes the assembly of package unpack. Run it with go generate; a test compares what is committed with
-// what it writes.
+// Command gen writes the assembly of package unpack. Run it with go generate; a test compares the committed text with
+// its output.
 //
 // vector.go is for AVX2 and AVX-512, neon.go for Arm.
 package main

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A vector collects the assembly of one width of registers. Registers: BX the job, SI codes, DI where numbers go, R8 and
-// R9 the block's scale and minimum, R10 the table, DX the blocks left, CX the groups left of a block.
+// A vector collects the assembly of one width of registers. Registers: BX the job, SI codes, DI where numbers go, R8
+// and R9 the block's scale and minimum, R10 the table, DX the blocks left, CX the groups left of a block.
 type vector struct {
 	bytes.Buffer
 	path   string
@@ -77,7 +77,7 @@ func (v *vector) moveWords() string {
 	return "VMOVDQU"
 }
 
-// arithmetic is what follows the table.
+// arithmetic is the part after the table.
 func (v *vector) arithmetic(x int, r registers) {
 	v.op("VMULPS V%d, V%d, V%d", r.scale, x, x)
 	v.op("VMULPS V%d, V%d, V%d", r.over, x, x)
