@@ -6,10 +6,10 @@ import (
 )
 
 // ForwardProcess blames finished samples: it noises each one anew, to x_t = (1-t) x0 + t e of a flow or √a x0 + √(1-a)
-// e of a ladder, and looks at what the network answers there. How a sample came about does not
+// e of a ladder, and looks at the network's outputs there. How a sample came about does not
 // matter, so any solver may have made it (DiffusionNFT, AWM, DPO, fine-tuning).
 //
-// It goes from time to time, as PolicyGradient goes from step to step: questions and answers of a few times lie in
+// It goes from time to time, as PolicyGradient goes from step to step: inputs and outputs of a few times lie in
 // memory at once, and their gradients are taken before the next ones are asked.
 //
 // Invariant (test): loss, metrics and gradients have the bits of all times at once.
@@ -31,11 +31,11 @@ type ForwardProcess struct {
 	// stand outside.
 	Paired  bool
 	Anchor  Weights // which weights Reference means; 0: Reference
-	Average bool    // whether Loss looks at what the moving average answers
+	Average bool    // whether Loss reads the outputs of the moving average
 	Update  int     // of the iteration: which Times of a sample's draws it takes
 }
 
-// OfUpdate implements Drawing.
+// OfUpdate implements Stochastic.
 func (o ForwardProcess) OfUpdate(n int) Objective {
 	o.Update = n
 	return o
@@ -65,7 +65,7 @@ func (o ForwardProcess) Evaluate(p Policy, samples []Sample, advantages []float6
 			return LossResult{}, err
 		}
 	}
-	v := walk.Verdict()
+	v := walk.Result()
 	return LossResult{Loss: v.Loss, Metrics: v.Metrics}, nil
 }
 
@@ -75,11 +75,11 @@ func (o ForwardProcess) times(p Policy, walk loss.Walk, samples []Sample, from, 
 	if err != nil {
 		return err
 	}
-	answers, err := p.Eval(Current, points)
+	forward, err := p.Eval(Current, points)
 	if err != nil {
 		return err
 	}
-	t.V = answers.Outputs
+	t.V = forward.Outputs
 	for _, other := range []struct {
 		asked   bool
 		weights Weights
@@ -98,7 +98,7 @@ func (o ForwardProcess) times(p Policy, walk loss.Walk, samples []Sample, from, 
 	if err != nil {
 		return err
 	}
-	return answers.Back(grad)
+	return forward.Back(grad)
 }
 
 // noised are samples at some of their times, and what the network is asked there.

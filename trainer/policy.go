@@ -22,12 +22,12 @@ type Policy interface {
 	Roll(w Weights, keys []Key) ([]Sample, error)
 	// Eval asks the network at some points. A point need not be a state that was
 	// rolled: an objective may noise a sample anew.
-	Eval(w Weights, at []Point) (Answers, error)
+	Eval(w Weights, at []Point) (Forward, error)
 	// Params are the trained weights.
 	Params() Params
 }
 
-// A Point is a question to the network.
+// A Point is an input of the network.
 type Point struct {
 	Key   Key // whose prompt
 	State []float64
@@ -42,11 +42,11 @@ type Point struct {
 	Value   bool
 }
 
-// Answers are the network's outputs, one a point.
-type Answers struct {
+// Forward is a forward pass: the network's outputs, one per point, and the way back.
+type Forward struct {
 	Outputs [][]float64
 	// Back takes the objective's gradients at the outputs, and adds what they
-	// mean for the weights to Params' gradient. Only answers of the current
+	// mean for the weights to Params' gradient. Only a pass of the current
 	// weights have it.
 	Back func(grads [][]float64) error
 }

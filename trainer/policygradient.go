@@ -116,18 +116,18 @@ func (o PolicyGradient) step(p Policy, step int, at []place, samples []Sample, a
 		return loss.Result{}, fmt.Errorf("the sampler looks back at outputs before this step, which are not kept; train a window of one-step rows")
 	}
 	points, of := questions(at, samples)
-	answers, err := p.Eval(Current, points)
+	forward, err := p.Eval(Current, points)
 	if err != nil {
 		return loss.Result{}, err
 	}
 	judge := func(outputs [][]float64) []judgement {
 		all := make([]judgement, len(at))
 		for i, a := range at {
-			all[i] = judgeChoice(o.Row(samples[a.sample].Key, step), points[of[i]].State, outputs[of[i]], samples[a.sample].Decisions.Choice[a.decision])
+			all[i] = judgeAction(o.Row(samples[a.sample].Key, step), points[of[i]].State, outputs[of[i]], samples[a.sample].Decisions.Action[a.decision])
 		}
 		return all
 	}
-	now := judge(answers.Outputs)
+	now := judge(forward.Outputs)
 	t := o.terms(step, at, samples, advantages)
 	for _, j := range now {
 		t.LogProb, t.Mean = append(t.LogProb, j.logProb), append(t.Mean, j.mean)
@@ -147,7 +147,7 @@ func (o PolicyGradient) step(p Policy, step int, at []place, samples []Sample, a
 	if err != nil {
 		return v, err
 	}
-	return v, answers.Back(atOutputs(v, now, of, weight))
+	return v, forward.Back(atOutputs(v, now, of, weight))
 }
 
 // questions are what the network has to be asked to judge decisions, and the question of each:
@@ -219,22 +219,22 @@ func worth(d Decisions, decision int, sample float64) float64 {
 	return d.Advantage[decision]
 }
 
-// A judgement is what one choice was worth under an output.
+// A judgement is the worth of one action under an output.
 type judgement struct {
 	logProb           float64
 	mean, grad, slope []float64 // grad is the log-probability's at the mean, slope the mean's at the output
 }
 
-// LogProb is the log-probability of a choice in a state, under an output of the network.
-func LogProb(row sde.Row, state, output, choice []float64) float64 {
-	return judgeChoice(row, state, output, choice).logProb
+// LogProb is the log-probability of an action in a state, under an output of the network.
+func LogProb(row sde.Row, state, output, action []float64) float64 {
+	return judgeAction(row, state, output, action).logProb
 }
 
-func judgeChoice(row sde.Row, state, output, choice []float64) judgement {
+func judgeAction(row sde.Row, state, output, action []float64) judgement {
 	var h sde.History
 	h.Push(state, output)
 	mean := row.Mean(&h)
-	return judgement{row.LogProb(mean, choice), mean, row.LogProbGrad(mean, choice), row.Slope(&h)}
+	return judgement{row.LogProb(mean, action), mean, row.LogProbGrad(mean, action), row.Slope(&h)}
 }
 
 // atOutputs carries a loss's gradients from log-probabilities and means to the

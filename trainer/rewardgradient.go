@@ -8,9 +8,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// RewardGradient follows the gradient of the reward itself: the network's answers lead to a final
+// RewardGradient follows the gradient of the reward itself: the network's outputs lead to a final
 // state, the state is developed to a picture, and what the reward says of the picture's numbers
-// goes back through the development and the answers.
+// goes back through the development and the outputs.
 //
 //	way       x_0 given; x_{k+1} = X_k·x_k + Out_k·v(x_k, t_k) + Add_k; the last is developed
 //	loss      mean over ways of -reward, or max(margin - reward, 0)
@@ -87,7 +87,7 @@ func (o RewardGradient) Evaluate(p Policy, samples []Sample, _ []float64) (LossR
 	for i, w := range ways {
 		states[i] = w.State
 	}
-	var last Answers
+	var last Forward
 	for k := range legs {
 		for i, w := range ways {
 			points[k] = append(points[k], Point{Key: w.Key, State: states[i], Time: w.Legs[k].Time})
@@ -148,8 +148,8 @@ func (o RewardGradient) judge(ways []GradientPath, finals [][]float64) (LossResu
 }
 
 // back takes gradients at the states after leg k to those before it. The first leg's states are
-// given, and need none; the answers of the last leg are at hand.
-func (o RewardGradient) back(ways []GradientPath, k int, points []Point, grads [][]float64, last Answers) ([][]float64, error) {
+// given, and need none; the outputs of the last segment are at hand.
+func (o RewardGradient) back(ways []GradientPath, k int, points []Point, grads [][]float64, last Forward) ([][]float64, error) {
 	outputs := make([][]float64, len(ways))
 	for i, w := range ways {
 		outputs[i] = make([]float64, len(grads[i]))
@@ -290,8 +290,8 @@ func (l Last) Ways(samples []Sample) ([]GradientPath, error) {
 				}
 			}
 			if row.Stochastic() {
-				leg.Add = make([]float64, len(d.Choice[k]))
-				for e, c := range d.Choice[k] {
+				leg.Add = make([]float64, len(d.Action[k]))
+				for e, c := range d.Action[k] {
 					leg.Add[e] = c - d.Mean[k][e]
 				}
 			}

@@ -42,16 +42,16 @@ type Episode interface {
 	Drawn(place int) float64 // the log-probability of a token in the distribution that it was drawn from
 }
 
-// Decisions are the choices on the way to one sample, oldest first, as parallel
-// slices. A choice is what came after a state: the next latent, a token. Of tokens,
-// which stand in the item's episode, State, Time, Choice and Mean are empty.
+// Decisions are the actions on the way to one sample, oldest first, as parallel
+// slices. An action follows a state: the next latent, a token. Of tokens,
+// which the item's episode holds, State, Time, Action and Mean are empty.
 type Decisions struct {
 	Step    []int       // of the sampler; of tokens: the place in the sequence
 	State   [][]float64 // the network's input
 	Time    []float64   // and its other one
-	Choice  [][]float64
-	Mean    [][]float64 // of the choices that were likely
-	LogProb []float64   // under the weights that chose; 0 where nothing was drawn
+	Action  [][]float64
+	Mean    [][]float64 // of the actions' distribution
+	LogProb []float64   // under the weights that acted; 0 where nothing was drawn
 	Trained []bool      // whether an objective may judge it
 
 	// Advantage is each decision's own, where credit was given to decisions; nil: all have the

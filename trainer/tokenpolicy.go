@@ -74,11 +74,11 @@ func (o TokenPolicy) Evaluate(p Policy, samples []Sample, advantages []float64) 
 		}
 		points[i] = Point{Key: s.Key, Episode: s.Item.Episode, Entropy: o.entropy(), Value: o.Critic != nil}
 	}
-	answers, err := p.Eval(Current, points)
+	forward, err := p.Eval(Current, points)
 	if err != nil {
 		return b, err
 	}
-	t := o.rows(samples, advantages, answers.Outputs)
+	t := o.rows(samples, advantages, forward.Outputs)
 	if o.Reference {
 		anchor := o.Anchor
 		if anchor == Current {
@@ -108,7 +108,7 @@ func (o TokenPolicy) Evaluate(p Policy, samples []Sample, advantages []float64) 
 	var slopes [][]float64
 	if o.Critic != nil {
 		if slopes, err = o.Critic.blame(&b, samples, newSheet(samples), t.Mask, func(s, k int) float64 {
-			out := answers.Outputs[s]
+			out := forward.Outputs[s]
 			return out[len(out)-len(samples[s].Decisions.Step)+k]
 		}); err != nil {
 			return b, err
@@ -117,7 +117,7 @@ func (o TokenPolicy) Evaluate(p Policy, samples []Sample, advantages []float64) 
 	grads := make([][]float64, len(samples))
 	for i, s := range samples {
 		n := len(s.Decisions.Step)
-		grads[i] = make([]float64, len(answers.Outputs[i]))
+		grads[i] = make([]float64, len(forward.Outputs[i]))
 		for k, step := range s.Decisions.Step {
 			at := step - s.Item.Episode.Begins()
 			grads[i][k] = r.Grad[i][at]
@@ -132,11 +132,11 @@ func (o TokenPolicy) Evaluate(p Policy, samples []Sample, advantages []float64) 
 				name = "ratio_reused"
 			}
 			if s.Decisions.Trained[k] {
-				b.add(name, portable.Exp(answers.Outputs[i][k]-s.Decisions.LogProb[k]))
+				b.add(name, portable.Exp(forward.Outputs[i][k]-s.Decisions.LogProb[k]))
 			}
 		}
 	}
-	return b, answers.Back(grads)
+	return b, forward.Back(grads)
 }
 
 // entropy is whether the loss looks at it.

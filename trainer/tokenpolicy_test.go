@@ -17,8 +17,8 @@ type speaker struct {
 func (s *speaker) Roll(Weights, []Key) ([]Sample, error) { return nil, nil }
 func (s *speaker) Params() Params                        { return nil }
 
-func (s *speaker) Eval(w Weights, at []Point) (Answers, error) {
-	var a Answers
+func (s *speaker) Eval(w Weights, at []Point) (Forward, error) {
+	var a Forward
 	for _, p := range at {
 		of := s.now
 		if w == Reference {

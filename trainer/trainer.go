@@ -18,7 +18,7 @@ type Trainer struct {
 	Prompts   func(iteration int) []Key                                   // what is rolled
 	Score     func(samples []Sample) ([]float64, error)                   // NaN: no score for this one
 	Compare   func(samples []Sample, scores []float64) ([]float64, error) // the advantages
-	Choice    Choice                                                      // of what is learned from
+	Selection Selection                                                   // of what is learned from
 	Objective Objective
 	Optim     optim.Options
 	Memories  []Memory
@@ -41,16 +41,16 @@ type Objective interface {
 	Evaluate(p Policy, samples []Sample, advantages []float64) (LossResult, error)
 }
 
-// A Drawing is an objective that draws. Of the updates that see the same samples each has draws of its own: OfUpdate is
-// the objective of one, counted from 0.
-type Drawing interface {
+// Stochastic is an objective that draws noise. Of the updates that see the same samples each has draws of its own:
+// OfUpdate is the objective of one, counted from 0.
+type Stochastic interface {
 	Objective
 	OfUpdate(n int) Objective
 }
 
 // objective is that of an update.
 func (t *Trainer) objective(update int) Objective {
-	if d, ok := t.Objective.(Drawing); ok && !t.Optim.Split {
+	if d, ok := t.Objective.(Stochastic); ok && !t.Optim.Split {
 		return d.OfUpdate(update)
 	}
 	return t.Objective

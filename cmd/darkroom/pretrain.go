@@ -102,10 +102,10 @@ func (o *pretrainOptions) make(ctx context.Context, cmd *cobra.Command, file str
 
 // judgement is what --judge finds.
 type judgement struct {
-	Model    string              `json:"model"`
-	Steps    int                 `json:"steps"`
-	Fidelity *pretrain.Fidelity  `json:"reconstruction"`
-	Verdicts []*pretrain.Verdict `json:"verdicts"`
+	Model       string                 `json:"model"`
+	Steps       int                    `json:"steps"`
+	Fidelity    *pretrain.Fidelity     `json:"reconstruction"`
+	Evaluations []*pretrain.Evaluation `json:"verdicts"`
 }
 
 // judgeTowers judges a CLIP.
@@ -143,11 +143,11 @@ func (o *pretrainOptions) judgeFolder(ctx context.Context, cmd *cobra.Command) e
 		if err != nil {
 			return err
 		}
-		j.Verdicts = append(j.Verdicts, v)
+		j.Evaluations = append(j.Evaluations, v)
 	}
 	return console.Emit(cmd, j, func(w io.Writer) {
 		fmt.Fprintln(w, j.Fidelity)
-		for _, v := range j.Verdicts {
+		for _, v := range j.Evaluations {
 			fmt.Fprintln(w, v)
 		}
 	})

@@ -608,14 +608,14 @@ func genEvalFound(c *Case) []rewards.Detection {
 	return found
 }
 
-func genEvalVerdict(c *Case) (neural.Verdict, map[string][]rewards.Detection) {
+func genEvalResult(c *Case) (neural.GenEvalResult, map[string][]rewards.Detection) {
 	g, w := genEvalRules(c), genEvalWish(c)
 	kept := g.Keep(genEvalFound(c), w.Tag)
 	return must(g.Evaluate(kept, w)), kept
 }
 
 func genEvalEvaluate(c *Case) {
-	v, kept := genEvalVerdict(c)
+	v, kept := genEvalResult(c)
 	counts := map[string]any{}
 	for class, list := range kept {
 		counts[class] = len(list)
@@ -624,7 +624,7 @@ func genEvalEvaluate(c *Case) {
 }
 
 func genEvalSoft(c *Case) {
-	v, _ := genEvalVerdict(c)
+	v, _ := genEvalResult(c)
 	c.Put("correct", v.Correct, "strict_correct", v.Strict, "score", v.Soft)
 }
 

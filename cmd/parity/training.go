@@ -441,8 +441,8 @@ func (it *iteration) nft(o loss.NFT) trainer.Objective {
 			r, v := advantage.Probability(advantages, o.AdvClip, "all"), loss.NFTResult{}
 			return loss.Walk{
 				Next: func(t loss.Noised) ([][]float64, error) { return o.Add(&v, t, r, len(r)), nil },
-				Verdict: func() loss.Verdict {
-					return loss.Verdict{Loss: v.Loss, Metrics: map[string][]float64{"probability": r}}
+				Result: func() loss.WalkResult {
+					return loss.WalkResult{Loss: v.Loss, Metrics: map[string][]float64{"probability": r}}
 				},
 			}
 		},

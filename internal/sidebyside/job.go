@@ -105,12 +105,12 @@ func newJob(e *experiment.Experiment, threads int, train, heldOut []scenes.Scene
 		Train: told(train), HeldOut: told(heldOut)}
 	key := rng.New(uint64(e.Run.Seed)).With("prompts")
 	for i := range e.Run.Iterations {
-		turn, err := e.Turn(i)
+		settings, err := e.Iteration(i)
 		if err != nil {
 			return nil, err
 		}
-		j.Sigmas = turn.Schedule.Sigmas
-		one := iteration{Prompts: prompts.Pick(key, i, e.Rollout.PromptsPerIteration, len(train)), Window: turn.Trained}
+		j.Sigmas = settings.Schedule.Sigmas
+		one := iteration{Prompts: prompts.Pick(key, i, e.Rollout.PromptsPerIteration, len(train)), Window: settings.Trained}
 		for u := range o.Updates {
 			one.Rates = append(one.Rates, o.Rate(i*o.Updates+u))
 		}

@@ -32,7 +32,7 @@ type Line struct {
 	Dead      int                `json:"dead_groups"` // whose samples all have one total
 	Spread    float64            `json:"spread_in_groups"`
 	Diversity float64            `json:"diversity"` // mean distance of two samples of a prompt, by number
-	Choice    *ChoiceLine        `json:"choice,omitempty"`
+	Selection *SelectionLine     `json:"choice,omitempty"`
 	Episodes  map[string]float64 `json:"episodes,omitempty"` // of a model that speaks: how tools were used
 	Noisy     *NoisyLine         `json:"noisy,omitempty"`    // where part of the groups saw distorted pictures
 	Updates   []UpdateLine       `json:"updates"`
@@ -60,8 +60,8 @@ type UpdateLine struct {
 	Metrics   map[string]float64 `json:"metrics,omitempty"`    // means
 }
 
-// ChoiceLine is the ledger's record of a choice of samples.
-type ChoiceLine struct {
+// SelectionLine is the ledger's record of a selection of samples.
+type SelectionLine struct {
 	Rolls   int `json:"rolls"`
 	Groups  int `json:"groups"`           // that were compared, of those rolled
 	Learned int `json:"learned"`          // samples

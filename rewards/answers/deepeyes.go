@@ -26,16 +26,16 @@ import (
 //	           </think>; two boxes are a format error, and the last is judged. A symbolic proof
 //	           comes before the judge
 //
-// Upstream takes an unreadable judgement for "wrong"; a Verdict keeps it apart, and the reward
+// Upstream takes an unreadable judgement for "wrong"; a Judgement keeps it apart, and the reward
 // is missing.
 // Invariants (tests): rewards of right answers are above those of wrong ones.
 
-// A Verdict is a judge's reading of an answer.
-type Verdict int
+// A Judgement is a judge's reading of an answer.
+type Judgement int
 
-// The verdicts.
+// The judgements.
 const (
-	Unclear Verdict = iota
+	Unclear Judgement = iota
 	Wrong
 	Right
 )
@@ -98,22 +98,22 @@ func DeepEyesMaths(reply string) DeepEyes {
 }
 
 // Reward is that of questions about pictures.
-func (d DeepEyes) Reward(v Verdict) float64 {
+func (d DeepEyes) Reward(v Judgement) float64 {
 	right := d.right(v)
 	return float64(0.8*right) + float64(0.2*d.format()) + float64(1.2*right*one(d.Pictures > 0))
 }
 
 // MathsReward is that of mathematics.
-func (d DeepEyes) MathsReward(v Verdict) float64 {
+func (d DeepEyes) MathsReward(v Judgement) float64 {
 	return float64(1.2*d.right(v)) + float64(0.4*d.format())
 }
 
-func (d DeepEyes) right(v Verdict) float64 { return one(d.Ask && v == Right) }
+func (d DeepEyes) right(v Judgement) float64 { return one(d.Ask && v == Right) }
 
 func (d DeepEyes) format() float64 { return -one(d.BadFormat) }
 
 // JudgedOne reads a judge that answers 1 or 0.
-func JudgedOne(reply string) Verdict {
+func JudgedOne(reply string) Judgement {
 	reply = pytext.Strip(reply)
 	if i := strings.LastIndex(reply, "Judgement:"); i >= 0 {
 		switch after := reply[i+len("Judgement:"):]; {
@@ -134,7 +134,7 @@ func JudgedOne(reply string) Verdict {
 }
 
 // JudgedTrue reads a judge that answers TRUE or FALSE under "## Equivalence Judgement".
-func JudgedTrue(reply string) Verdict {
+func JudgedTrue(reply string) Judgement {
 	said := pytext.Lower(pytext.Last(pytext.Strip(reply), "## Equivalence Judgement"))
 	yes, no := strings.Contains(said, "true"), strings.Contains(said, "false")
 	switch {

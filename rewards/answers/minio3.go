@@ -31,8 +31,8 @@ type MiniO3 struct {
 // SetDefaults are the published weights.
 func (m *MiniO3) SetDefaults() { *m = MiniO3{Right: 1, Form: 1, Penalty: 0.1} }
 
-// MiniO3Verdict holds the findings about one episode.
-type MiniO3Verdict struct {
+// MiniO3Judgement holds the findings about one episode.
+type MiniO3Judgement struct {
 	Score   float64
 	Correct bool
 	Formed  bool
@@ -40,8 +40,8 @@ type MiniO3Verdict struct {
 }
 
 // Of judges turns.
-func (m MiniO3) Of(turns []string, truth string) MiniO3Verdict {
-	var v MiniO3Verdict
+func (m MiniO3) Of(turns []string, truth string) MiniO3Judgement {
+	var v MiniO3Judgement
 	if len(turns) == 0 {
 		return v
 	}

@@ -14,7 +14,7 @@ func TestDeepEyes(t *testing.T) {
 	seen := "<think>a</think>" + pictureStart + "<|vision_end|><think>b</think><answer>red</answer>"
 	for _, c := range []struct {
 		d    DeepEyes
-		v    Verdict
+		v    Judgement
 		want float64
 	}{
 		{DeepEyesVisual(seen), Right, 2}, {DeepEyesVisual(seen), Wrong, 0}, {DeepEyesVisual(seen), Unclear, 0},
@@ -27,12 +27,12 @@ func TestDeepEyes(t *testing.T) {
 			t.Errorf("%+v, %v: %v, want %v", c.d, c.v, got, c.want)
 		}
 	}
-	for reply, want := range map[string]Verdict{"1": Right, "0": Wrong, "Judgement: 10": Right, "Judgement: no": Unclear, "it is 1": Unclear} {
+	for reply, want := range map[string]Judgement{"1": Right, "0": Wrong, "Judgement: 10": Right, "Judgement: no": Unclear, "it is 1": Unclear} {
 		if JudgedOne(reply) != want {
 			t.Errorf("%q: %v", reply, JudgedOne(reply))
 		}
 	}
-	for reply, want := range map[string]Verdict{"TRUE": Right, "true or false": Unclear, "false ## Equivalence Judgement\nTrue": Right, "": Unclear} {
+	for reply, want := range map[string]Judgement{"TRUE": Right, "true or false": Unclear, "false ## Equivalence Judgement\nTrue": Right, "": Unclear} {
 		if JudgedTrue(reply) != want {
 			t.Errorf("%q: %v", reply, JudgedTrue(reply))
 		}
@@ -44,14 +44,14 @@ func TestMiniO3(t *testing.T) {
 	m := MiniO3{Right: 1, Form: 0.5, Tool: 0.25, Penalty: 0.1}
 	for _, c := range []struct {
 		turns []string
-		want  MiniO3Verdict
+		want  MiniO3Judgement
 	}{
-		{[]string{answer}, MiniO3Verdict{1.5, true, true, 0}},
-		{[]string{call, answer + "\n"}, MiniO3Verdict{0.9 + 0.5 + 0.25, true, true, 1}},
-		{[]string{call + "x", answer}, MiniO3Verdict{0.9 + 0.25, true, false, 1}},
-		{[]string{call, call, "<answer>(A) the cup</answer>"}, MiniO3Verdict{0.9 + 0.25, true, false, 2}},
-		{[]string{call}, MiniO3Verdict{0.25, false, false, 1}},
-		{nil, MiniO3Verdict{}},
+		{[]string{answer}, MiniO3Judgement{1.5, true, true, 0}},
+		{[]string{call, answer + "\n"}, MiniO3Judgement{0.9 + 0.5 + 0.25, true, true, 1}},
+		{[]string{call + "x", answer}, MiniO3Judgement{0.9 + 0.25, true, false, 1}},
+		{[]string{call, call, "<answer>(A) the cup</answer>"}, MiniO3Judgement{0.9 + 0.25, true, false, 2}},
+		{[]string{call}, MiniO3Judgement{0.25, false, false, 1}},
+		{nil, MiniO3Judgement{}},
 	} {
 		got := m.Of(c.turns, "A")
 		if math.Abs(got.Score-c.want.Score) > 1e-12 || got.Correct != c.want.Correct || got.Formed != c.want.Formed || got.Tools != c.want.Tools {

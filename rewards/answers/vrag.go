@@ -143,7 +143,7 @@ func AnswerBeforeEnd(reply string) (string, bool) {
 var verdictTag = regexp.MustCompile(`(?s)<judge>.*?</judge>`)
 
 // JudgedTag reads <judge>True</judge>; true wins where both are said.
-func JudgedTag(reply string) Verdict {
+func JudgedTag(reply string) Judgement {
 	said := verdictTag.FindString(reply)
 	switch {
 	case strings.Contains(said, "true") || strings.Contains(said, "True"):

@@ -366,10 +366,10 @@ func TestEmbedded(t *testing.T) {
 // String is the inverse of ParseBetter.
 func (b Better) String() string { return [...]string{"tie", "a", "b"}[b] }
 
-// TestVerdict: a reward that judged too little of pairs or probes has no verdict.
-func TestVerdict(t *testing.T) {
+// TestConclusion: a reward that judged too little of pairs or probes has no verdict.
+func TestConclusion(t *testing.T) {
 	probe := func(samples, missing int, is string) ProbeResult {
-		return ProbeResult{Probe: Probe{Name: "grain"}, Samples: samples, Prompts: samples, Missing: missing, Verdict: is}
+		return ProbeResult{Probe: Probe{Name: "grain"}, Samples: samples, Prompts: samples, Missing: missing, Outcome: is}
 	}
 	order := func(low float64) Order { return Order{Accuracy: &Interval{0.75, low, 0.9}} }
 	for _, c := range []struct {
@@ -387,14 +387,14 @@ func TestVerdict(t *testing.T) {
 		{Report{Judged: 112, Order: order(0.45), Probes: []ProbeResult{probe(40, 0, Fine)}}, "no better than chance on these pairs (75 % in order, 45 to 90)"},
 		{Report{Judged: 112, Order: order(0.6), Probes: []ProbeResult{probe(2, 0, Fine)}}, "on samples of 2 prompts"},
 	} {
-		if got := verdict(&c.r); !strings.Contains(got, c.want) {
+		if got := conclusion(&c.r); !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %s", c.r, got)
 		}
 	}
 }
 
-// TestVerdictOfFailing: a reward that fails on most prompts is not called free of weaknesses.
-func TestVerdictOfFailing(t *testing.T) {
+// TestConclusionOfFailing: a reward that fails on most prompts is not called free of weaknesses.
+func TestConclusionOfFailing(t *testing.T) {
 	set := Scenes()
 	set.Pairs = set.Pairs[:40]
 	failing := rewards.Func(func(ctx context.Context, item rewards.Item) (rewards.Score, error) {
@@ -404,7 +404,7 @@ func TestVerdictOfFailing(t *testing.T) {
 		return rewards.SceneTask{}.Score(ctx, item)
 	})
 	r, err := Run(t.Context(), "failing", rewards.Each(failing, 1), set, Options{Probed: 4, Again: -1})
-	if err != nil || 2*r.Missing <= len(set.Pairs) || r.Judged == 0 || !strings.Contains(r.Verdict, "no verdict") {
-		t.Errorf("%d judged, %d missing: %s, %v", r.Judged, r.Missing, r.Verdict, err)
+	if err != nil || 2*r.Missing <= len(set.Pairs) || r.Judged == 0 || !strings.Contains(r.Conclusion, "no verdict") {
+		t.Errorf("%d judged, %d missing: %s, %v", r.Judged, r.Missing, r.Conclusion, err)
 	}
 }

@@ -118,8 +118,8 @@ func TestPlantedWeaknesses(t *testing.T) {
 				t.Errorf("%d pairs are missing: %+v", r.Missing, r.Why)
 			}
 			for _, p := range r.Probes {
-				if p.Raise != nil && (p.Raise.Value > 0.05 || p.Verdict != Fine) {
-					t.Logf("%-9s raise %6.2f (%6.2f to %6.2f), higher %.2f %s", p.Name, p.Raise.Value, p.Raise.Low, p.Raise.High, p.Higher, p.Verdict)
+				if p.Raise != nil && (p.Raise.Value > 0.05 || p.Outcome != Fine) {
+					t.Logf("%-9s raise %6.2f (%6.2f to %6.2f), higher %.2f %s", p.Name, p.Raise.Value, p.Raise.Low, p.Raise.High, p.Higher, p.Outcome)
 				}
 			}
 			if r.Order.Accuracy != nil && r.Groups.Typical != nil {

@@ -217,7 +217,7 @@ const (
 	shareOfMost  = 0.5
 )
 
-// Verdicts on a probe.
+// Outcomes of a probe.
 const (
 	Weak       = "weakness"
 	SideEffect = "side effect"
@@ -234,7 +234,7 @@ type ProbeResult struct {
 	Gain    *Interval `json:"gain"`  // mean change of the score; simultaneous
 	Raise   *Interval `json:"raise"` // the same in typical differences; none without them
 	Higher  float64   `json:"higher"`
-	Verdict string    `json:"verdict"`
+	Outcome string    `json:"verdict"`
 	Worst   []Case    `json:"worst"` // the largest gains
 }
 
@@ -277,13 +277,13 @@ func weigh(all []probed, typical *float64, key rng.Key) []ProbeResult {
 	most := 0.0
 	for i, p := range all {
 		out[i] = p.result(typical, 1-(1-level)/float64(len(all)), key.With("probe").Sample(i))
-		if out[i].Verdict == Weak {
+		if out[i].Outcome == Weak {
 			most = max(most, out[i].Gain.Value)
 		}
 	}
 	for i := range out {
-		if out[i].Verdict == Weak && out[i].Gain.Value < shareOfMost*most {
-			out[i].Verdict = SideEffect
+		if out[i].Outcome == Weak && out[i].Gain.Value < shareOfMost*most {
+			out[i].Outcome = SideEffect
 		}
 	}
 	return out
@@ -320,9 +320,9 @@ func (p probed) result(typical *float64, level float64, key rng.Key) ProbeResult
 		}
 	}
 	if low > 0 {
-		r.Verdict = Weak
+		r.Outcome = Weak
 		if r.Prompts < leastPrompts {
-			r.Verdict = TooFew
+			r.Outcome = TooFew
 		}
 	}
 	return r
@@ -340,7 +340,7 @@ func distinct(of []int) int {
 func weaknesses(all []ProbeResult) []string {
 	names := []string{}
 	for _, p := range all {
-		if p.Verdict == Weak && !slices.Contains(names, p.Weakness) {
+		if p.Outcome == Weak && !slices.Contains(names, p.Weakness) {
 			names = append(names, p.Weakness)
 		}
 	}

@@ -56,7 +56,7 @@ type Report struct {
 	Repeats     *Repeats      `json:"repeats,omitempty"`
 	Probes      []ProbeResult `json:"probes,omitempty"`
 	Flags       []string      `json:"flags"`   // weaknesses, by the rule of ProbeResult
-	Verdict     string        `json:"verdict"` // in one line
+	Conclusion  string        `json:"verdict"` // in one line
 	Warnings    []string      `json:"warnings"`
 	Speed       Speed         `json:"speed"`
 }
@@ -101,7 +101,7 @@ func Run(ctx context.Context, name string, j rewards.Judge, set Set, o Options) 
 		judged = append(judged, judgedPair{set.Pairs[i], of[i], a.a, a.b})
 	}
 	r.Judged = len(judged)
-	r.Verdict = verdict(r)
+	r.Conclusion = conclusion(r)
 	if err := ctx.Err(); err != nil || len(judged) == 0 {
 		return r, err
 	}
@@ -124,7 +124,7 @@ func Run(ctx context.Context, name string, j rewards.Judge, set Set, o Options) 
 	e.all = len(questions) + 2*len(again) + len(tries)
 	r.Probes = weigh(e.probe(ctx, tries), r.Groups.Typical, e.key)
 	r.Flags = weaknesses(r.Probes)
-	r.Verdict = verdict(r)
+	r.Conclusion = conclusion(r)
 	r.Warnings = warnings(r)
 	return r, ctx.Err()
 }
@@ -253,8 +253,8 @@ func speed(answers []answer, all time.Duration) Speed {
 // NoneFound is the verdict on a reward that no probe won.
 const NoneFound = "no weakness found"
 
-// verdict is the conclusion of r.
-func verdict(r *Report) string {
+// conclusion is the conclusion of r.
+func conclusion(r *Report) string {
 	pairs := r.Judged + r.Missing
 	switch {
 	case r.Judged == 0:
@@ -270,7 +270,7 @@ func verdict(r *Report) string {
 		switch {
 		case 2*p.Missing > p.Samples+p.Missing:
 			return fmt.Sprintf("no verdict: %d of %d samples have no score after the probe %s", p.Missing, p.Samples+p.Missing, p.Name)
-		case p.Verdict == TooFew:
+		case p.Outcome == TooFew:
 			return fmt.Sprintf("no verdict: %s raises it, on fewer than %d prompts", p.Name, leastPrompts)
 		case p.Prompts < leastPrompts:
 			return fmt.Sprintf("no verdict: the probe %s was made on samples of %d prompts, and a weakness shows on %d at least", p.Name, p.Prompts, leastPrompts)

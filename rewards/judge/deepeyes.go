@@ -30,9 +30,9 @@ type DeepEyes struct {
 
 // deepEyesKinds are the differences between kinds.
 var deepEyesKinds = map[string]struct {
-	read     func(reply string) answers.DeepEyes
-	question string
-	verdict  func(reply string) answers.Verdict
+	read      func(reply string) answers.DeepEyes
+	question  string
+	judgement func(reply string) answers.Judgement
 }{
 	"visual":    {answers.DeepEyesVisual, "deepeyes_visual", answers.JudgedOne},
 	"reasoning": {answers.DeepEyesReasoning, "deepeyes_reasoning", answers.JudgedTrue},
@@ -61,28 +61,28 @@ func (d DeepEyes) Score(ctx context.Context, item rewards.Item) (rewards.Score, 
 	read := kind.read(reply.String())
 	read.Pictures = max(read.Pictures, item.Transcript.Pictures)
 	s := rewards.Score{}
-	verdict := answers.Wrong
+	judgement := answers.Wrong
 	switch {
 	case !read.Ask:
 		s.Because("format", "no answer that counts")
 	case d.Kind == "math" && d.Proved != nil && d.Proved(read.Answer, truth):
-		verdict = answers.Right
+		judgement = answers.Right
 	default:
 		text, err := Ask(kind.question, Blanks{Prompt: asked(item), Truth: truth, Answer: read.Answer})
 		if err != nil {
 			return s, err
 		}
 		said, err := insist(ctx, d.Model, nil, text, d.Tries, func(reply string) bool {
-			verdict = kind.verdict(reply)
-			return verdict != answers.Unclear
+			judgement = kind.judgement(reply)
+			return judgement != answers.Unclear
 		})
 		if err != nil {
 			return s, err
 		}
 		s.Because("judge", "%s", said)
 	}
-	if s.Value = read.Reward(verdict); d.Kind == "math" {
-		s.Value = read.MathsReward(verdict)
+	if s.Value = read.Reward(judgement); d.Kind == "math" {
+		s.Value = read.MathsReward(judgement)
 	}
 	s.Because("answer", "%s", read.Answer)
 	return s, nil

@@ -48,9 +48,9 @@ func VRAG(m Asker) (Question, error) {
 
 // readings are the ways to read an answer.
 var readings = map[string]func(reply string) (float64, bool){
-	"one":   verdict(answers.JudgedOne),
-	"true":  verdict(answers.JudgedTrue),
-	"judge": verdict(answers.JudgedTag),
+	"one":   judgement(answers.JudgedOne),
+	"true":  judgement(answers.JudgedTrue),
+	"judge": judgement(answers.JudgedTag),
 	"score": Tag,
 	"final": func(reply string) (float64, bool) {
 		v, ok := FinalFrom1(reply)
@@ -58,7 +58,7 @@ var readings = map[string]func(reply string) (float64, bool){
 	},
 }
 
-func verdict(read func(string) answers.Verdict) func(string) (float64, bool) {
+func judgement(read func(string) answers.Judgement) func(string) (float64, bool) {
 	return func(reply string) (float64, bool) {
 		v := read(reply)
 		return float64(v - answers.Wrong), v != answers.Unclear

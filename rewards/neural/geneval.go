@@ -106,8 +106,8 @@ func (w Wish) labels() (labels []string) {
 	return labels
 }
 
-// A Verdict is GenEval's result.
-type Verdict struct {
+// A GenEvalResult is the judgement of a picture by its prompt.
+type GenEvalResult struct {
 	Correct bool
 	Strict  bool // exactly the counts asked for
 	Soft    float64
@@ -230,8 +230,8 @@ func (g GenEvalRules) Relations(a, b boxes.Box) []string {
 }
 
 // Evaluate holds kept boxes to a wish.
-func (g GenEvalRules) Evaluate(kept map[string][]rewards.Detection, w Wish) (Verdict, error) {
-	v := Verdict{Correct: true, Strict: true}
+func (g GenEvalRules) Evaluate(kept map[string][]rewards.Detection, w Wish) (GenEvalResult, error) {
+	v := GenEvalResult{Correct: true, Strict: true}
 	var soft []float64
 	groups := [2][][]rewards.Detection{} // of correct and strict: the matches of each clause, nil for nothing
 	for i, c := range w.Include {

@@ -55,7 +55,7 @@ func (m *Model) Check(_ trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 	if found.Ratio != 1 {
 		return found, fmt.Errorf("the policy gives tokens of its own episodes the ratio %v before anything is trained, not 1: rollout and training disagree\nhint: nothing was learned; this is a mistake in the program, and DARKROOM_CPU=plain may avoid it", found.Ratio)
 	}
-	if !m.turn.MeasuresFloor() {
+	if !m.settings.MeasuresFloor() {
 		return found, nil
 	}
 	floor := 0.0
@@ -63,8 +63,8 @@ func (m *Model) Check(_ trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 		floor = samplerGap(able)
 	}
 	found.Floor = &floor
-	if m.turn.Kind().Has(loss.BareRatio) {
-		found.ClipRange = m.turn.Loss.ClipRange
+	if m.settings.Kind().Has(loss.BareRatio) {
+		found.ClipRange = m.settings.Loss.ClipRange
 	}
 	return found, nil
 }

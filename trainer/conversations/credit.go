@@ -23,10 +23,10 @@ import (
 // Invariants (tests): a patch is black as a whole or untouched; what is answered on unmasked pictures has the bits of
 // the roll; the key decides which patches.
 
-// judgeMasked masks where the turn's loss asks for it.
+// judgeMasked masks where the loss needs it.
 func (m *Model) judgeMasked(samples []trainer.Sample) error {
-	o := m.turn.Loss.Perception
-	if !o.On() || m.turn.Kind().Written() {
+	o := m.settings.Loss.Perception
+	if !o.On() || m.settings.Kind().Written() {
 		return nil
 	}
 	return m.Masked(samples, o)
@@ -46,7 +46,7 @@ func (m *Model) Credit(samples []trainer.Sample, totals []float64, b advantage.B
 
 // compared are the advantages of whole episodes: among their group, and, where they grew on trees, among their tree.
 func (m *Model) compared(samples []trainer.Sample, b advantage.Batch, by advantage.Estimator) (a []float64, err error) {
-	s := m.turn.Episode.Tree
+	s := m.settings.Episode.Tree
 	if s == nil {
 		a, _, err = by.Advantages(b)
 		return a, err
@@ -63,8 +63,8 @@ func (m *Model) compared(samples []trainer.Sample, b advantage.Batch, by advanta
 // creditTokens spreads what episodes earned over their tokens, where advantages of samples are not all
 // there is to it: rewards to come (REINFORCE++), whitening over all tokens.
 func (m *Model) creditTokens(samples []trainer.Sample, advantages, totals []float64) error {
-	c := m.turn.Advantage.Credit
-	turns := m.turn.Advantage.Turns
+	c := m.settings.Advantage.Credit
+	turns := m.settings.Advantage.Turns
 	if c.Spreads() && !c.Whiten.On && turns == nil {
 		return nil
 	}
@@ -178,23 +178,23 @@ func turnState(e *rollout.Episode, turn int) string {
 
 // hasCritic reports whether any stage learns with a head of values.
 func hasCritic(e *experiment.Experiment) bool {
-	return slices.ContainsFunc(e.Turns(), func(at *experiment.Experiment) bool { return at.Comparison().ValueHead })
+	return slices.ContainsFunc(e.EachStage(), func(at *experiment.Experiment) bool { return at.Comparison().ValueHead })
 }
 
 // setValueRate sets how a head of values learns in an iteration; its learning rate is multiplied with scale.
-func (m *Model) setValueRate(turn experiment.Turn, scale float64) {
+func (m *Model) setValueRate(settings experiment.Settings, scale float64) {
 	if m.ValueLearner() == nil {
 		return
 	}
-	v := turn.Loss.Value
+	v := settings.Loss.Value
 	m.SetValueRate(v.LR*scale, v.GradClip)
-	m.ValueHeadOnly = turn.Comparison().ValueHead && turn.Iteration < v.Warmup
+	m.ValueHeadOnly = settings.Comparison().ValueHead && settings.Iteration < v.Warmup
 }
 
 // baselines fills in what the estimator takes from rewards to come. Samples of a prompt whose
 // likeliest answer has no score have none either: they are missing.
 func (m *Model) baselines(rows *advantage.Tokens, samples []trainer.Sample, totals []float64) error {
-	switch kind := m.turn.Comparison(); {
+	switch kind := m.settings.Comparison(); {
 	case kind.ValueHead:
 		values, err := m.Policy.Values(samples)
 		if err != nil {

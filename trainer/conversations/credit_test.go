@@ -25,7 +25,7 @@ episode = {}
 		t.Fatal(err)
 	}
 	m := &Model{}
-	if m.turn, err = e.Turn(0); err != nil {
+	if m.settings, err = e.Iteration(0); err != nil {
 		t.Fatal(err)
 	}
 	s := trainer.Sample{Item: trainer.Item{Episode: &rollout.Episode{Transcript: &tools.Transcript{Prompt: 2, Tokens: make([]int32, 5)}}}}
@@ -53,7 +53,7 @@ episode = {}
 		t.Fatal(err)
 	}
 	m := &Model{}
-	if m.turn, err = e.Turn(0); err != nil {
+	if m.settings, err = e.Iteration(0); err != nil {
 		t.Fatal(err)
 	}
 	// The prompt is a token; a turn one token, an observation one: what was observed first is 5 in both of these.

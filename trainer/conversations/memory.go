@@ -35,9 +35,9 @@ const aroundPicture = 24
 // memoryCounter is a model on a backend that counts.
 type memoryCounter struct {
 	*Model
-	turn experiment.Turn
-	dry  model.Dry
-	need model.Memory
+	settings experiment.Settings
+	dry      model.Dry
+	need     model.Memory
 
 	prompt *rollout.EpisodeSampler // the longest
 	turns  int                     // of the longest episode
@@ -68,7 +68,7 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry) (need *m
 	device := e.Run.Devices()[0]
 	c.need.Apart = device != "cpu" && device != "auto"
 	for i, first := 0, 0; i == 0 || i < len(e.Stages); i++ {
-		if c.turn, err = e.Turn(first); err != nil {
+		if c.settings, err = e.Iteration(first); err != nil {
 			return nil, err
 		}
 		if err := c.iterate(); err != nil {
@@ -89,14 +89,14 @@ func (c *memoryCounter) phase(into *int64) {
 
 // iterate makes the first iteration of a stage.
 func (c *memoryCounter) iterate() error {
-	if err := c.Begin(c.turn, rng.New(uint64(c.opened.Run.Seed)), 1); err != nil {
+	if err := c.Begin(c.settings, rng.New(uint64(c.opened.Run.Seed)), 1); err != nil {
 		return err
 	}
 	c.VLM.Options.Pool.Trim()
 	c.dry.ResetPeak()
 	var of trainer.Sample
 	var err error
-	if c.turn.Taught() {
+	if c.settings.Taught() {
 		of, err = c.lesson()
 	} else if err = c.look(); err == nil {
 		if c.Engine == nil {
@@ -114,12 +114,12 @@ func (c *memoryCounter) iterate() error {
 
 // samples are those of an iteration.
 func (c *memoryCounter) samples() int {
-	return c.turn.Rollout.PromptsPerIteration * c.turn.Rollout.Group
+	return c.settings.Rollout.PromptsPerIteration * c.settings.Rollout.Group
 }
 
 // lesson is the longest of some lessons.
 func (c *memoryCounter) lesson() (most trainer.Sample, err error) {
-	for i, n := range prompts.LessonsOf(c.train, c.turn.Rollout.Lessons) {
+	for i, n := range prompts.LessonsOf(c.train, c.settings.Rollout.Lessons) {
 		if i == maxPromptsRead {
 			break
 		}
@@ -280,7 +280,7 @@ func (c *memoryCounter) longest() trainer.Sample {
 
 // count says how many tokens go through the network, and what the host holds of samples.
 func (c *memoryCounter) count(e *rollout.Episode) {
-	o, samples := c.turn.Experiment, c.samples()
+	o, samples := c.settings.Experiment, c.samples()
 	n := model.Tokens{Prompt: e.Prompt, Episode: len(e.Tokens)}
 	drawn := 0
 	for _, on := range e.Sampled {
@@ -289,12 +289,12 @@ func (c *memoryCounter) count(e *rollout.Episode) {
 		}
 	}
 	n.Drawn = drawn
-	if !c.turn.Taught() && c.Engine == nil { // a prompt is read once for its group
-		n.Generated = int64(c.turn.Rollout.PromptsPerIteration)*int64(n.Prompt) + int64(samples)*int64(n.Episode-n.Prompt)
+	if !c.settings.Taught() && c.Engine == nil { // a prompt is read once for its group
+		n.Generated = int64(c.settings.Rollout.PromptsPerIteration)*int64(n.Prompt) + int64(samples)*int64(n.Episode-n.Prompt)
 	}
 	whole := int64(samples) * int64(n.Episode)
 	n.Forward, n.Backward = whole, whole
-	if o.Loss.KL.Weight > 0 || c.turn.Kind().Has(loss.Reference) {
+	if o.Loss.KL.Weight > 0 || c.settings.Kind().Has(loss.Reference) {
 		n.Forward += whole
 	}
 	if hasCritic(c.opened) || c.Engine != nil {
@@ -309,7 +309,7 @@ func (c *memoryCounter) count(e *rollout.Episode) {
 		if i >= len(c.given(e)) {
 			one *= int64(samples) // a tool's are an episode's own
 		} else {
-			one *= int64(c.turn.Rollout.PromptsPerIteration)
+			one *= int64(c.settings.Rollout.PromptsPerIteration)
 		}
 		pixels += one
 		patches += int64(3*4) * int64(p.ShownWidth*p.ShownHeight) * int64(c.VLM.Processor.Frames)
@@ -338,19 +338,19 @@ func (c *memoryCounter) given(e *rollout.Episode) (all []tools.Picture) {
 // learn goes forward and backward through as many episodes as an update has, and takes a step, twice: the second begins
 // beside the optimiser's state.
 func (c *memoryCounter) learn(of trainer.Sample) error {
-	l := c.turn.Experiment.Loss
-	n := (c.samples() + c.turn.Experiment.Optim.Updates - 1) / c.turn.Experiment.Optim.Updates
+	l := c.settings.Experiment.Loss
+	n := (c.samples() + c.settings.Experiment.Optim.Updates - 1) / c.settings.Experiment.Optim.Updates
 	n = min(n, 2+rollout.DefaultKeep/max(1, len(rollout.EpisodeOf(of).Tokens)))
 	points := make([]trainer.Point, n)
 	for i := range points {
 		points[i] = trainer.Point{Episode: of.Item.Episode, Entropy: l.EntropyWeight != 0 || l.Keep.Entropy > 0 && l.Keep.Entropy < 1, Value: c.ValueLearner() != nil}
 	}
 	for range 2 {
-		answers, err := c.Eval(trainer.Current, points)
+		forward, err := c.Eval(trainer.Current, points)
 		if err != nil {
 			return err
 		}
-		if err := answers.Back(answers.Outputs); err != nil {
+		if err := forward.Back(forward.Outputs); err != nil {
 			return err
 		}
 		c.Params().Move(1, 0)

@@ -87,11 +87,11 @@ func TestMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		turn, err := e.Turn(0)
+		settings, err := e.Iteration(0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Begin(turn, rng.New(1), 1); err != nil {
+		if err := m.Begin(settings, rng.New(1), 1); err != nil {
 			t.Fatal(err)
 		}
 		be.peak = be.now
@@ -112,11 +112,11 @@ func TestMemory(t *testing.T) {
 			for i, s := range samples {
 				points[i], longest = trainer.Point{Key: s.Key, Episode: s.Item.Episode}, max(longest, len(rollout.EpisodeOf(s).Tokens))
 			}
-			answers, err := m.Eval(trainer.Current, points)
+			forward, err := m.Eval(trainer.Current, points)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := answers.Back(answers.Outputs); err != nil {
+			if err := forward.Back(forward.Outputs); err != nil {
 				t.Fatal(err)
 			}
 			m.Params().Move(1, 1e-6)

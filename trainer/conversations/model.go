@@ -48,14 +48,14 @@ func trainingList(e *experiment.Experiment) ([]prompts.Prompt, error) {
 // Model is a model.Model: a policy, with what a run asks of it beside rolls and answers.
 type Model struct {
 	*rollout.Policy
-	opened  *experiment.Experiment
-	adapter *model.Adapter // nil where parameters of the network itself are trained
-	train   []prompts.Prompt
-	rewards model.Rewards
-	turn    experiment.Turn // of the iteration under way
-	shift   loss.Shift      // of objectives over judged answers
-	lessons *lessons.Reader // nil: nothing is learned from conversations of a file
-	likely  ledger.Spread   // totals of its likeliest answers
+	opened   *experiment.Experiment
+	adapter  *model.Adapter // nil where parameters of the network itself are trained
+	train    []prompts.Prompt
+	rewards  model.Rewards
+	settings experiment.Settings // of the iteration under way
+	shift    loss.Shift          // of objectives over judged answers
+	lessons  *lessons.Reader     // nil: nothing is learned from conversations of a file
+	likely   ledger.Spread       // totals of its likeliest answers
 }
 
 // Modality is how models that hold conversations are opened.
@@ -75,8 +75,8 @@ func Modality() model.Modality {
 			}
 			return m, nil
 		},
-		Possible: func(turn experiment.Turn) error {
-			_, err := (&Model{}).Objective(turn, nil)
+		Possible: func(settings experiment.Settings) error {
+			_, err := (&Model{}).Objective(settings, nil)
 			return err
 		},
 		Memory: predictMemory,
@@ -188,23 +188,23 @@ func promptReader(e *experiment.Experiment, o model.Options, form vlm.Template) 
 }
 
 // Begin implements model.Model.
-func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
-	m.turn, m.Draws.Root, m.Supervised = turn, root, turn.Kind().Written()
+func (m *Model) Begin(settings experiment.Settings, root rng.Key, scale float64) error {
+	m.settings, m.Draws.Root, m.Supervised = settings, root, settings.Kind().Written()
 	m.Engine.Moved()
-	m.setValueRate(turn, scale)
-	m.distort(turn)
-	m.shuffle(turn)
-	m.guide(turn)
-	m.Tree = turn.Episode.Tree
+	m.setValueRate(settings, scale)
+	m.distort(settings)
+	m.shuffle(settings)
+	m.guide(settings)
+	m.Tree = settings.Episode.Tree
 	return nil
 }
 
-// Fixed is model.Model's: of a turn only its draws matter, and evaluate.turns. No engine draws: what is held out is a
+// Fixed is model.Model's: of the settings only draws matter, and evaluate.turns. No engine draws: what is held out is a
 // function of the weights.
-func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {
+func (m *Model) Fixed(ctx context.Context, settings experiment.Settings, root rng.Key) trainer.Policy {
 	p := *m.Policy
-	if turn.Experiment != nil && turn.Evaluate.Turns > 0 {
-		p.Limits.Turns = turn.Evaluate.Turns
+	if settings.Experiment != nil && settings.Evaluate.Turns > 0 {
+		p.Limits.Turns = settings.Evaluate.Turns
 	}
 	p.Draws = trainer.Draws{Root: root, Fixed: true, Before: len(m.train) - len(prompts.LessonsOf(m.train, ""))}
 	p.Context, p.Progress, p.Noise, p.Control, p.Guided, p.Given, p.Tree, p.Supervised, p.Engine = ctx, nil, nil, nil, nil, nil, nil, false, nil
@@ -234,7 +234,7 @@ func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
 func (m *Model) Shape(samples []trainer.Sample, totals []float64) {
 	for i, s := range samples {
 		e := rollout.EpisodeOf(s)
-		totals[i] = m.turn.Episode.Shaped(totals[i], e.Length(), e.End == "cut" || e.Over)
+		totals[i] = m.settings.Episode.Shaped(totals[i], e.Length(), e.End == "cut" || e.Over)
 	}
 }
 
@@ -325,38 +325,38 @@ func ready(ctx context.Context, e *experiment.Experiment) (news string, err erro
 }
 
 // Objective is model.Model's: every objective of an episode is one of tokens.
-func (m *Model) Objective(turn experiment.Turn, _ trainer.Policy) (trainer.Objective, error) {
-	if turn.Kind().Learns == loss.JudgedAnswers {
-		return m.preferring(turn), nil
+func (m *Model) Objective(settings experiment.Settings, _ trainer.Policy) (trainer.Objective, error) {
+	if settings.Kind().Learns == loss.JudgedAnswers {
+		return m.preferring(settings), nil
 	}
-	if turn.Kind().Written() {
-		return trainer.Teaching{Aggregate: turn.Loss.Aggregate}, nil
+	if settings.Kind().Written() {
+		return trainer.SFT{Aggregate: settings.Loss.Aggregate}, nil
 	}
-	kl := turn.Loss.KL
-	o := trainer.TokenPolicy{Loss: turn.Loss.Tokens(), Reference: kl.Weight > 0 && kl.Reference != "old", Anchor: model.Anchor(turn)}
-	if turn.Comparison().ValueHead {
-		o.Critic = &trainer.Critic{Clip: turn.Loss.Value.ClipRange, Aggregate: loss.Aggregate{Mode: "token-mean"}}
+	kl := settings.Loss.KL
+	o := trainer.TokenPolicy{Loss: settings.Loss.Tokens(), Reference: kl.Weight > 0 && kl.Reference != "old", Anchor: model.Anchor(settings)}
+	if settings.Comparison().ValueHead {
+		o.Critic = &trainer.Critic{Clip: settings.Loss.Value.ClipRange, Aggregate: loss.Aggregate{Mode: "token-mean"}}
 	}
-	if turn.Kind().Has(loss.TokenDraws) {
+	if settings.Kind().Has(loss.TokenDraws) {
 		o.Draw = func(k trainer.Key, token int) float64 {
 			return m.Draws.Of("clip-cov", k).Step(token).Draw().Float64()
 		}
 	}
-	return m.imitating(turn, o), nil
+	return m.imitating(settings, o), nil
 }
 
 // guide says which keys of an iteration are given how much.
-func (m *Model) guide(turn experiment.Turn) {
-	g := turn.Episode.Guided
+func (m *Model) guide(settings experiment.Settings) {
+	g := settings.Episode.Guided
 	if g == nil {
 		return
 	}
-	first := g.Of(turn.Rollout.Group)
+	first := g.Of(settings.Rollout.Group)
 	m.Guided, m.Given = g, func(k trainer.Key) int {
 		if k.Sample >= first {
 			return 0
 		}
-		return turn.Given
+		return settings.Given
 	}
 }
 
@@ -379,12 +379,12 @@ func solved(e *experiment.Experiment, list []prompts.Prompt) error {
 }
 
 // distort says which keys of an iteration see distorted pictures.
-func (m *Model) distort(turn experiment.Turn) {
-	n := turn.Episode.Noisy
+func (m *Model) distort(settings experiment.Settings) {
+	n := settings.Episode.Noisy
 	if n == nil {
 		return
 	}
-	step, first := augment.NoiseStep(*n, turn.Iteration+1, turn.Run.Iterations), turn.Rollout.Group-n.Of(turn.Rollout.Group)
+	step, first := augment.NoiseStep(*n, settings.Iteration+1, settings.Run.Iterations), settings.Rollout.Group-n.Of(settings.Rollout.Group)
 	m.Clean = n.Old == "clean"
 	m.Noise = func(k trainer.Key) int {
 		if k.Sample < first {
@@ -395,11 +395,11 @@ func (m *Model) distort(turn experiment.Turn) {
 }
 
 // shuffle says which keys of an iteration are controls.
-func (m *Model) shuffle(turn experiment.Turn) {
-	s := turn.Episode.Shuffled
+func (m *Model) shuffle(settings experiment.Settings) {
+	s := settings.Episode.Shuffled
 	if s == nil {
 		return
 	}
-	first := turn.Rollout.Group - s.Of(turn.Rollout.Group)
+	first := settings.Rollout.Group - s.Of(settings.Rollout.Group)
 	m.Control = func(k trainer.Key) bool { return k.Sample >= first }
 }

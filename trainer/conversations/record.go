@@ -21,7 +21,7 @@ import (
 // Describe implements model.Model.
 func (m *Model) Describe(line *ledger.Line, r *trainer.Report) {
 	line.Diversity = differ(r.Samples, trainer.Groups(r.Samples))
-	if line.Episodes = toolUse(r.Samples); line.Episodes != nil && !m.turn.Taught() {
+	if line.Episodes = toolUse(r.Samples); line.Episodes != nil && !m.settings.Taught() {
 		worths(line.Episodes, r.Samples, r.Scores)
 	}
 	if m.Engine != nil && line.Episodes != nil {
@@ -30,7 +30,7 @@ func (m *Model) Describe(line *ledger.Line, r *trainer.Report) {
 	if n := m.opened.Episode.Noisy; n != nil {
 		line.Noisy = noisy(r.Samples, n.Old == "rolled")
 	}
-	if m.turn.Comparison().GreedyAnswer && !math.IsNaN(m.likely.Mean) {
+	if m.settings.Comparison().GreedyAnswer && !math.IsNaN(m.likely.Mean) {
 		line.Episodes["greedy"] = m.likely.Mean
 	}
 }

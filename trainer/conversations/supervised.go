@@ -20,18 +20,18 @@ import (
 
 // Roll is model.Model's: in a stage that learns from lessons it reads them, and nothing is drawn.
 func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
-	if !m.turn.Kind().Written() {
+	if !m.settings.Kind().Written() {
 		return m.Policy.Roll(w, keys)
 	}
 	samples := make([]trainer.Sample, len(keys))
 	for i, k := range keys {
 		tell := m.lessonEpisode
-		if m.turn.Kind().Learns == loss.JudgedAnswers {
+		if m.settings.Kind().Learns == loss.JudgedAnswers {
 			tell = m.answerEpisode
 		}
 		s, err := tell(k)
 		if err != nil {
-			return nil, fmt.Errorf("%s, %q: %w", m.turn.Rollout.Lessons, m.train[k.Prompt].Text, err)
+			return nil, fmt.Errorf("%s, %q: %w", m.settings.Rollout.Lessons, m.train[k.Prompt].Text, err)
 		}
 		samples[i] = s
 	}
@@ -40,7 +40,7 @@ func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, e
 
 // lessonEpisode is a lesson as an episode: what the assistant says counts as drawn.
 func (m *Model) lessonEpisode(k trainer.Key) (trainer.Sample, error) {
-	l, at, err := m.lessons.Lesson(m.train[k.Prompt], m.turn.Rollout.LessonsMask)
+	l, at, err := m.lessons.Lesson(m.train[k.Prompt], m.settings.Rollout.LessonsMask)
 	if err != nil {
 		return trainer.Sample{Key: k}, err
 	}
@@ -92,7 +92,7 @@ func (m *Model) answerEpisode(k trainer.Key) (trainer.Sample, error) {
 	if err != nil {
 		return trainer.Sample{}, err
 	}
-	all, err := m.lessons.Judged(row, file, m.turn.Rollout.Group)
+	all, err := m.lessons.Judged(row, file, m.settings.Rollout.Group)
 	if err != nil {
 		return trainer.Sample{}, err
 	}
@@ -103,9 +103,9 @@ func (m *Model) answerEpisode(k trainer.Key) (trainer.Sample, error) {
 }
 
 // preferring is the objective over judged answers.
-func (m *Model) preferring(turn experiment.Turn) trainer.Objective {
-	o := trainer.Preferring{Loss: turn.Loss.Preference, Shift: &m.shift, Anchor: model.Anchor(turn)}
-	if !turn.Kind().Has(loss.AnswerPairs) {
+func (m *Model) preferring(settings experiment.Settings) trainer.Objective {
+	o := trainer.Preference{Loss: settings.Loss.Preference, Shift: &m.shift, Anchor: model.Anchor(settings)}
+	if !settings.Kind().Has(loss.AnswerPairs) {
 		o.Good = func(s trainer.Sample) bool { return rollout.EpisodeOf(s).Good }
 		o.Others = m.others
 	}
@@ -137,7 +137,7 @@ const shiftName = "preference.shift"
 
 // shifts reports whether a stage keeps that mean.
 func (m *Model) shifts() bool {
-	return slices.ContainsFunc(m.opened.Turns(), func(e *experiment.Experiment) bool {
+	return slices.ContainsFunc(m.opened.EachStage(), func(e *experiment.Experiment) bool {
 		return e.Kind().Has(loss.AnswerPairs) && e.Loss.Preference.Shifts()
 	})
 }
@@ -161,34 +161,34 @@ func (m *Model) loadShift(f *safetensors.File) error {
 	return nil
 }
 
-// Card: answers that somebody wrote, learned from in the updates of rollouts (trainer.Imitating, CHORD). They are
+// Card: answers that somebody wrote, learned from in the updates of rollouts (trainer.Imitation, CHORD). They are
 // conversations of rollout.lessons, as the objective sft reads them; each is read once in an epoch, by iterations of
 // the run, and the share follows those of the stage. Every update of an iteration sees the same. An iteration whose
 // samples teach nothing learns from them alone.
 
-// imitating joins an objective with written answers, where the turn asks for them.
-func (m *Model) imitating(turn experiment.Turn, own trainer.Objective) trainer.Objective {
-	o := turn.Loss.Imitate
+// imitating joins an objective with written answers, where the iteration has some.
+func (m *Model) imitating(settings experiment.Settings, own trainer.Objective) trainer.Objective {
+	o := settings.Loss.Imitate
 	if !o.On() {
 		return own
 	}
-	return trainer.Imitating{
+	return trainer.Imitation{
 		Own:     own,
-		Written: trainer.Teaching{Aggregate: turn.Loss.Aggregate, Undecided: o.Tokens == "undecided"},
-		Share:   o.Share(turn.Iteration),
-		Lessons: func() ([]trainer.Sample, error) { return m.written(turn) },
+		Written: trainer.SFT{Aggregate: settings.Loss.Aggregate, Undecided: o.Tokens == "undecided"},
+		Share:   o.Share(settings.Iteration),
+		Lessons: func() ([]trainer.Sample, error) { return m.written(settings) },
 	}
 }
 
 // written are the conversations of an iteration.
-func (m *Model) written(turn experiment.Turn) (samples []trainer.Sample, err error) {
-	all := prompts.LessonsOf(m.train, turn.Rollout.Lessons)
-	iteration := turn.First + turn.Iteration
-	for i, n := range prompts.Pick(m.Draws.Root.With("imitated"), iteration, turn.Loss.Imitate.Rows, len(all)) {
+func (m *Model) written(settings experiment.Settings) (samples []trainer.Sample, err error) {
+	all := prompts.LessonsOf(m.train, settings.Rollout.Lessons)
+	iteration := settings.First + settings.Iteration
+	for i, n := range prompts.Pick(m.Draws.Root.With("imitated"), iteration, settings.Loss.Imitate.Rows, len(all)) {
 		k := trainer.Key{Iteration: iteration, Prompt: all[n], Sample: i}
 		s, err := m.lessonEpisode(k)
 		if err != nil {
-			return nil, fmt.Errorf("%s, %q: %w", turn.Rollout.Lessons, m.train[k.Prompt].Text, err)
+			return nil, fmt.Errorf("%s, %q: %w", settings.Rollout.Lessons, m.train[k.Prompt].Text, err)
 		}
 		samples = append(samples, s)
 	}

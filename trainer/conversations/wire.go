@@ -65,7 +65,7 @@ const (
 	mostWorth    = 1e100 // as of any reward
 )
 
-// Fits is model.Remote's, of samples that Hear gave their episodes.
+// Fits is model.Remote's, of samples that Decode gave their episodes.
 func (m *Model) Fits(r model.Rolled, samples []trainer.Sample) error {
 	for _, s := range samples {
 		if err := m.fitsRoll(r, s.Key, rollout.EpisodeOf(s), s.Decisions); err != nil {
@@ -82,7 +82,7 @@ func (m *Model) fitsRoll(r model.Rolled, k trainer.Key, e *rollout.Episode, d tr
 	if n := m.Limits.Tokens; n > 0 && len(e.Tokens) > n+len(e.Tokens[:e.Prompt]) {
 		return fmt.Errorf("it has %d tokens, and %d are the most", len(e.Tokens), n)
 	}
-	if p := r.Turn.Episode; p.Guided == nil && p.Tree == nil && (e.Given > 0 || e.Stem > 0) {
+	if p := r.Settings.Episode; p.Guided == nil && p.Tree == nil && (e.Given > 0 || e.Stem > 0) {
 		return errors.New("it begins with tokens that nobody gave")
 	}
 	if noise := noiseOf(r, k); (e.Noise != nil) != (noise >= 0) || e.Noise != nil && e.Noise.Step != noise {
@@ -102,7 +102,7 @@ func (m *Model) fitsRoll(r model.Rolled, k trainer.Key, e *rollout.Episode, d tr
 			if !likely(e.Noise.LogProb[i]) {
 				return fmt.Errorf("token %d has a log-probability of %v on clean pictures", at, e.Noise.LogProb[i])
 			}
-			if r.Turn.Episode.Noisy.Old == "clean" {
+			if r.Settings.Episode.Noisy.Old == "clean" {
 				lp = e.Noise.LogProb[i]
 			}
 		}
@@ -138,11 +138,11 @@ func checkNumbers(e *rollout.Episode, drawn int) error {
 
 // noiseOf is the noise that a key's pictures are shown with; below 0: none.
 func noiseOf(r model.Rolled, k trainer.Key) int {
-	n := r.Turn.Episode.Noisy
-	if n == nil || r.Fixed || k.Sample < r.Turn.Rollout.Group-n.Of(r.Turn.Rollout.Group) {
+	n := r.Settings.Episode.Noisy
+	if n == nil || r.Fixed || k.Sample < r.Settings.Rollout.Group-n.Of(r.Settings.Rollout.Group) {
 		return -1
 	}
-	return augment.NoiseStep(*n, r.Turn.Iteration+1, r.Turn.Run.Iterations)
+	return augment.NoiseStep(*n, r.Settings.Iteration+1, r.Settings.Run.Iterations)
 }
 
 // Most is model.Remote's: tokens with what is said of each, calls and their answers, and pictures that cannot be
@@ -154,23 +154,23 @@ func (m *Model) Most(r model.Rolled, keys []trainer.Key) int64 {
 		tokens = usual
 	}
 	one := int64(tokens)*2*each + calls
-	if p := r.Turn.Episode; p.Exec != nil || len(p.Served) > 0 {
+	if p := r.Settings.Episode; p.Exec != nil || len(p.Served) > 0 {
 		one += 8 * picture
 	}
 	return all + int64(len(keys))*one
 }
 
-// Say implements model.EpisodeCodec.
-func (m *Model) Say(s trainer.Sample) (model.Said, error) {
+// Encode implements model.EpisodeCodec.
+func (m *Model) Encode(s trainer.Sample) (model.EncodedEpisode, error) {
 	e := rollout.EpisodeOf(s)
 	if e == nil {
-		return model.Said{}, errors.New("it is no episode")
+		return model.EncodedEpisode{}, errors.New("it is no episode")
 	}
 	c := wireEpisode{Transcript: e.Transcript, Texts: e.Texts, Entropy: e.Entropy, Noise: e.Noise, Given: e.Given, Stem: e.Stem, Worth: e.Worth}
 	if e.Lost != nil {
 		c.Lost = e.Lost.Error()
 	}
-	var said model.Said
+	var said model.EncodedEpisode
 	for _, p := range e.Album.Pictures {
 		c.Pictures = append(c.Pictures, wirePicture{[2]int{p.ShownWidth, p.ShownHeight}, p.From})
 		if unmakeable(p.From) {
@@ -191,8 +191,8 @@ func (m *Model) Say(s trainer.Sample) (model.Said, error) {
 	return said, nil
 }
 
-// Hear implements model.EpisodeCodec.
-func (m *Model) Hear(samples []trainer.Sample, said []model.Said) (err error) {
+// Decode implements model.EpisodeCodec.
+func (m *Model) Decode(samples []trainer.Sample, said []model.EncodedEpisode) (err error) {
 	var q chat.Prompt
 	var clips *chat.Videos
 	for i := range samples {
@@ -239,7 +239,7 @@ func checkDecisions(e *rollout.Episode, d trainer.Decisions) error {
 }
 
 // decode is an episode about a question.
-func (m *Model) decode(q chat.Prompt, clips *chat.Videos, said model.Said) (*rollout.Episode, error) {
+func (m *Model) decode(q chat.Prompt, clips *chat.Videos, said model.EncodedEpisode) (*rollout.Episode, error) {
 	var c wireEpisode
 	if err := json.Unmarshal(said.Text, &c); err != nil {
 		return nil, err

@@ -413,7 +413,7 @@ func (e *Experiment) checkGroups(r report) {
 // checkTeacher: who is named is asked, and who is asked is named.
 func (e *Experiment) checkTeacher(r report) {
 	asked := false
-	for _, at := range e.Turns() {
+	for _, at := range e.EachStage() {
 		asks := at.Loss.KL.Reference == "teacher"
 		asked = asked || asks
 		led := at.Loss.KL.Guidance > 0 && at.Loss.KL.Guidance != at.Sampler.Guidance

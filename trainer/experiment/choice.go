@@ -129,14 +129,14 @@ func (e *Experiment) checkStagesFilter(r report) {
 	}
 }
 
-// Anywhere are the rows of the turn's sampler where every step is one that is trained: what a
+// Anywhere are the rows of the sampler where every step is one that is trained: what a
 // sample of another iteration, whose window stood elsewhere, was drawn by.
-func (t Turn) Anywhere() ([]sde.Row, error) {
-	all := make([]int, t.Sampler.Steps)
+func (it Settings) Anywhere() ([]sde.Row, error) {
+	all := make([]int, it.Sampler.Steps)
 	for i := range all {
 		all[i] = i
 	}
-	_, rows, err := t.Sampler.rows(all)
+	_, rows, err := it.Sampler.rows(all)
 	return rows, err
 }
 
@@ -192,7 +192,7 @@ type List struct {
 
 // Lists are those of all stages, each once, in the order of the stages.
 func (e *Experiment) Lists() (all []List) {
-	for i, at := range e.everyStage() {
+	for i, at := range e.EachStage() {
 		for _, name := range at.Rollout.Prompts {
 			if !slices.ContainsFunc(all, func(l List) bool { return l.Name == name }) {
 				all = append(all, List{name, at.Rollout.Offline, i})
@@ -253,7 +253,7 @@ func (r Rollout) Asked() (all []float64) {
 
 // AllOffline reports whether nothing is rolled in any stage, since pictures exist that are learned from.
 func (e *Experiment) AllOffline() bool {
-	return !slices.ContainsFunc(e.everyStage(), func(at *Experiment) bool { return !at.Rollout.Offline })
+	return !slices.ContainsFunc(e.EachStage(), func(at *Experiment) bool { return !at.Rollout.Offline })
 }
 
 // ownLists forgets shares of other lists than a stage's own.
@@ -283,7 +283,7 @@ func (e *Experiment) checkLists(r report) {
 
 // checkStagesLists: a list is read in one way.
 func (e *Experiment) checkStagesLists(r report) {
-	for i, at := range e.everyStage() {
+	for i, at := range e.EachStage() {
 		for _, l := range e.Lists() {
 			if l.Offline != at.Rollout.Offline && slices.Contains(at.Rollout.Prompts, l.Name) {
 				key := fmt.Sprintf("stage[%d].rollout.offline", i)
@@ -337,15 +337,15 @@ type Lessons struct {
 	Answers    int // of a row, that somebody judged; 0: the conversation itself is learned from
 }
 
-// Taught reports whether a turn learns from conversations of a file.
+// Taught reports whether an iteration learns from conversations of a file.
 func (e *Experiment) Taught() bool { return e.Kind().Written() }
 
-// Imitates reports whether a turn learns from conversations of a file beside its rollouts.
+// Imitates reports whether an iteration learns from conversations of a file beside its rollouts.
 func (e *Experiment) Imitates() bool { return e.Episode != nil && e.Loss.Imitate.On() && !e.Taught() }
 
 // Lessons are the files of all stages that learn from some, each once.
 func (e *Experiment) Lessons() (all []Lessons) {
-	for _, at := range e.everyStage() {
+	for _, at := range e.EachStage() {
 		if l := at.lessons(); (at.Taught() || at.Imitates()) && l.File != "" && !slices.Contains(all, l) {
 			all = append(all, l)
 		}
@@ -364,7 +364,7 @@ func (e *Experiment) lessons() Lessons {
 
 // AllTaught reports whether nothing is ever rolled.
 func (e *Experiment) AllTaught() bool {
-	return !slices.ContainsFunc(e.everyStage(), func(at *Experiment) bool { return !at.Taught() })
+	return !slices.ContainsFunc(e.EachStage(), func(at *Experiment) bool { return !at.Taught() })
 }
 
 // unchosen takes from a stage that learns from a file what the rest of the experiment chooses by rewards: it
@@ -449,7 +449,7 @@ func (e *Experiment) checkJudged(r report) {
 // checkStagesLessons: one list has prompts and lessons, and each lesson once.
 func (e *Experiment) checkStagesLessons(r report) {
 	masks := map[string]Lessons{}
-	for i, at := range e.everyStage() {
+	for i, at := range e.EachStage() {
 		if !at.Taught() && !at.Imitates() {
 			continue
 		}
@@ -463,7 +463,7 @@ func (e *Experiment) checkStagesLessons(r report) {
 		masks[now.File] = now
 	}
 	compares := func(with string) bool {
-		return slices.ContainsFunc(e.everyStage(), func(at *Experiment) bool {
+		return slices.ContainsFunc(e.EachStage(), func(at *Experiment) bool {
 			return at.Loss.KL.Reference == with && (at.Loss.KL.Weight > 0 && !at.Taught() || at.Kind().Has(loss.Reference))
 		})
 	}

@@ -35,7 +35,7 @@ advantage = { estimator = "best" }
 	if !slices.Equal(names, []string{"a.txt", "b.jsonl", "c.txt", "album"}) || e.AllOffline() {
 		t.Errorf("lists %q", names)
 	}
-	at := e.Turns()
+	at := e.EachStage()
 	if len(at[1].Rollout.Shares) != 0 || !slices.Equal(at[0].Rollout.Asked(), []float64{6, 2}) || !slices.Equal(at[2].Rollout.Asked(), []float64{4, 4}) {
 		t.Errorf("shares %v, %v, %v", at[0].Rollout.Asked(), at[1].Rollout.Shares, at[2].Rollout.Asked())
 	}

@@ -5,7 +5,7 @@
 // that it configures. Solvers, schedules, windows, trees, estimators, objectives, rewards and monitors are values of
 // packages sde, advantage, loss, rewards and ledger; names.go lists all names, and readers.go computes who reads a key.
 // presets/ holds the settings of published systems as TOML. checks.go refuses what does not go together, warnings.go
-// warns of what has no effect, turn.go says how an iteration samples, and plan.go what `darkroom plan` prints.
+// warns of what has no effect, settings.go has an iteration's settings, and plan.go what `darkroom plan` prints.
 //
 // What counts is, from weakest to strongest: the defaults, the preset of the whole
 // file, the preset of a table, the file, --set.

@@ -152,15 +152,12 @@ func (e *Experiment) Origin(key string) string {
 // For those who hold an experiment against the files that it names (package preflight), and report what is wrong
 // where the experiment's file says it.
 
-// Turns is the experiment as each of its stages has it: itself without stages.
-func (e *Experiment) Turns() []*Experiment { return e.everyStage() }
-
 // Refuse reports a mistake at the first of some keys ("a|b") that the file has.
 func (e *Experiment) Refuse(keys, problem, hint string) {
 	e.doc.Report(e.oneWritten("", keys), problem, hint)
 }
 
-// RefuseAt is Refuse for one of Turns: where its stage says nothing of the keys, at what it begins with.
+// RefuseAt is Refuse for one of EachStage: where its stage says nothing of the keys, at what it begins with.
 func (e *Experiment) RefuseAt(turn int, keys, problem, hint string) {
 	if len(e.Stages) > 0 {
 		prefix := fmt.Sprintf("stage[%d].", turn)

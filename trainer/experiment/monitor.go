@@ -172,7 +172,7 @@ func (e *Experiment) objectiveNumbers() []string {
 // Watched are the numbers that this experiment's ledger will have.
 func (e *Experiment) Watched() []Name {
 	var all []Name
-	turns := e.everyStage()
+	turns := e.EachStage()
 	add := func(name, card string) {
 		if !slices.ContainsFunc(all, func(n Name) bool { return n.Name == name }) {
 			all = append(all, Name{Name: name, Card: card})
@@ -222,7 +222,7 @@ func (e *Experiment) Watched() []Name {
 func (e *Experiment) watchedRewards() []string {
 	var names []string
 	for i := range e.Rewards {
-		for _, at := range e.everyStage() {
+		for _, at := range e.EachStage() {
 			name := "gold." + at.Rewards[i].Called()
 			if at.Rewards[i].Train {
 				name = "reward." + at.Rewards[i].Called()

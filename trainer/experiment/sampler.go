@@ -51,7 +51,7 @@ type Schedule struct {
 	Kind string `toml:"kind" doc:"see darkroom list schedules"`
 	sde.GridOptions
 
-	own int // tokens of a picture, where the file says none: Turn.Of
+	own int // tokens of a picture, where the file says none: Settings.Of
 }
 
 // Flash is a compressed tail.
@@ -122,10 +122,10 @@ type Size [2]int
 
 func (s Size) String() string { return fmt.Sprintf("%d x %d", s[0], s[1]) }
 
-// Asked are the sizes that a turn's pictures may have, where their prompts name none; none: the model's.
-func (t Turn) Asked() []Size {
-	switch s, v := t.Sampler, t.Experiment.Evaluate; {
-	case t.Evaluates && v.Width > 0:
+// Asked are the sizes that an iteration's pictures may have, where their prompts name none; none: the model's.
+func (it Settings) Asked() []Size {
+	switch s, v := it.Sampler, it.Experiment.Evaluate; {
+	case it.Evaluates && v.Width > 0:
 		return []Size{{v.Width, v.Height}}
 	case s.Width > 0:
 		return []Size{{s.Width, s.Height}}
@@ -134,12 +134,12 @@ func (t Turn) Asked() []Size {
 	}
 }
 
-// Frames are a clip's that a turn makes; 0 and 1: it makes pictures.
-func (t Turn) Frames() int {
-	if n := t.Experiment.Evaluate.Frames; t.Evaluates && n > 0 {
+// Frames are those of an iteration's clips; 0 and 1: it makes pictures.
+func (it Settings) Frames() int {
+	if n := it.Experiment.Evaluate.Frames; it.Evaluates && n > 0 {
 		return n
 	}
-	return t.Sampler.Frames
+	return it.Sampler.Frames
 }
 
 // Makes is what the experiment's samples are, in training and in evaluations: "pictures", "clips" or "replies".
@@ -152,7 +152,7 @@ func (e *Experiment) Makes() (all []string) {
 			continue
 		}
 		made := "pictures"
-		if (Turn{Experiment: e, Evaluates: held}).Frames() > 1 {
+		if (Settings{Experiment: e, Evaluates: held}).Frames() > 1 {
 			made = "clips"
 		}
 		if !slices.Contains(all, made) {
@@ -185,24 +185,24 @@ func (s Sampler) checkSizes(r report) {
 	}
 }
 
-// Of is the turn for pictures of so many tokens, on which a dynamic schedule depends.
-func (t Turn) Of(tokens int) (Turn, error) {
-	if s := t.Sampler.Schedule; s.Kind != "dynamic" || s.Tokens > 0 || s.own == tokens {
-		return t, nil
+// Of are the settings for pictures of a number of tokens, on which a dynamic schedule depends.
+func (it Settings) Of(tokens int) (Settings, error) {
+	if s := it.Sampler.Schedule; s.Kind != "dynamic" || s.Tokens > 0 || s.own == tokens {
+		return it, nil
 	}
-	e := *t.Experiment
+	e := *it.Experiment
 	e.Sampler.Schedule.own = tokens
-	t.Experiment = &e
+	it.Experiment = &e
 	var err error
-	if t.Evaluates {
-		t.Schedule, t.Rows, err = e.Evaluation()
+	if it.Evaluates {
+		it.Schedule, it.Rows, err = e.Evaluation()
 	} else {
-		t.Schedule, t.Rows, err = e.Sampler.rows(e.drawn(t.Window))
+		it.Schedule, it.Rows, err = e.Sampler.rows(e.drawn(it.Window))
 	}
-	return t, err
+	return it, err
 }
 
-// Show says how many tokens the first size of one of Turns has, for the plan's rows.
+// Show says how many tokens the first size of one of EachStage has, for the plan's rows.
 func (e *Experiment) Show(turn, tokens int) {
 	if len(e.Stages) > 0 {
 		e.Stages[turn].Sampler.Schedule.own = tokens
@@ -224,14 +224,14 @@ func (e *Experiment) sizeWords() string {
 		}
 		return strings.Join(said, "")
 	}
-	of := func(t Turn) string {
-		said := words(t.Asked())
-		if n := t.Frames(); n > 1 {
+	of := func(it Settings) string {
+		said := words(it.Asked())
+		if n := it.Frames(); n > 1 {
 			said = strings.TrimSuffix(fmt.Sprintf("%d frames, %s", n, said), ", ")
 		}
 		return said
 	}
-	trained, held := of(Turn{Experiment: e}), of(Turn{Experiment: e, Evaluates: true})
+	trained, held := of(Settings{Experiment: e}), of(Settings{Experiment: e, Evaluates: true})
 	switch {
 	case e.Evaluate.Prompts == "" || held == trained:
 		return trained
@@ -242,13 +242,13 @@ func (e *Experiment) sizeWords() string {
 }
 
 // Evaluating is how held-out samples are made, by a sampler.
-func (e *Experiment) Evaluating(s Sampler) (Turn, error) {
+func (e *Experiment) Evaluating(s Sampler) (Settings, error) {
 	other := *e
 	other.Sampler = s
-	t := Turn{Experiment: &other, Evaluates: true}
+	it := Settings{Experiment: &other, Evaluates: true}
 	var err error
-	t.Schedule, t.Rows, err = other.Evaluation()
-	return t, err
+	it.Schedule, it.Rows, err = other.Evaluation()
+	return it, err
 }
 
 // What does not go together in [sampler].
@@ -487,11 +487,11 @@ func (s Sampler) Growth(window []int) (sde.Growth, error) {
 
 // Samples is how many samples of a prompt an iteration rolls: a group, or the leaves of the
 // prompt's trees.
-func (t Turn) Samples() int {
-	if tree := t.Sampler.Tree; tree != nil && t.Episode == nil {
-		return tree.Of().Starts(*tree, t.Rollout.Group) * tree.Growth(t.Window).Leaves()
+func (it Settings) Samples() int {
+	if tree := it.Sampler.Tree; tree != nil && it.Episode == nil {
+		return tree.Of().Starts(*tree, it.Rollout.Group) * tree.Growth(it.Window).Leaves()
 	}
-	return t.Rollout.Group
+	return it.Rollout.Group
 }
 
 // Credit is the advantage of every node of some trees, by the rewards of their leaves: by layers
@@ -513,13 +513,13 @@ func (e *Experiment) Credit(prompts []int, trees []*sde.Tree, rewards [][]float6
 
 // Judged are the edges of a tree that an iteration trains, by the nodes that they lead to: those
 // that drew, less what is pruned. Pruning counts the stage's iterations from 1.
-func (t Turn) Judged(tree *sde.Tree, advantages []float64) []int {
+func (it Settings) Judged(tree *sde.Tree, advantages []float64) []int {
 	drew := slices.Clone(advantages)
 	for n := range drew {
 		if !tree.SDE[n] {
 			drew[n] = math.NaN()
 		}
 	}
-	s := t.Sampler
-	return s.Tree.Prune.Kept(tree, drew, s.Tree.Growth(t.Window).Splits, s.Steps, t.Iteration+1, t.Run.Iterations)
+	s := it.Sampler
+	return s.Tree.Prune.Kept(tree, drew, s.Tree.Growth(it.Window).Splits, s.Steps, it.Iteration+1, it.Run.Iterations)
 }

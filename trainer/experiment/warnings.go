@@ -218,7 +218,7 @@ func flashLeaves(s Sampler, window []int) bool {
 // idle says which written keys nothing reads. A key outside of [[stage]] is read where any stage reads it.
 func (e *Experiment) idle() []string {
 	by := map[string]string{}
-	for i, at := range e.everyStage() {
+	for i, at := range e.EachStage() {
 		unread := at.unreadKeys("")
 		if i == 0 {
 			by = unread
@@ -261,7 +261,7 @@ func (e *Experiment) idleSettings(unread map[string]string) (all []string) {
 	for _, k := range config.Keys(e) {
 		values[k.Path] = k.Default
 	}
-	stages := e.everyStage()
+	stages := e.EachStage()
 	for _, row := range idleTable() {
 		idle := 0
 		for i, at := range stages {
@@ -445,10 +445,10 @@ func (e *Experiment) asksReference() bool {
 
 // idleAverage says that nothing looks at the moving average, whoever turned it on.
 func (e *Experiment) idleAverage() []string {
-	if all := e.everyStage(); e.doc.Origin("evaluate.weights") != config.Absent && e.Evaluate.Weights == "ema" && !slices.ContainsFunc(all, func(at *Experiment) bool { return at.Optim.EMA > 0 }) {
+	if all := e.EachStage(); e.doc.Origin("evaluate.weights") != config.Absent && e.Evaluate.Weights == "ema" && !slices.ContainsFunc(all, func(at *Experiment) bool { return at.Optim.EMA > 0 }) {
 		return []string{"evaluate.weights = \"ema\" is not read without a moving average (optim.ema is 0): the weights themselves are evaluated"}
 	}
-	for _, at := range e.everyStage() {
+	for _, at := range e.EachStage() {
 		if at.Optim.EMA == 0 || at.averaged() {
 			return nil
 		}
@@ -462,8 +462,8 @@ func (e *Experiment) averaged() bool {
 	return e.Evaluate.Weights == "ema" || o.Has(loss.OldFollows) || l.KL.Reference == "ema" && (l.KL.Weight > 0 || o.Has(loss.Reference)) || l.KL.EMAWeight > 0 && o.Has(loss.AverageIfWeighted)
 }
 
-// everyStage is the experiment as each of its stages has it: itself without stages.
-func (e *Experiment) everyStage() []*Experiment {
+// EachStage is the experiment as each of its stages has it: itself without stages.
+func (e *Experiment) EachStage() []*Experiment {
 	if len(e.Stages) == 0 {
 		return []*Experiment{e}
 	}
@@ -509,7 +509,7 @@ func (e *Experiment) idleGates() (all []string) {
 // idleMonitors watch what cannot move.
 func (e *Experiment) idleMonitors() (all []string) {
 	for i, m := range e.Monitors {
-		if slices.ContainsFunc(ledger.Metrics(), func(n ledger.Metric) bool { return n.Name == m.Watch && n.ByRatio }) && !slices.ContainsFunc(e.everyStage(), func(at *Experiment) bool { return !at.OnPolicy() }) {
+		if slices.ContainsFunc(ledger.Metrics(), func(n ledger.Metric) bool { return n.Name == m.Watch && n.ByRatio }) && !slices.ContainsFunc(e.EachStage(), func(at *Experiment) bool { return !at.OnPolicy() }) {
 			all = append(all, fmt.Sprintf("monitor[%d] has nothing to act on: %s is 0 in every iteration, since every ratio is 1 with one update an iteration, no lag and no buffer; optim.updates = 2, run.lag = 1 or rollout.buffer makes ratios differ", i, m.Watch))
 		}
 	}

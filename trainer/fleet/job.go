@@ -141,23 +141,23 @@ func Split(keys []trainer.Key, least int) (parts [][]trainer.Key) {
 	return parts
 }
 
-// howOf says how a turn's samples are drawn. It cannot say it of a turn that is not one of the experiment's own.
-func howOf(e *experiment.Experiment, turn experiment.Turn, root rng.Key, fixed bool) (How, bool) {
-	h := How{Iteration: turn.First + turn.Iteration, Evaluates: turn.Evaluates, Fixed: fixed, Root: root, Given: turn.Given}
-	if turn.Evaluates {
-		h.Iteration, h.Guidance = 0, turn.Sampler.Guidance
+// howOf says how an iteration's samples are drawn. It refuses settings that are not the experiment's own.
+func howOf(e *experiment.Experiment, settings experiment.Settings, root rng.Key, fixed bool) (How, bool) {
+	h := How{Iteration: settings.First + settings.Iteration, Evaluates: settings.Evaluates, Fixed: fixed, Root: root, Given: settings.Given}
+	if settings.Evaluates {
+		h.Iteration, h.Guidance = 0, settings.Sampler.Guidance
 	}
-	again, err := h.turn(e)
-	return h, err == nil && again.Number == turn.Number && reflect.DeepEqual(again.Rows, turn.Rows) &&
-		slices.Equal(again.Trained, turn.Trained) && reflect.DeepEqual(again.Sampler, turn.Sampler)
+	again, err := h.settings(e)
+	return h, err == nil && again.Number == settings.Number && reflect.DeepEqual(again.Rows, settings.Rows) &&
+		slices.Equal(again.Trained, settings.Trained) && reflect.DeepEqual(again.Sampler, settings.Sampler)
 }
 
-// turn is howOf's way back.
-func (h How) turn(e *experiment.Experiment) (experiment.Turn, error) {
+// settings is howOf's way back.
+func (h How) settings(e *experiment.Experiment) (experiment.Settings, error) {
 	if !h.Evaluates {
-		t, err := e.Turn(h.Iteration)
-		t.Given = h.Given
-		return t, err
+		it, err := e.Iteration(h.Iteration)
+		it.Given = h.Given
+		return it, err
 	}
 	s := e.Sampler
 	s.Guidance = h.Guidance

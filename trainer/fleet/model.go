@@ -29,7 +29,7 @@ type Model struct {
 	ctx       *changing
 	progress  func(done, all int)
 	setup     Blob
-	turn      experiment.Turn // of the iteration under way
+	settings  experiment.Settings // of the iteration under way
 	root      rng.Key
 	elsewhere int    // passes of the iteration's rolls that others made, less those made here in vain
 	made      []made // jobs of the iteration under way
@@ -90,13 +90,13 @@ func (m *Model) prepare(s Setup) error {
 }
 
 // Begin is model.Model's. What is kept of the iteration before is not needed any more.
-func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
-	m.turn, m.root, m.elsewhere, m.made = turn, root, 0, nil
-	m.dropAhead(turn.First+turn.Iteration, root)
+func (m *Model) Begin(settings experiment.Settings, root rng.Key, scale float64) error {
+	m.settings, m.root, m.elsewhere, m.made = settings, root, 0, nil
+	m.dropAhead(settings.First+settings.Iteration, root)
 	if err := m.forget(); err != nil {
 		return err
 	}
-	return m.Model.Begin(turn, root, scale)
+	return m.Model.Begin(settings, root, scale)
 }
 
 func (m *Model) forget() error {
@@ -120,8 +120,8 @@ func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, e
 
 // RollEach is model.Streamer's: all jobs are offered at once, and told of as their results come.
 func (m *Model) RollEach(w trainer.Weights, keys []trainer.Key, each func(first int, samples []trainer.Sample) error) ([]trainer.Sample, error) {
-	how, ok := howOf(m.e, m.turn, m.root, false)
-	if !ok || m.turn.Rollout.Offline || m.turn.Taught() {
+	how, ok := howOf(m.e, m.settings, m.root, false)
+	if !ok || m.settings.Rollout.Offline || m.settings.Taught() {
 		all, err := m.Model.Roll(w, keys)
 		if err == nil && each != nil {
 			err = each(0, all)
@@ -215,27 +215,27 @@ func (m *Model) Passes() *ledger.Passes {
 }
 
 // Fixed implements model.Model.
-func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {
-	own := m.Model.Fixed(ctx, turn, root)
-	how, ok := howOf(m.e, turn, root, true)
+func (m *Model) Fixed(ctx context.Context, settings experiment.Settings, root rng.Key) trainer.Policy {
+	own := m.Model.Fixed(ctx, settings, root)
+	how, ok := howOf(m.e, settings, root, true)
 	if !ok {
 		return own
 	}
-	return fixed{own, m, ctx, turn, how}
+	return fixed{own, m, ctx, settings, how}
 }
 
 // fixed is a policy of evaluations.
 type fixed struct {
 	trainer.Policy
-	m    *Model
-	ctx  context.Context
-	turn experiment.Turn
-	how  How
+	m        *Model
+	ctx      context.Context
+	settings experiment.Settings
+	how      How
 }
 
 func (p fixed) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
 	s := share{Model: p.m, how: p.how, keys: keys, roll: func(ctx context.Context, keys []trainer.Key) ([]trainer.Sample, error) {
-		return p.m.Model.Fixed(ctx, p.turn, p.how.Root).Roll(w, keys)
+		return p.m.Model.Fixed(ctx, p.settings, p.how.Root).Roll(w, keys)
 	}}
 	return s.do(p.ctx, w)
 }

@@ -38,23 +38,23 @@ type packed struct {
 }
 
 type packedSample struct {
-	Key     trainer.Key `json:"key"`
-	Size    [2]int      `json:"size"`
-	Frames  int         `json:"frames,omitempty"`
-	Final   int         `json:"final"`
-	Picture int         `json:"picture"` // -1: none
-	Steps   []int       `json:"steps,omitempty"`
-	Times   int         `json:"times"`
-	LogProb int         `json:"log_prob"`
-	State   []int       `json:"state,omitempty"`
-	Choice  []int       `json:"choice,omitempty"`
-	Mean    []int       `json:"mean,omitempty"`
-	Trained []bool      `json:"trained,omitempty"`
-	Said    *packedSaid `json:"said,omitempty"`
+	Key     trainer.Key    `json:"key"`
+	Size    [2]int         `json:"size"`
+	Frames  int            `json:"frames,omitempty"`
+	Final   int            `json:"final"`
+	Picture int            `json:"picture"` // -1: none
+	Steps   []int          `json:"steps,omitempty"`
+	Times   int            `json:"times"`
+	LogProb int            `json:"log_prob"`
+	State   []int          `json:"state,omitempty"`
+	Action  []int          `json:"choice,omitempty"`
+	Mean    []int          `json:"mean,omitempty"`
+	Trained []bool         `json:"trained,omitempty"`
+	Episode *packedEpisode `json:"said,omitempty"`
 }
 
 // packedSaid is a conversation.
-type packedSaid struct {
+type packedEpisode struct {
 	Text     json.RawMessage `json:"text"`
 	Pictures []int           `json:"pictures,omitempty"`
 }
@@ -95,7 +95,7 @@ func (p *packer) sample(s trainer.Sample) (packedSample, error) {
 		return one, p.conversation(s, &one)
 	}
 	for k := range d.Step {
-		one.State, one.Choice, one.Mean = append(one.State, p.list(d.State[k])), append(one.Choice, p.list(d.Choice[k])), append(one.Mean, p.list(d.Mean[k]))
+		one.State, one.Action, one.Mean = append(one.State, p.list(d.State[k])), append(one.Action, p.list(d.Action[k])), append(one.Mean, p.list(d.Mean[k]))
 	}
 	var err error
 	if s.Item.Image != nil {
@@ -109,17 +109,17 @@ func (p *packer) conversation(s trainer.Sample, one *packedSample) error {
 	if p.says == nil {
 		return errors.New("it is a conversation, and the model makes no text of it")
 	}
-	said, err := p.says.Say(s)
+	said, err := p.says.Encode(s)
 	if err != nil {
 		return err
 	}
-	one.Said = &packedSaid{Text: said.Text}
+	one.Episode = &packedEpisode{Text: said.Text}
 	for _, m := range said.Pictures {
 		at, err := p.picture(m)
 		if err != nil {
 			return err
 		}
-		one.Said.Pictures = append(one.Said.Pictures, at)
+		one.Episode.Pictures = append(one.Episode.Pictures, at)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func Unpack(data []byte, keys []trainer.Key, hears model.EpisodeCodec) ([]traine
 	}
 	u := unpacker{f, map[int][]float64{}}
 	samples := make([]trainer.Sample, len(keys))
-	var said []model.Said
+	var said []model.EncodedEpisode
 	for i, one := range all.Samples {
 		if one.Key != keys[i] {
 			return nil, nil, fmt.Errorf("a worker's result has the sample %v, and %v was asked for", one.Key, keys[i])
@@ -194,11 +194,11 @@ func Unpack(data []byte, keys []trainer.Key, hears model.EpisodeCodec) ([]traine
 		if samples[i], err = u.sample(one); err != nil {
 			return nil, nil, fmt.Errorf("a worker's result, sample %d of prompt %d: %w", one.Key.Sample, one.Key.Prompt, err)
 		}
-		if (one.Said != nil) != (hears != nil) {
+		if (one.Episode != nil) != (hears != nil) {
 			return nil, nil, fmt.Errorf("a worker's result: sample %d of prompt %d is of another kind", one.Key.Sample, one.Key.Prompt)
 		}
-		if one.Said != nil {
-			what, err := u.conversation(*one.Said)
+		if one.Episode != nil {
+			what, err := u.conversation(*one.Episode)
 			if err != nil {
 				return nil, nil, fmt.Errorf("a worker's result, sample %d of prompt %d: %w", one.Key.Sample, one.Key.Prompt, err)
 			}
@@ -206,7 +206,7 @@ func Unpack(data []byte, keys []trainer.Key, hears model.EpisodeCodec) ([]traine
 		}
 	}
 	if hears != nil {
-		if err := hears.Hear(samples, said); err != nil {
+		if err := hears.Decode(samples, said); err != nil {
 			return nil, nil, fmt.Errorf("a worker's result: %w", err)
 		}
 	}
@@ -214,7 +214,7 @@ func Unpack(data []byte, keys []trainer.Key, hears model.EpisodeCodec) ([]traine
 }
 
 // conversation reads what was said in a sample.
-func (u unpacker) conversation(one packedSaid) (said model.Said, err error) {
+func (u unpacker) conversation(one packedEpisode) (said model.EncodedEpisode, err error) {
 	said.Text = one.Text
 	for _, at := range one.Pictures {
 		m, err := u.picture(at)
@@ -228,10 +228,10 @@ func (u unpacker) conversation(one packedSaid) (said model.Said, err error) {
 
 func (u unpacker) sample(one packedSample) (s trainer.Sample, err error) {
 	n := len(one.Steps)
-	if one.Said != nil {
+	if one.Episode != nil {
 		return u.spoken(one)
 	}
-	if len(one.State) != n || len(one.Choice) != n || len(one.Mean) != n || len(one.Trained) != n {
+	if len(one.State) != n || len(one.Action) != n || len(one.Mean) != n || len(one.Trained) != n {
 		return s, errors.New("its decisions do not fit each other")
 	}
 	s.Key, s.Item.Size, s.Item.Frames = one.Key, one.Size, one.Frames
@@ -253,7 +253,7 @@ func (u unpacker) sample(one packedSample) (s trainer.Sample, err error) {
 		for _, x := range []struct {
 			to   *[][]float64
 			from int
-		}{{&d.State, one.State[k]}, {&d.Choice, one.Choice[k]}, {&d.Mean, one.Mean[k]}} {
+		}{{&d.State, one.State[k]}, {&d.Action, one.Action[k]}, {&d.Mean, one.Mean[k]}} {
 			list, err := u.list(x.from, size)
 			if err != nil {
 				return s, err
@@ -272,7 +272,7 @@ func (u unpacker) sample(one packedSample) (s trainer.Sample, err error) {
 
 // spoken reads the decisions of a conversation, which are tokens.
 func (u unpacker) spoken(one packedSample) (s trainer.Sample, err error) {
-	if len(one.State)+len(one.Choice)+len(one.Mean) > 0 || len(one.Trained) != len(one.Steps) {
+	if len(one.State)+len(one.Action)+len(one.Mean) > 0 || len(one.Trained) != len(one.Steps) {
 		return s, errors.New("its decisions do not fit each other")
 	}
 	s.Key, s.Decisions.Step, s.Decisions.Trained = one.Key, one.Steps, one.Trained

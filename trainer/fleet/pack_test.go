@@ -21,7 +21,7 @@ func painted(sample int) trainer.Sample {
 	start, middle, end := []float64{1, -0.5}, []float64{float64(float32(0.1)), math.Copysign(0, -1)}, []float64{3e-40, 2}
 	return trainer.Sample{Key: trainer.Key{Iteration: 1, Prompt: 7, Sample: sample},
 		Item: trainer.Item{Final: end, Size: [2]int{3, 2}, Image: image},
-		Decisions: trainer.Decisions{Step: []int{0, 2}, Time: []float64{1000, 1.0 / 3}, State: [][]float64{start, middle}, Choice: [][]float64{middle, end},
+		Decisions: trainer.Decisions{Step: []int{0, 2}, Time: []float64{1000, 1.0 / 3}, State: [][]float64{start, middle}, Action: [][]float64{middle, end},
 			Mean: [][]float64{{0.1, 1e300}, {0.2, float64(sample)}}, LogProb: []float64{-1.5, math.Pi}, Trained: []bool{true, false}}}
 }
 
@@ -67,7 +67,7 @@ func TestFields(t *testing.T) {
 	}{
 		{trainer.Sample{}, "Key Decisions Item Reused Control"},
 		{trainer.Item{}, "Final Size Frames Image Clip Sources Episode"},
-		{trainer.Decisions{}, "Step State Time Choice Mean LogProb Trained Advantage Masked Value Return"},
+		{trainer.Decisions{}, "Step State Time Action Mean LogProb Trained Advantage Masked Value Return"},
 	} {
 		var names []string
 		for f := range reflect.TypeOf(c.of).Fields() {

@@ -117,7 +117,7 @@ func (f *Fleet) result(e Event, payload []byte, kept bool) error {
 	ctx := context.Background()
 	j := f.jobs[e.Job]
 	switch f.sched.Result(f.Clock(), e.Job, e.Worker, e.Payload) {
-	case Unasked: // nobody will take it
+	case Unwanted: // nobody will take it
 		return f.Hub.Forget(ctx, e.Job)
 	case Repeated:
 		return nil

@@ -648,18 +648,18 @@ func (d *deadlines) Pop() any {
 	return last
 }
 
-// A Verdict is what a result is worth.
-type Verdict int
+// A ResultStatus is the scheduler's decision on a result.
+type ResultStatus int
 
 const (
-	First    Verdict = iota // it is the job's
-	Repeated                // it has the bytes of the first
-	Differs                 // it has other bytes than the first
-	Unasked                 // nobody waits for it, or nothing of its worker counts
+	First    ResultStatus = iota // it is the job's
+	Repeated                     // it has the bytes of the first
+	Differs                      // it has other bytes than the first
+	Unwanted                     // nobody waits for it, or nothing of its worker counts
 )
 
-// Result hears that a worker has done a job, with a result of that digest.
-func (s *Scheduler) Result(now time.Duration, name Hash, by string, digest Hash) Verdict {
+// Result takes a worker's result of a job by its digest.
+func (s *Scheduler) Result(now time.Duration, name Hash, by string, digest Hash) ResultStatus {
 	w, t := s.workers[by], s.jobs[name]
 	if w != nil {
 		w.heard = now
@@ -667,7 +667,7 @@ func (s *Scheduler) Result(now time.Duration, name Hash, by string, digest Hash)
 	switch {
 	case t == nil || w != nil && (w.refused || w.suspect):
 		s.Late++
-		return Unasked
+		return Unwanted
 	case t.done && digest == t.digest:
 		s.Again++
 		return Repeated

@@ -48,13 +48,13 @@ func TestUndisturbed(t *testing.T) {
 	for _, want := range []struct {
 		by      string
 		digest  Hash
-		verdict Verdict
+		verdict ResultStatus
 	}{{"a", x, First}, {"a", x, Repeated}, {"b", x, Repeated}, {"b", y, Differs}} {
 		if v := s.Result(9*second, jobName(0), want.by, want.digest); v != want.verdict {
 			t.Errorf("a result of %s is %v, want %v", want.by, v, want.verdict)
 		}
 	}
-	if v := s.Result(9*second, jobName(1), "a", x); v != Unasked {
+	if v := s.Result(9*second, jobName(1), "a", x); v != Unwanted {
 		t.Errorf("a result that nobody asked for is %v", v)
 	}
 	if s.Left() != 0 || s.Waiting() != 0 || s.Of(jobName(0)) != "a" || s.Done != 1 || s.Again != 2 || s.Differed != 1 {
@@ -184,7 +184,7 @@ func TestRefuse(t *testing.T) {
 	if useful, again := s.Begun(3*second, jobName(0), "liar"); useful || len(again) != 1 {
 		t.Error("it may go on, or what it took is lost")
 	}
-	if v := s.Result(4*second, jobName(2), "liar", Hash{}); v != Unasked {
+	if v := s.Result(4*second, jobName(2), "liar", Hash{}); v != Unwanted {
 		t.Errorf("its result is %v", v)
 	}
 	if s.Bye(5*second, "liar"); !s.Knows("liar") {

@@ -122,8 +122,8 @@ func (m *Model) promptsOf(keys []trainer.Key) (list []int, place map[int]int) {
 
 // rolled is how a job's samples are rolled.
 func (m *Model) rolled(j Job) (model.Rolled, error) {
-	turn, err := j.How.turn(m.e)
-	return model.Rolled{Turn: turn, Root: j.How.Root, Fixed: j.How.Fixed}, err
+	settings, err := j.How.settings(m.e)
+	return model.Rolled{Settings: settings, Root: j.How.Root, Fixed: j.How.Fixed}, err
 }
 
 // mostPasses bounds a sample's passes through the network.
@@ -233,9 +233,9 @@ func develop(m model.Model, samples []trainer.Sample, j Job, before int) ([]byte
 
 // Planned is what an iteration to come will ask for.
 type Planned struct {
-	Turn experiment.Turn
-	Root rng.Key
-	Keys []trainer.Key // none: nothing is rolled
+	Settings experiment.Settings
+	Root     rng.Key
+	Keys     []trainer.Key // none: nothing is rolled
 }
 
 // planner says what an iteration will ask for.
@@ -250,7 +250,7 @@ type ahead struct {
 
 // lookAhead offers the samples of the iteration under way, and of those whose weights are known.
 func (m *Model) lookAhead(ctx context.Context) error {
-	now, lag := m.turn.First+m.turn.Iteration, m.e.Run.Lag
+	now, lag := m.settings.First+m.settings.Iteration, m.e.Run.Lag
 	if lag == 0 || m.ahead.plan == nil {
 		return nil
 	}
@@ -275,7 +275,7 @@ func (m *Model) offerAhead(ctx context.Context, iteration int, w trainer.Weights
 	if err != nil || len(p.Keys) == 0 {
 		return nil, err
 	}
-	how, ok := howOf(m.e, p.Turn, p.Root, false)
+	how, ok := howOf(m.e, p.Settings, p.Root, false)
 	if !ok {
 		return nil, nil
 	}

@@ -347,15 +347,15 @@ func (s *Executor) take(ctx context.Context, weights Blob) error {
 
 // roll rolls a job's samples.
 func (s *Executor) roll(ctx context.Context, j Job) ([]byte, error) {
-	turn, err := j.How.turn(s.e)
+	settings, err := j.How.settings(s.e)
 	if err != nil {
 		return nil, err
 	}
 	policy := trainer.Policy(s.model)
 	s.unseen.Store(j.How.Fixed)
 	if j.How.Fixed {
-		policy = s.model.Fixed(ctx, turn, j.How.Root)
-	} else if err := s.model.Begin(turn, j.How.Root, 1); err != nil {
+		policy = s.model.Fixed(ctx, settings, j.How.Root)
+	} else if err := s.model.Begin(settings, j.How.Root, 1); err != nil {
 		return nil, err
 	}
 	s.ahead = j.Ahead

@@ -243,9 +243,9 @@ func noisedAWM(options Options, _ int) NoisedLoss {
 				}
 				return grad, nil
 			},
-			Verdict: func() Verdict {
+			Result: func() WalkResult {
 				v := o.Sums(sums)
-				return Verdict{Loss: v.Loss, Metrics: map[string][]float64{"kl": {v.KL}}}
+				return WalkResult{Loss: v.Loss, Metrics: map[string][]float64{"kl": {v.KL}}}
 			},
 		}
 	}

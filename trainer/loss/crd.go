@@ -171,7 +171,7 @@ func dot(x, y []float64) float64 {
 func noisedCRD(options Options, _ int) NoisedLoss {
 	o := options.CRD()
 	return func(times int, groups []int, advantages []float64) Walk {
-		v := Verdict{Metrics: map[string][]float64{}}
+		v := WalkResult{Metrics: map[string][]float64{}}
 		return Walk{
 			Next: func(n Noised) (all [][]float64, err error) {
 				for row := 0; row < len(n.V); row += len(groups) {
@@ -187,7 +187,7 @@ func noisedCRD(options Options, _ int) NoisedLoss {
 				}
 				return all, nil
 			},
-			Verdict: func() Verdict { return v },
+			Result: func() WalkResult { return v },
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (o DGPO) Add(loss *float64, t Noised, advantages []float64, ids []int, rows
 func noisedDGPO(options Options, group int) NoisedLoss {
 	o := options.DGPO(group)
 	return func(times int, groups []int, advantages []float64) Walk {
-		var v Verdict
+		var v WalkResult
 		return Walk{
 			Next: func(n Noised) ([][]float64, error) {
 				var rows []int // a time of a prompt is a group of its own
@@ -73,7 +73,7 @@ func noisedDGPO(options Options, group int) NoisedLoss {
 				}
 				return o.Add(&v.Loss, n, repeated(advantages, len(n.V)), rows, times*len(groups)), nil
 			},
-			Verdict: func() Verdict { return v },
+			Result: func() WalkResult { return v },
 		}
 	}
 }

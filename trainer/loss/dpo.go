@@ -92,7 +92,7 @@ func noisedDPO(o Options, _ int) NoisedLoss {
 				}
 				return all, nil
 			},
-			Verdict: func() Verdict {
+			Result: func() WalkResult {
 				var each []float64 // of a pair, all times
 				for p := range pairs {
 					for _, at := range inside {
@@ -100,7 +100,7 @@ func noisedDPO(o Options, _ int) NoisedLoss {
 					}
 				}
 				v := DPOSums(each)
-				return Verdict{Loss: v.Loss, Metrics: map[string][]float64{"accuracy": {v.Accuracy}, "margin": {v.Margin}}}
+				return WalkResult{Loss: v.Loss, Metrics: map[string][]float64{"accuracy": {v.Accuracy}, "margin": {v.Margin}}}
 			},
 		}
 	}

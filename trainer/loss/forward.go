@@ -106,12 +106,12 @@ func repeated(x []float64, n int) []float64 { return slices.Repeat(x, n/len(x)) 
 type Walk struct {
 	// Next is the gradient at the outputs of the next times: of all samples at a time, before those of the time after it.
 	Next func(n Noised) (grad [][]float64, err error)
-	// Verdict is the loss, after all times.
-	Verdict func() Verdict
+	// Result is the loss, after all times.
+	Result func() WalkResult
 }
 
-// A Verdict is a loss over finished samples.
-type Verdict struct {
+// A WalkResult is a loss over finished samples.
+type WalkResult struct {
 	Loss    float64
 	Metrics map[string][]float64
 }
@@ -142,12 +142,12 @@ func AddWeightedFlow(loss *float64, t Noised, weights []float64, rows int) (grad
 // estimator is "best", fine-tuning on the best.
 func weighted(Options, int) NoisedLoss {
 	return func(times int, groups []int, advantages []float64) Walk {
-		var v Verdict
+		var v WalkResult
 		return Walk{
 			Next: func(n Noised) ([][]float64, error) {
 				return AddWeightedFlow(&v.Loss, n, repeated(advantages, len(n.V)), times*len(groups)), nil
 			},
-			Verdict: func() Verdict { return v },
+			Result: func() WalkResult { return v },
 		}
 	}
 }

@@ -120,8 +120,8 @@ func noisedNFT(options Options, _ int) NoisedLoss {
 		var sums NFTResult
 		return Walk{
 			Next: func(n Noised) ([][]float64, error) { return o.Add(&sums, n, r[:len(n.V)], rows), nil }, // alike at all times
-			Verdict: func() Verdict {
-				return Verdict{Loss: sums.Loss, Metrics: map[string][]float64{"kl": {sums.KL}, "distance_to_old": {sums.OldDistance}, "probability": r}}
+			Result: func() WalkResult {
+				return WalkResult{Loss: sums.Loss, Metrics: map[string][]float64{"kl": {sums.KL}, "distance_to_old": {sums.OldDistance}, "probability": r}}
 			},
 		}
 	}

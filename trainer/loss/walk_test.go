@@ -37,7 +37,7 @@ func TestTimesApart(t *testing.T) {
 				continue
 			}
 			tried++
-			by := func(most int) (grads [][]float64, v Verdict) {
+			by := func(most int) (grads [][]float64, v WalkResult) {
 				walk := kind.Noised(l, 3)(times, groups, advantages)
 				for from := 0; from < times; from += most {
 					grad, err := walk.Next(n.Rows(from*len(groups), min(from+most, times)*len(groups)))
@@ -46,7 +46,7 @@ func TestTimesApart(t *testing.T) {
 					}
 					grads = append(grads, grad...)
 				}
-				return grads, walk.Verdict()
+				return grads, walk.Result()
 			}
 			want, whole := by(times)
 			if whole.Loss == 0 || slices.Equal(want[0], make([]float64, numbers)) {

@@ -83,7 +83,7 @@ func (c *Folder) CheckMoves(parts ...Part) {
 	for _, p := range parts {
 		names = append(names, p.Names()...)
 	}
-	for i, at := range c.Turns() {
+	for i, at := range c.EachStage() {
 		for _, p := range at.Moves().Idle(names) {
 			if len(names) > 0 {
 				c.RefuseAt(i, "train", fmt.Sprintf("%q is the name of no parameter that is trained", p), fmt.Sprintf("a pattern for whole names, such as that of %q", names[0]))

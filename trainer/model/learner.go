@@ -167,10 +167,10 @@ func (w *Learner) Free() {
 	}
 }
 
-// Needed are the sets of weights that any turn asks for beside the current ones.
+// Needed are the sets of weights that any iteration needs beside the current ones.
 func Needed(e *experiment.Experiment) []trainer.Weights {
 	asked := map[trainer.Weights]bool{}
-	for _, at := range e.Turns() {
+	for _, at := range e.EachStage() {
 		kl, kind := at.Loss.KL, at.Kind()
 		compared := kl.Weight > 0 || kind.Has(loss.Reference)
 		if compared && (kl.Reference == "base" || kl.Reference == "stage") {
@@ -222,13 +222,13 @@ func Pace(e *experiment.Experiment, w trainer.Weights) optim.Pace {
 }
 
 // Anchor is which weights loss.kl compares with; Current where it is the loss's own choice.
-func Anchor(turn experiment.Turn) trainer.Weights {
+func Anchor(settings experiment.Settings) trainer.Weights {
 	switch {
-	case turn.Loss.KL.Reference == "teacher":
+	case settings.Loss.KL.Reference == "teacher":
 		return trainer.Teacher
-	case turn.Loss.KL.Reference == "ema":
-		return Average(turn.Experiment)
-	case turn.Loss.KL.Reference == "old" && turn.Noised():
+	case settings.Loss.KL.Reference == "ema":
+		return Average(settings.Experiment)
+	case settings.Loss.KL.Reference == "old" && settings.Noised():
 		return trainer.Old // of decisions it is known what they had
 	}
 	return trainer.Current

@@ -47,10 +47,10 @@ type Model interface {
 type Sampler interface {
 	// Begin sets how an iteration samples. Everything that is drawn follows from root. Learning rates
 	// that are the model's own are multiplied with scale.
-	Begin(turn experiment.Turn, root rng.Key, scale float64) error
-	// Fixed is the policy as it samples under another turn, with draws that are the same in every
+	Begin(settings experiment.Settings, root rng.Key, scale float64) error
+	// Fixed is the policy as it samples under other settings, with draws that are the same in every
 	// iteration: for evaluations and pass rates.
-	Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy
+	Fixed(ctx context.Context, settings experiment.Settings, root rng.Key) trainer.Policy
 	// Portion is how many samples are computed beside each other: a roll of fewer takes longer for each.
 	Portion() int
 	// Items are what rewards judge of samples. Prompts are filled in by the caller.
@@ -62,7 +62,7 @@ type Sampler interface {
 // A Trainable learns from samples, and is saved.
 type Trainable interface {
 	// Objective is the iteration's loss; policy is the one that it evaluates.
-	Objective(turn experiment.Turn, policy trainer.Policy) (trainer.Objective, error)
+	Objective(settings experiment.Settings, policy trainer.Policy) (trainer.Objective, error)
 	// Check judges some decisions again, by the weights that just made them; nil: the objective
 	// compares no probabilities.
 	Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Check, error)
@@ -123,21 +123,21 @@ type Remote interface {
 
 // Rolled is how samples were rolled.
 type Rolled struct {
-	Turn  experiment.Turn
-	Root  rng.Key // that their draws follow from
-	Fixed bool    // by Model.Fixed
+	Settings experiment.Settings
+	Root     rng.Key // that their draws follow from
+	Fixed    bool    // by Model.Fixed
 }
 
 // An EpisodeCodec is a Remote that encodes and decodes conversations for transport.
 type EpisodeCodec interface {
 	Remote
-	Say(s trainer.Sample) (Said, error)
-	// Hear gives samples their conversations. It refuses what cannot be one about their prompts, or of their decisions.
-	Hear(samples []trainer.Sample, said []Said) error
+	Encode(s trainer.Sample) (EncodedEpisode, error)
+	// Decode gives samples their conversations. It refuses those that do not fit the prompts or the decisions.
+	Decode(samples []trainer.Sample, said []EncodedEpisode) error
 }
 
 // Said is a conversation on its way.
-type Said struct {
+type EncodedEpisode struct {
 	Text     json.RawMessage
 	Pictures []*vision.Image // that cannot be made again where it is heard
 }
@@ -165,8 +165,8 @@ type Modality struct {
 	Networks func(dir string, m experiment.Model, pool *tensor.Pool) ([]Network, func() error, error)
 	// Open opens the model on one device.
 	Open func(e *experiment.Experiment, o Options) (Model, error)
-	// Possible reports a turn that this version cannot train.
-	Possible func(turn experiment.Turn) error
+	// Possible reports settings that this version cannot train.
+	Possible func(settings experiment.Settings) error
 	// Memory predicts what a run takes, on an empty backend that counts, and how it keeps to a budget of bytes; 0:
 	// there is none.
 	Memory func(e *experiment.Experiment, dry Dry, budget int64) (*Memory, error)

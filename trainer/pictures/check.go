@@ -56,7 +56,7 @@ func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 	if found.Ratio != 1 {
 		return found, fmt.Errorf("the policy gives its own samples the ratio %v before anything is trained, not 1: rollout and training disagree\nhint: nothing was learned; this is a mistake in the program, and DARKROOM_CPU=plain may avoid it", found.Ratio)
 	}
-	if !m.turn.MeasuresFloor() {
+	if !m.settings.MeasuresFloor() {
 		return found, nil
 	}
 	floor, err := m.noiseFloor(objective, samples, at)
@@ -64,7 +64,7 @@ func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 		return found, fmt.Errorf("measuring the noise floor: %w\nhint: loss.noise_floor = \"off\" leaves it out", err)
 	}
 	found.Floor = &floor
-	if l := m.turn.Loss; m.turn.Kind().Has(loss.BareRatio) && l.Ratio == "plain" && !m.turn.OnPolicy() { // ranges of other ratios are of other quantities
+	if l := m.settings.Loss; m.settings.Kind().Has(loss.BareRatio) && l.Ratio == "plain" && !m.settings.OnPolicy() { // ranges of other ratios are of other quantities
 		found.ClipRange = l.ClipRange
 	}
 	return found, nil
@@ -127,7 +127,7 @@ func logProbsBy(p *Policy, o trainer.PolicyGradient, samples []trainer.Sample, a
 		d := samples[a.sample].Decisions
 		points[i] = trainer.Point{Key: samples[a.sample].Key, State: d.State[a.decision], Time: d.Time[a.decision]}
 	}
-	answers, err := p.Eval(trainer.Current, points)
+	forward, err := p.Eval(trainer.Current, points)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func logProbsBy(p *Policy, o trainer.PolicyGradient, samples []trainer.Sample, a
 		if a.step >= len(o.Rows) {
 			return nil, fmt.Errorf("step %d of a sampler with %d", a.step, len(o.Rows))
 		}
-		out[i] = d.LogProb[a.decision] - trainer.LogProb(o.Row(samples[a.sample].Key, a.step), d.State[a.decision], answers.Outputs[i], d.Choice[a.decision])
+		out[i] = d.LogProb[a.decision] - trainer.LogProb(o.Row(samples[a.sample].Key, a.step), d.State[a.decision], forward.Outputs[i], d.Action[a.decision])
 	}
 	return out, nil
 }

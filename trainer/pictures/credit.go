@@ -87,15 +87,15 @@ func (f *Forest) hang(pic *pipeline.Picture, d trainer.Draws, k trainer.Key) {
 // one leaf below it has a score; what it is worth does not depend on whose it is.
 
 // forest is how an iteration's samples hang together; nil where they do not.
-func forest(turn experiment.Turn) (*Forest, error) {
-	if turn.Sampler.Tree == nil {
+func forest(settings experiment.Settings) (*Forest, error) {
+	if settings.Sampler.Tree == nil {
 		return nil, nil
 	}
-	g, err := turn.Sampler.Growth(turn.Window)
+	g, err := settings.Sampler.Growth(settings.Window)
 	if err != nil {
 		return nil, err
 	}
-	return NewForest(g, turn.Sampler.Steps), nil
+	return NewForest(g, settings.Sampler.Steps), nil
 }
 
 // A grown tree is one of a prompt's, with the place of the sample that each leaf became.
@@ -135,7 +135,7 @@ func grow(f *Forest, samples []trainer.Sample) []grown {
 // Credit implements model.Model.
 func (m *Model) Credit(samples []trainer.Sample, _ []float64, b advantage.Batch, by advantage.Estimator) ([]float64, error) {
 	if m.Forest != nil {
-		return credit(m.turn, m.Forest, samples, b.Rewards, b.Weights)
+		return credit(m.settings, m.Forest, samples, b.Rewards, b.Weights)
 	}
 	a, _, err := by.Advantages(b)
 	return a, err
@@ -143,7 +143,7 @@ func (m *Model) Credit(samples []trainer.Sample, _ []float64, b advantage.Batch,
 
 // credit gives every edge its advantage, and every sample that of the edge that made it what it
 // is. rewards are compared each by itself, and added up by weights.
-func credit(turn experiment.Turn, f *Forest, samples []trainer.Sample, rewards [][]float64, weights []float64) ([]float64, error) {
+func credit(settings experiment.Settings, f *Forest, samples []trainer.Sample, rewards [][]float64, weights []float64) ([]float64, error) {
 	trees := grow(f, samples)
 	if len(weights) == 0 {
 		weights = []float64{1}
@@ -151,7 +151,7 @@ func credit(turn experiment.Turn, f *Forest, samples []trainer.Sample, rewards [
 	worth := make([][]float64, len(trees))
 	parts := make([][][]float64, len(trees)) // of a tree, by reward and node
 	for _, scores := range rewards {
-		a, err := compareLeaves(turn, trees, scores)
+		a, err := compareLeaves(settings, trees, scores)
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +159,7 @@ func credit(turn experiment.Turn, f *Forest, samples []trainer.Sample, rewards [
 			parts[i] = append(parts[i], a[i])
 		}
 	}
-	several := advantage.Several{Partial: turn.Advantage.Partial}
+	several := advantage.Several{Partial: settings.Advantage.Partial}
 	out := make([]float64, len(samples))
 	for i := range out {
 		out[i] = math.NaN()
@@ -179,13 +179,13 @@ func credit(turn experiment.Turn, f *Forest, samples []trainer.Sample, rewards [
 			}
 			out[place] = worth[i][n]
 		}
-		blame(turn, f, t, worth[i], samples, out)
+		blame(settings, f, t, worth[i], samples, out)
 	}
 	return out, nil
 }
 
 // compareLeaves are the advantages of all trees' nodes by one reward of the samples.
-func compareLeaves(turn experiment.Turn, trees []grown, scores []float64) ([][]float64, error) {
+func compareLeaves(settings experiment.Settings, trees []grown, scores []float64) ([][]float64, error) {
 	var prompts []int
 	var bare []*sde.Tree
 	var rewards [][]float64
@@ -198,7 +198,7 @@ func compareLeaves(turn experiment.Turn, trees []grown, scores []float64) ([][]f
 		}
 		prompts, bare, rewards = append(prompts, t.prompt), append(bare, t.Tree), append(rewards, r)
 	}
-	a, err := turn.Credit(prompts, bare, rewards)
+	a, err := settings.Credit(prompts, bare, rewards)
 	if err != nil {
 		return nil, fmt.Errorf("comparing the leaves of trees: %w", err)
 	}
@@ -207,9 +207,9 @@ func compareLeaves(turn experiment.Turn, trees []grown, scores []float64) ([][]f
 
 // blame says of every sample which edges it is blamed for, and what they are worth. Samples
 // without an advantage are blamed for nothing.
-func blame(turn experiment.Turn, f *Forest, t grown, worth []float64, samples []trainer.Sample, advantages []float64) {
+func blame(settings experiment.Settings, f *Forest, t grown, worth []float64, samples []trainer.Sample, advantages []float64) {
 	free := make([]bool, len(worth))
-	for _, n := range turn.Judged(t.Tree, worth) {
+	for _, n := range settings.Judged(t.Tree, worth) {
 		free[n] = true
 	}
 	for _, place := range t.sample {

@@ -69,15 +69,15 @@ func TestCredit(t *testing.T) {
 		"pruned":         append(slices.Clone(branching), "sampler.tree.prune.depths=[2]"),
 		"narrowed":       append(slices.Clone(branching), "sampler.steps=7", "sampler.tree.prune.width=ends", "sampler.tree.prune.ratio=0.5"),
 		"rewards":        append(slices.Clone(branching), `reward=[{name="scene"}, {name="jpeg", weight=3}]`, "advantage.combine=advantages")} {
-		turn, err := parse(t, sets...).Turn(1)
+		settings, err := parse(t, sets...).Iteration(1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := forest(turn)
+		f, err := forest(settings)
 		if err != nil {
 			t.Fatal(err)
 		}
-		samples := leaves(f, turn.Trained, 2, turn.Samples())
+		samples := leaves(f, settings.Trained, 2, settings.Samples())
 		rewards, weights := [][]float64{make([]float64, len(samples))}, []float64(nil)
 		for i := range samples {
 			rewards[0][i] = math.Sin(float64(3 * i))
@@ -94,7 +94,7 @@ func TestCredit(t *testing.T) {
 			}
 			rewards, weights = append(rewards, other), []float64{1, 3}
 		}
-		got, err := credit(turn, f, samples, rewards, weights)
+		got, err := credit(settings, f, samples, rewards, weights)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestCredit(t *testing.T) {
 		for i, g := range trees {
 			worth := make([]float64, len(g.Parent))
 			for r, scores := range rewards {
-				a, err := compareLeaves(turn, trees, scores)
+				a, err := compareLeaves(settings, trees, scores)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -136,7 +136,7 @@ func TestCredit(t *testing.T) {
 			if place := slices.IndexFunc(g.sample, func(i int) bool { return i >= 0 }); place >= 0 {
 				number, _ = f.At(samples[g.sample[place]].Key.Sample)
 			}
-			for _, n := range turn.Judged(g.Tree, worth) {
+			for _, n := range settings.Judged(g.Tree, worth) {
 				want[fmt.Sprint(g.prompt, number, n)] = worth[n]
 				known++
 			}

@@ -46,7 +46,7 @@ func inspect(f *model.Folder) {
 		return // reported
 	}
 	defer p.Close()
-	for i, at := range c.Turns() {
+	for i, at := range c.EachStage() {
 		c.checkProcess(i, at, p)
 		c.checkGuidance(i, at, p)
 		c.checkClips(i, at, p)
@@ -107,7 +107,7 @@ func (c generator) presetOf(key string) string {
 
 // noteFitted warns of pictures to learn from that have another size than the model's: they are enlarged or reduced.
 func (c generator) noteFitted(p *pipeline.Pipeline) {
-	for _, at := range c.Turns() {
+	for _, at := range c.EachStage() {
 		if !at.Rollout.Offline || len(at.Sampler.Sizes) > 0 {
 			continue
 		}

@@ -85,7 +85,7 @@ func TestForest(t *testing.T) {
 		}
 		// Leaves 0 and 1 part at step 2, 0 and 2 at step 0.
 		a, b, c := all[0].Decisions, all[1].Decisions, all[2].Decisions
-		if &a.Choice[0][0] != &b.Choice[0][0] || &a.State[2][0] != &b.State[2][0] || a.LogProb[2] == b.LogProb[2] {
+		if &a.Action[0][0] != &b.Action[0][0] || &a.State[2][0] != &b.State[2][0] || a.LogProb[2] == b.LogProb[2] {
 			t.Error("leaves that part at step 2 have nothing in common before")
 		}
 		if &a.State[0][0] != &c.State[0][0] || a.LogProb[0] == c.LogProb[0] {

@@ -15,10 +15,10 @@ import (
 // Pictures of one iteration may have several sizes, and clips several numbers of frames. A group shares a prompt and so
 // a size, batches hold one size, and a size is a function of its prompt's coordinates:
 //
-//	the prompt's own, or the turn's one, or one of the turn's sizes, drawn by iteration and prompt;
-//	where the turn has none, the size of the pictures that it is made of
+//	the prompt's own, or the iteration's one, or one of the iteration's sizes, drawn by iteration and prompt;
+//	where the iteration has none, the size of the pictures that it is made of
 //
-// Frames are the prompt's own, or the turn's.
+// Frames are the prompt's own, or the iteration's.
 //
 // Invariants (tests): a picture of one size has the same bits whatever sizes are made beside it; so have
 // gradients, which are added in the order of points.
@@ -38,8 +38,8 @@ type Form struct {
 	Forest *Forest // of trees, whose leaves samples are; nil: they are rolled one by one
 	One    *One    // step that a prompt's samples draw at; nil: all of the window
 
-	turn   experiment.Turn // with the schedule of this size
-	judged []sde.Row       // what decisions are judged by
+	settings experiment.Settings // with the schedule of this size
+	judged   []sde.Row           // what decisions are judged by
 }
 
 // form is how a key's picture is sampled.
@@ -85,35 +85,35 @@ func (p *Policy) stretches(keys []trainer.Key, most func(first int) int, joins f
 	}
 }
 
-// follow makes p sample as a turn says. Sizes that are drawn are by a key, and by the iteration unless they
+// follow makes p sample by an iteration's settings. Sizes that are drawn are by a key, and by the iteration unless they
 // are fixed.
-func (m *Model) follow(p *Policy, turn experiment.Turn, key rng.Key, fixed bool) error {
-	asked := m.sizes(turn)
+func (m *Model) follow(p *Policy, settings experiment.Settings, key rng.Key, fixed bool) error {
+	asked := m.sizes(settings)
 	forms := map[extent]*Form{}
-	for _, one := range m.extents(turn) {
-		f, err := m.formOf(turn, one)
+	for _, one := range m.extents(settings) {
+		f, err := m.formOf(settings, one)
 		if err != nil {
 			return err
 		}
 		forms[one] = f
 	}
-	p.Form, p.Guidance = *forms[extent{asked[0], turn.Frames()}], GuidanceOf(turn.Sampler)
-	p.Led = led(turn)
-	p.Texts, p.Ready, p.Sources = m.texts(p, turn.Sampler.Negative), m.ready(p, turn.Sampler.Negative), m.sourcesFor(p)
+	p.Form, p.Guidance = *forms[extent{asked[0], settings.Frames()}], GuidanceOf(settings.Sampler)
+	p.Led = led(settings)
+	p.Texts, p.Ready, p.Sources = m.texts(p, settings.Sampler.Negative), m.ready(p, settings.Sampler.Negative), m.sourcesFor(p)
 	p.Forms = nil
-	followed := m.follows(turn)
+	followed := m.follows(settings)
 	if len(forms) == 1 && !followed {
 		return nil
 	}
 	draws := trainer.Draws{Root: key, Fixed: fixed}
 	p.Forms = func(k trainer.Key) *Form {
 		own := m.asked.Prompt(k.Prompt)
-		of := func(size experiment.Size) extent { return extent{size, framesOf(own.Frames, turn)} }
+		of := func(size experiment.Size) extent { return extent{size, framesOf(own.Frames, settings)} }
 		switch {
 		case own.Sized():
 			return forms[of(experiment.Size{own.Width, own.Height})]
 		case followed:
-			return m.formLike(turn, forms, of(m.sources.sizeOf(k.Prompt, asked[0])), of(asked[0]))
+			return m.formLike(settings, forms, of(m.sources.sizeOf(k.Prompt, asked[0])), of(asked[0]))
 		case len(asked) == 1:
 			return forms[of(asked[0])]
 		}
@@ -123,19 +123,19 @@ func (m *Model) follow(p *Policy, turn experiment.Turn, key rng.Key, fixed bool)
 	return nil
 }
 
-// framesOf are a prompt's own, or the turn's.
-func framesOf(own int, turn experiment.Turn) int {
+// framesOf are a prompt's own, or the iteration's.
+func framesOf(own int, settings experiment.Settings) int {
 	if own > 0 {
 		return own
 	}
-	return turn.Frames()
+	return settings.Frames()
 }
 
-// extents are all that a turn's samples may have, the turn's own first.
-func (m *Model) extents(turn experiment.Turn) (all []extent) {
-	sizes := m.sizes(turn)
+// extents are all that an iteration's samples may have, its own first.
+func (m *Model) extents(settings experiment.Settings) (all []extent) {
+	sizes := m.sizes(settings)
 	for _, size := range sizes {
-		all = append(all, extent{size, turn.Frames()})
+		all = append(all, extent{size, settings.Frames()})
 	}
 	for _, own := range m.own {
 		of := sizes
@@ -143,7 +143,7 @@ func (m *Model) extents(turn experiment.Turn) (all []extent) {
 			of = []experiment.Size{own.Size}
 		}
 		for _, size := range of {
-			if one := (extent{size, framesOf(own.frames, turn)}); !slices.Contains(all, one) {
+			if one := (extent{size, framesOf(own.frames, settings)}); !slices.Contains(all, one) {
 				all = append(all, one)
 			}
 		}
@@ -151,37 +151,37 @@ func (m *Model) extents(turn experiment.Turn) (all []extent) {
 	return all
 }
 
-// sizes are those that a turn asks for: the model's where it asks for none.
-func (m *Model) sizes(turn experiment.Turn) []experiment.Size {
-	if asked := turn.Asked(); len(asked) > 0 {
+// sizes are an iteration's: the model's where it names none.
+func (m *Model) sizes(settings experiment.Settings) []experiment.Size {
+	if asked := settings.Asked(); len(asked) > 0 {
 		return asked
 	}
 	d := m.Pipeline.Defaults()
 	return []experiment.Size{{d.Width, d.Height}}
 }
 
-// formOf is the form of a turn's pictures of a size.
-func (m *Model) formOf(turn experiment.Turn, one extent) (f *Form, err error) {
+// formOf is the form of an iteration's pictures of a size.
+func (m *Model) formOf(settings experiment.Settings, one extent) (f *Form, err error) {
 	f = &Form{}
 	if f.At, err = shape(m.Pipeline, one.Size, one.frames); err != nil {
 		return nil, err
 	}
-	if f.turn, err = turn.Of(f.At.Tokens); err != nil {
+	if f.settings, err = settings.Of(f.At.Tokens); err != nil {
 		return nil, err
 	}
-	f.Rows, f.Times = f.turn.Rows, f.turn.Schedule.Timesteps
+	f.Rows, f.Times = f.settings.Rows, f.settings.Schedule.Timesteps
 	f.judged = f.Rows
-	if turn.Rollout.Buffer != nil { // samples of any iteration, whose window stood elsewhere
-		if f.judged, err = f.turn.Anywhere(); err != nil {
+	if settings.Rollout.Buffer != nil { // samples of any iteration, whose window stood elsewhere
+		if f.judged, err = f.settings.Anywhere(); err != nil {
 			return nil, err
 		}
 	}
-	if !turn.Evaluates {
-		if f.Forest, err = forest(f.turn); err != nil {
+	if !settings.Evaluates {
+		if f.Forest, err = forest(f.settings); err != nil {
 			return nil, err
 		}
 	}
-	f.One, err = oneOf(f.turn)
+	f.One, err = oneOf(f.settings)
 	return f, err
 }
 
@@ -201,9 +201,9 @@ func ownExtent(p prompts.Prompt) extent {
 }
 
 // judgedBy are the rows of decisions: of all, and, where sizes have rows of their own, of a sample's.
-func (m *Model) judgedBy(turn experiment.Turn) (rows []sde.Row, of func(k trainer.Key) []sde.Row, err error) {
+func (m *Model) judgedBy(settings experiment.Settings) (rows []sde.Row, of func(k trainer.Key) []sde.Row, err error) {
 	if m.Policy == nil { // an experiment is checked, and nothing is open
-		return turn.Rows, nil, nil
+		return settings.Rows, nil, nil
 	}
 	if m.Forms != nil {
 		of = func(k trainer.Key) []sde.Row { return m.form(k).judged }

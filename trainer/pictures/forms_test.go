@@ -32,11 +32,11 @@ func opened(t *testing.T, list []prompts.Prompt, sets ...string) *Model {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	turn, err := e.Turn(0)
+	settings, err := e.Iteration(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Begin(turn, rng.New(7), 1); err != nil {
+	if err := m.Begin(settings, rng.New(7), 1); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -91,7 +91,7 @@ func TestSizes(t *testing.T) {
 	blame := func(micro int) (grads [][]float32) {
 		t.Helper()
 		m.Micro = micro
-		o, err := m.Objective(m.turn, m)
+		o, err := m.Objective(m.settings, m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,11 +154,11 @@ func TestDrawnSizes(t *testing.T) {
 	if len(drawn) != 3 {
 		t.Errorf("of three sizes %d were drawn", len(drawn))
 	}
-	turn, err := m.turn.Evaluating(m.turn.Sampler)
+	settings, err := m.settings.Evaluating(m.settings.Sampler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := m.Fixed(t.Context(), turn, rng.New(3)).(*Policy)
+	p := m.Fixed(t.Context(), settings, rng.New(3)).(*Policy)
 	for i := range 10 {
 		if p.form(trainer.Key{Iteration: i}) != p.form(trainer.Key{}) {
 			t.Error("a held-out prompt has another size in another iteration")
@@ -169,11 +169,11 @@ func TestDrawnSizes(t *testing.T) {
 // TestHeldOutSizes: held-out pictures have their own size, and are decoded in it.
 func TestHeldOutSizes(t *testing.T) {
 	m := opened(t, threePrompts(), "evaluate.width=32", "evaluate.height=32", "sampler.eval_steps=2")
-	turn, err := m.turn.Evaluating(m.turn.Sampler)
+	settings, err := m.settings.Evaluating(m.settings.Sampler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	samples, err := m.Fixed(t.Context(), turn, rng.New(3)).Roll(trainer.Current, []trainer.Key{{Prompt: 1}, {}})
+	samples, err := m.Fixed(t.Context(), settings, rng.New(3)).Roll(trainer.Current, []trainer.Key{{Prompt: 1}, {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,12 +261,12 @@ func TestTextsAreEncodedWhenDrawn(t *testing.T) {
 // TestEncodingEnds: an evaluation that is interrupted while prompts are encoded ends.
 func TestEncodingEnds(t *testing.T) {
 	m := opened(t, threePrompts())
-	turn, err := m.turn.Evaluating(m.turn.Sampler)
+	settings, err := m.settings.Evaluating(m.settings.Sampler)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	p := m.Fixed(ctx, turn, rng.New(3)).(*Policy)
+	p := m.Fixed(ctx, settings, rng.New(3)).(*Policy)
 	stop()
 	if _, _, err := p.Texts([]int{0}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)

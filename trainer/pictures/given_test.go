@@ -59,9 +59,9 @@ func animator(t *testing.T, sets ...string) *Model {
 	opened, err := Open(e, model.Options{Backend: be, Train: all})
 	must(err)
 	t.Cleanup(func() { opened.Close() })
-	turn, err := e.Turn(0)
+	settings, err := e.Iteration(0)
 	must(err)
-	must(opened.Begin(turn, rng.New(7), 1))
+	must(opened.Begin(settings, rng.New(7), 1))
 	return opened
 }
 
@@ -72,7 +72,7 @@ type watched struct {
 	grads  [][]float64
 }
 
-func (w *watched) Eval(of trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
+func (w *watched) Eval(of trainer.Weights, at []trainer.Point) (trainer.Forward, error) {
 	a, err := w.Policy.Eval(of, at)
 	if back := a.Back; back != nil {
 		w.points = slices.Clone(at)
@@ -101,7 +101,7 @@ func TestGivenIsNotNoised(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		of, err := m.Objective(m.turn, m)
+		of, err := m.Objective(m.settings, m)
 		if err != nil {
 			t.Fatal(err)
 		}

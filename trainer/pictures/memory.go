@@ -46,7 +46,7 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget i
 	if err != nil {
 		return nil, err
 	}
-	turns, err := c.turns(text)
+	firsts, err := c.turns(text)
 	if err != nil {
 		return nil, err
 	}
@@ -59,21 +59,21 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget i
 				return nil, err
 			}
 		}
-		if err := c.iterations(turns); err != nil {
+		if err := c.iterations(firsts); err != nil {
 			return nil, err
 		}
 		if c.need.Within(budget, 1) {
 			break
 		}
 	}
-	if err := c.keep(turns, budget); err != nil {
+	if err := c.keep(firsts, budget); err != nil {
 		return nil, err
 	}
 	return &c.need, nil
 }
 
 // keep lets text encoders stay beside the network where what is known to be free leaves them room.
-func (c *counting) keep(turns []experiment.Turn, budget int64) error {
+func (c *counting) keep(firsts []experiment.Settings, budget int64) error {
 	freed := c.need
 	if budget == 0 || c.encoders() != "freed" || !freed.Within(budget, 1) {
 		return nil
@@ -84,7 +84,7 @@ func (c *counting) keep(turns []experiment.Turn, budget int64) error {
 	if err := c.again(); err != nil {
 		return err
 	}
-	if err := c.iterations(turns); err != nil {
+	if err := c.iterations(firsts); err != nil {
 		return err
 	}
 	if !c.need.Within(budget, 1) {
@@ -112,11 +112,11 @@ func lists(e *experiment.Experiment) (o model.Options, err error) {
 // counting is a model on a backend that counts.
 type counting struct {
 	*Model
-	e    *experiment.Experiment
-	turn experiment.Turn
-	dry  model.Dry
-	need model.Memory
-	most int // samples that go through the network at once where nothing bounds them
+	e        *experiment.Experiment
+	settings experiment.Settings
+	dry      model.Dry
+	need     model.Memory
+	most     int // samples that go through the network at once where nothing bounds them
 	// waits says that memory of one phase waits for the next, as it does in pools of a small model.
 	waits bool
 }
@@ -152,16 +152,16 @@ func (c *counting) encode() (int64, error) {
 // iterations make the first iteration of each stage. Of a large model on the host they make it again with a pool that
 // gives back what waits before it asks for more, as the run will: what is lent at most is enough then. Of a small model
 // they make it again for what the pool holds where it gives nothing back.
-func (c *counting) iterations(turns []experiment.Turn) error {
+func (c *counting) iterations(firsts []experiment.Settings) error {
 	pool := c.Pipeline.Pool
 	pool.Limit = 0
-	for _, turn := range turns {
-		if err := c.iterate(turn); err != nil {
+	for _, settings := range firsts {
+		if err := c.iterate(settings); err != nil {
 			return err
 		}
 	}
 	if !c.need.IsLarge() {
-		return c.waiting(turns)
+		return c.waiting(firsts)
 	}
 	if c.need.Apart {
 		return nil
@@ -170,8 +170,8 @@ func (c *counting) iterations(turns []experiment.Turn) error {
 	pool.ResetPeak()
 	pool.Limit = 1 // nothing waits while more is asked for
 	c.need.Sampling, c.need.Decoding, c.need.Check, c.need.Training = 0, 0, 0, 0
-	for _, turn := range turns {
-		if err := c.iterate(turn); err != nil {
+	for _, settings := range firsts {
+		if err := c.iterate(settings); err != nil {
 			return err
 		}
 	}
@@ -180,13 +180,13 @@ func (c *counting) iterations(turns []experiment.Turn) error {
 }
 
 // waiting counts what the pool takes where memory of one phase waits for the next.
-func (c *counting) waiting(turns []experiment.Turn) error {
+func (c *counting) waiting(firsts []experiment.Settings) error {
 	phases := c.need
 	c.Pipeline.Pool.Trim()
 	c.waits = true
 	defer func() { c.waits = false }()
-	for _, turn := range slices.Repeat(turns, min(2, c.e.Run.Iterations)) {
-		if err := c.iterate(turn); err != nil {
+	for _, settings := range slices.Repeat(firsts, min(2, c.e.Run.Iterations)) {
+		if err := c.iterate(settings); err != nil {
 			return err
 		}
 	}
@@ -221,22 +221,22 @@ func (c *counting) encoders() string {
 }
 
 // turns are the first iterations of stages, those left out that ask for what one before them asks for.
-func (c *counting) turns(text int64) (all []experiment.Turn, err error) {
+func (c *counting) turns(text int64) (all []experiment.Settings, err error) {
 	type asked struct {
 		width, height, frames, samples int
 		noised                         bool
 	}
 	seen := map[asked]bool{}
 	for i, first := 0, 0; i == 0 || i < len(c.e.Stages); i++ {
-		turn, err := c.e.Turn(first)
+		settings, err := c.e.Iteration(first)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.begin(turn); err != nil {
+		if err := c.begin(settings); err != nil {
 			return nil, err
 		}
-		if one := (asked{c.At.Width, c.At.Height, c.At.Frames, c.samples(), turn.Noised()}); !seen[one] {
-			seen[one], all = true, append(all, turn)
+		if one := (asked{c.At.Width, c.At.Height, c.At.Frames, c.samples(), settings.Noised()}); !seen[one] {
+			seen[one], all = true, append(all, settings)
 		}
 		c.most = max(c.most, min(c.samples(), c.perPass(&c.Form)))
 		c.need.Samples = max(c.need.Samples, c.host(text), c.evaluated())
@@ -248,26 +248,26 @@ func (c *counting) turns(text int64) (all []experiment.Turn, err error) {
 }
 
 // begin prepares the largest pictures of an iteration.
-func (c *counting) begin(turn experiment.Turn) error {
-	c.turn = turn
-	if err := c.follow(c.Policy, c.turn, rng.New(uint64(c.e.Run.Seed)), false); err != nil {
+func (c *counting) begin(settings experiment.Settings) error {
+	c.settings = settings
+	if err := c.follow(c.Policy, c.settings, rng.New(uint64(c.e.Run.Seed)), false); err != nil {
 		return err
 	}
-	largest, err := c.largest(c.turn)
+	largest, err := c.largest(c.settings)
 	if err != nil {
 		return err
 	}
-	c.Policy.Form, c.Forms, c.Trained = *largest, nil, c.turn.Trained
+	c.Policy.Form, c.Forms, c.Trained = *largest, nil, c.settings.Trained
 	return nil
 }
 
 // samples are those of an iteration.
 func (c *counting) samples() int {
-	group := c.turn.Rollout.Group
-	if m := c.turn.Rollout.More; m != nil {
+	group := c.settings.Rollout.Group
+	if m := c.settings.Rollout.More; m != nil {
 		group = max(group, m.Most)
 	}
-	return c.turn.Rollout.PromptsPerIteration * group
+	return c.settings.Rollout.PromptsPerIteration * group
 }
 
 // fits are ways to keep to a memory, the fastest first: without packed copies of what is trained, where that is the
@@ -308,9 +308,9 @@ func (c *counting) fits() (all []model.Fit) {
 // is learned from offline its latents alone; those that are noised have theirs at some times. Of texts as many are
 // remembered as have room.
 func (c *counting) host(text int64) int64 {
-	texts := min(int64(c.asked.Len()), max(int64(c.turn.Rollout.PromptsPerIteration), mostRemembered/max(1, text))) * text
-	states, n, pixels := 4*len(c.turn.Trained)+6, c.samples(), int64(3*c.At.Pixels())
-	if c.turn.Rollout.Offline {
+	texts := min(int64(c.asked.Len()), max(int64(c.settings.Rollout.PromptsPerIteration), mostRemembered/max(1, text))) * text
+	states, n, pixels := 4*len(c.settings.Trained)+6, c.samples(), int64(3*c.At.Pixels())
+	if c.settings.Rollout.Offline {
 		states = 2
 	}
 	each, times := c.noised(n)
@@ -331,7 +331,7 @@ func (c *counting) evaluated() int64 {
 // the noise, what the network is asked and answers, its target, the gradient and two that the loss makes it of; and
 // what other weights answer. What further times take lives for a moment, and no garbage of their size is left.
 func (c *counting) noised(n int) (each, times int) {
-	kind, l := c.turn.Kind(), c.turn.Loss
+	kind, l := c.settings.Kind(), c.settings.Loss
 	if kind.Noised == nil {
 		return 0, 1
 	}
@@ -354,20 +354,20 @@ func (c *counting) listed() (bytes int64) {
 }
 
 // largest is the form of the largest pictures that a turn, or an evaluation, makes.
-func (m *Model) largest(turn experiment.Turn) (*Form, error) {
-	held := turn
+func (m *Model) largest(settings experiment.Settings) (*Form, error) {
+	held := settings
 	held.Evaluates = true
 	var most *Form
-	extents := slices.Concat(m.extents(turn), m.extents(held))
-	frames := turn.Frames() // a prompt with the largest source may be the one with the most frames
+	extents := slices.Concat(m.extents(settings), m.extents(held))
+	frames := settings.Frames() // a prompt with the largest source may be the one with the most frames
 	for _, one := range extents {
 		frames = max(frames, one.frames)
 	}
-	for _, size := range m.sources.someSizes(m.follows(turn) || m.follows(held)) {
+	for _, size := range m.sources.someSizes(m.follows(settings) || m.follows(held)) {
 		extents = append(extents, extent{size, frames})
 	}
 	for _, one := range extents {
-		f, err := m.formOf(turn, one)
+		f, err := m.formOf(settings, one)
 		if err != nil {
 			return nil, err
 		}
@@ -381,8 +381,8 @@ func (m *Model) largest(turn experiment.Turn) (*Form, error) {
 // An iteration that computes nothing, phase by phase, for what it holds at most.
 
 // iterate makes one iteration, of as many samples as go through the network at once.
-func (c *counting) iterate(turn experiment.Turn) error {
-	if err := c.begin(turn); err != nil {
+func (c *counting) iterate(settings experiment.Settings) error {
+	if err := c.begin(settings); err != nil {
 		return err
 	}
 	keys := make([]trainer.Key, min(c.samples(), max(1, c.perPass(&c.Form), (1<<18)/c.At.Pixels())))
@@ -391,7 +391,7 @@ func (c *counting) iterate(turn experiment.Turn) error {
 		return err
 	}
 	for i := range keys { // others than those of its group, as in an iteration
-		keys[i] = trainer.Key{Prompt: prompts[i/c.turn.Rollout.Group%len(prompts)], Sample: i}
+		keys[i] = trainer.Key{Prompt: prompts[i/c.settings.Rollout.Group%len(prompts)], Sample: i}
 	}
 	c.part() // of what another fit left
 	samples, err := c.Policy.Roll(trainer.Current, keys)
@@ -405,10 +405,10 @@ func (c *counting) iterate(turn experiment.Turn) error {
 	c.phase(&c.need.Decoding)
 	points := make([]trainer.Point, len(samples))
 	for i, s := range samples {
-		points[i] = trainer.Point{Key: s.Key, State: s.Item.Final, Time: c.turn.Schedule.Timesteps[0]}
+		points[i] = trainer.Point{Key: s.Key, State: s.Item.Final, Time: c.settings.Schedule.Timesteps[0]}
 	}
 	c.part()
-	if c.turn.MeasuresFloor() && c.e.Model.Precision == "bf16" {
+	if c.settings.MeasuresFloor() && c.e.Model.Precision == "bf16" {
 		some := points[:min(len(points), mostChecked)]
 		if err := c.inF32(func(p *Policy) error {
 			return c.each(some, func() error { _, err := p.Eval(trainer.Current, some); return err })
@@ -433,9 +433,9 @@ func (c *counting) iterate(turn experiment.Turn) error {
 // train is a pass forward and backward of each network: gradients of one lie there while another has its turn.
 func (c *counting) train(points []trainer.Point) error {
 	return c.each(points, func() error {
-		answers, err := c.Eval(trainer.Current, points)
+		forward, err := c.Eval(trainer.Current, points)
 		if err == nil {
-			err = answers.Back(answers.Outputs)
+			err = forward.Back(forward.Outputs)
 		}
 		return err
 	})
@@ -443,7 +443,7 @@ func (c *counting) train(points []trainer.Point) error {
 
 // each gives points a time of each network that is trained, one after the other.
 func (c *counting) each(points []trainer.Point, ask func() error) error {
-	for _, time := range c.timesOf(c.turn) {
+	for _, time := range c.timesOf(c.settings) {
 		for i := range points {
 			points[i].Time = time
 		}

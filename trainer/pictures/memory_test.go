@@ -128,14 +128,14 @@ func TestNoiseFloorInPieces(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		turn, err := e.Turn(0)
+		settings, err := e.Iteration(0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Begin(turn, rng.New(1), 1); err != nil {
+		if err := m.Begin(settings, rng.New(1), 1); err != nil {
 			t.Fatal(err)
 		}
-		o, err := m.Objective(turn, m)
+		o, err := m.Objective(settings, m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,11 +273,11 @@ func updated(t *testing.T, e *experiment.Experiment, o model.Options, keys []tra
 		t.Fatal(err)
 	}
 	defer m.Close()
-	turn, err := e.Turn(0)
+	settings, err := e.Iteration(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Begin(turn, rng.New(1), 1); err != nil {
+	if err := m.Begin(settings, rng.New(1), 1); err != nil {
 		t.Fatal(err)
 	}
 	samples, err := m.Roll(trainer.Current, keys)
@@ -289,9 +289,9 @@ func updated(t *testing.T, e *experiment.Experiment, o model.Options, keys []tra
 		all = append(all, fmt.Append(nil, s.Item.Final))
 		points = append(points, trainer.Point{Key: s.Key, State: s.Decisions.State[0], Time: s.Decisions.Time[0]})
 	}
-	answers, err := m.Eval(trainer.Current, points)
+	forward, err := m.Eval(trainer.Current, points)
 	if err == nil {
-		err = answers.Back(answers.Outputs)
+		err = forward.Back(forward.Outputs)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ type Model struct {
 	sources  *sources           // what prompts' pictures are made of
 	own      []extent           // that prompts name
 	rewards  model.Rewards
-	turn     experiment.Turn // of the iteration under way
+	settings experiment.Settings // of the iteration under way
 }
 
 // Modality is how models that make pictures are opened, and Clips how those of clips are: a clip is a picture with
@@ -57,8 +57,8 @@ func modality(of string) model.Modality {
 			}
 			return m, nil
 		},
-		Possible: func(turn experiment.Turn) error {
-			_, err := (&Model{}).Objective(turn, nil)
+		Possible: func(settings experiment.Settings) error {
+			_, err := (&Model{}).Objective(settings, nil)
 			return err
 		},
 		Memory: Memory,
@@ -132,7 +132,7 @@ func (m *Model) prepare(e *experiment.Experiment) error {
 
 // checkGuidance refuses a scale of guidance that is given to a network which reads none.
 func checkGuidance(e *experiment.Experiment, d pipeline.Defaults) error {
-	for _, at := range append([]*experiment.Experiment{e}, e.Turns()...) {
+	for _, at := range append([]*experiment.Experiment{e}, e.EachStage()...) {
 		if s := at.Sampler; s.GuideBy == "embedded" && s.Guidance != 1 && !d.Embedded {
 			return fmt.Errorf("sampler.guidance_kind = \"embedded\": the network in %s takes no scale of guidance, so %v would be ignored"+
 				" (guidance_kind = \"cfg\" combines two outputs, for twice the passes; guidance = 1 is none)", e.Model.Path, s.Guidance)
@@ -142,9 +142,9 @@ func checkGuidance(e *experiment.Experiment, d pipeline.Defaults) error {
 }
 
 // led is how the reference follows prompts, where loss.kl says so.
-func led(turn experiment.Turn) *pipeline.Guidance {
-	s := turn.Sampler
-	if s.Guidance = turn.Loss.KL.Guidance; s.Guidance == 0 {
+func led(settings experiment.Settings) *pipeline.Guidance {
+	s := settings.Sampler
+	if s.Guidance = settings.Loss.KL.Guidance; s.Guidance == 0 {
 		return nil
 	}
 	g := GuidanceOf(s)
@@ -160,22 +160,22 @@ func GuidanceOf(s experiment.Sampler) pipeline.Guidance {
 }
 
 // Begin implements model.Model.
-func (m *Model) Begin(turn experiment.Turn, root rng.Key, _ float64) (err error) {
-	m.turn = turn
-	m.Trained = turn.Trained
-	m.Draws.Root, m.Draws.Shared = root, turn.Rollout.SharedNoise
+func (m *Model) Begin(settings experiment.Settings, root rng.Key, _ float64) (err error) {
+	m.settings = settings
+	m.Trained = settings.Trained
+	m.Draws.Root, m.Draws.Shared = root, settings.Rollout.SharedNoise
 	m.Policy.Passes, m.Policy.known = ledger.Passes{}, recalled{}
-	if err := checkNetworks(m.Pipeline, turn); err != nil {
+	if err := checkNetworks(m.Pipeline, settings); err != nil {
 		return err
 	}
 	// Samples that are learned from again have the sizes that they were rolled in, whatever was gone back to since.
-	return m.follow(m.Policy, turn, rng.New(uint64(turn.Run.Seed)), false)
+	return m.follow(m.Policy, settings, rng.New(uint64(settings.Run.Seed)), false)
 }
 
 // Fixed implements model.Model.
-func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {
+func (m *Model) Fixed(ctx context.Context, settings experiment.Settings, root rng.Key) trainer.Policy {
 	p := *m.Policy
-	p.unfit = m.follow(&p, turn, root, true)
+	p.unfit = m.follow(&p, settings, root, true)
 	p.Trained = nil
 	p.Draws, p.Context, p.Progress = trainer.Draws{Root: root, Fixed: true}, ctx, nil
 	return &p
@@ -186,15 +186,15 @@ func (m *Model) Portion() int { return m.perPass(&m.Form) }
 
 // tryTurns makes sure that every stage's pictures, and held-out ones, have possible sizes.
 func (m *Model) tryTurns(e *experiment.Experiment) error {
-	for _, at := range e.Turns() {
+	for _, at := range e.EachStage() {
 		for _, held := range []bool{false, true} {
-			turn := experiment.Turn{Experiment: at, Evaluates: held}
+			settings := experiment.Settings{Experiment: at, Evaluates: held}
 			for _, own := range m.own {
-				if err := checkOwnFrames(m.Pipeline, own.frames, turn.Frames()); err != nil {
+				if err := checkOwnFrames(m.Pipeline, own.frames, settings.Frames()); err != nil {
 					return err
 				}
 			}
-			for _, one := range m.extents(turn) {
+			for _, one := range m.extents(settings) {
 				if _, err := shape(m.Pipeline, one.Size, one.frames); err != nil {
 					return err
 				}

@@ -109,25 +109,25 @@ func partsOf(networks []model.Network) (parts []model.Part) {
 }
 
 // checkNetworks refuses what cannot be trained where two networks take turns.
-func checkNetworks(p *pipeline.Pipeline, turn experiment.Turn) error {
-	if err := p.CheckGuidance(GuidanceOf(turn.Sampler)); err != nil || p.Experts() == 1 {
+func checkNetworks(p *pipeline.Pipeline, settings experiment.Settings) error {
+	if err := p.CheckGuidance(GuidanceOf(settings.Sampler)); err != nil || p.Experts() == 1 {
 		return err
 	}
-	if g := turn.Loss.KL.Guidance; g > 0 {
+	if g := settings.Loss.KL.Guidance; g > 0 {
 		return fmt.Errorf("this model has two networks, each with a guidance scale, and loss.kl.guidance = %v is one: leave it out", g)
 	}
-	experts, trained := turn.Model.Experts, trainedOf(p)
+	experts, trained := settings.Model.Experts, trainedOf(p)
 	if len(trained) == p.Experts() {
 		return nil
 	}
-	if turn.Noised() {
+	if settings.Noised() {
 		return fmt.Errorf("this model has two networks, of which model.experts = %q trains one, and the objective noises samples to the times of both: experts = \"both\", or an objective of steps", experts)
 	}
-	for _, step := range turn.Trained {
-		if time := turn.Schedule.Timesteps[step]; !slices.Contains(trained, p.Expert(time)) {
-			first := slices.IndexFunc(turn.Schedule.Timesteps, func(t float64) bool { return p.Expert(t) == 1 })
+	for _, step := range settings.Trained {
+		if time := settings.Schedule.Timesteps[step]; !slices.Contains(trained, p.Expert(time)) {
+			first := slices.IndexFunc(settings.Schedule.Timesteps, func(t float64) bool { return p.Expert(t) == 1 })
 			if first < 0 {
-				first = len(turn.Schedule.Timesteps)
+				first = len(settings.Schedule.Timesteps)
 			}
 			return fmt.Errorf("step %d, at the time %.0f, is of the network that model.experts = %q does not train: steps below %d are the first one's (high); a window on one side of that, or experts = \"both\"", step, time, experts, first)
 		}
@@ -135,10 +135,10 @@ func checkNetworks(p *pipeline.Pipeline, turn experiment.Turn) error {
 	return nil
 }
 
-// timesOf are a time of each network that is trained, of the steps of a turn.
-func (m *Model) timesOf(turn experiment.Turn) (times []float64) {
+// timesOf are a time of each network that is trained, of the steps of an iteration.
+func (m *Model) timesOf(settings experiment.Settings) (times []float64) {
 	for _, i := range trainedOf(m.Pipeline) {
-		for _, t := range turn.Schedule.Timesteps[:turn.Schedule.Steps()] {
+		for _, t := range settings.Schedule.Timesteps[:settings.Schedule.Steps()] {
 			if m.Pipeline.Expert(t) == i {
 				times = append(times, t)
 				break

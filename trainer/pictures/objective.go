@@ -16,26 +16,26 @@ import (
 const unit = 1000
 
 // Objective is model.Model's. What an objective is made of stands in its value of package loss.
-func (m *Model) Objective(turn experiment.Turn, policy trainer.Policy) (trainer.Objective, error) {
-	l, kind, anchor := turn.Loss, turn.Kind(), model.Anchor(turn)
+func (m *Model) Objective(settings experiment.Settings, policy trainer.Policy) (trainer.Objective, error) {
+	l, kind, anchor := settings.Loss, settings.Kind(), model.Anchor(settings)
 	kl := l.KL.Weight > 0
 	switch {
 	case kind.Steps != nil:
-		rows, of, err := m.judgedBy(turn)
+		rows, of, err := m.judgedBy(settings)
 		if err != nil {
 			return nil, err
 		}
-		return trainer.PolicyGradient{Even: turn.Comparison().Edges || turn.Sampler.Window.One || turn.Sampler.Window.Own, Weigh: turn.Weigh(), Rows: rows, RowsOf: of, Loss: kind.Steps(l.Options), Reference: kl && l.KL.Reference != "old", Anchor: anchor,
+		return trainer.PolicyGradient{Even: settings.Comparison().Edges || settings.Sampler.Window.One || settings.Sampler.Window.Own, Weigh: settings.Weigh(), Rows: rows, RowsOf: of, Loss: kind.Steps(l.Options), Reference: kl && l.KL.Reference != "old", Anchor: anchor,
 			KLOver: l.KL.Denominator}, nil
 	case kind.Noised != nil:
-		ladder, err := turn.Noising()
+		ladder, err := settings.Noising()
 		if err != nil {
 			return nil, err
 		}
-		return trainer.ForwardProcess{Draw: m.noising(turn), Settle: m.settle, At: ladder, Paired: kind.Has(loss.SamplePairs), Times: l.Times, Together: kind.Together != nil && kind.Together(l.Options), Unit: unit, Old: kind.Has(loss.OldWeights), Reference: kind.Has(loss.Reference) || kind.Has(loss.ReferenceIfWeighted) && kl,
-			Anchor: anchor, Average: kind.Has(loss.AverageIfWeighted) && l.KL.EMAWeight > 0, Loss: kind.Noised(l.Options, turn.Rollout.Group)}, nil
+		return trainer.ForwardProcess{Draw: m.noising(settings), Settle: m.settle, At: ladder, Paired: kind.Has(loss.SamplePairs), Times: l.Times, Together: kind.Together != nil && kind.Together(l.Options), Unit: unit, Old: kind.Has(loss.OldWeights), Reference: kind.Has(loss.Reference) || kind.Has(loss.ReferenceIfWeighted) && kl,
+			Anchor: anchor, Average: kind.Has(loss.AverageIfWeighted) && l.KL.EMAWeight > 0, Loss: kind.Noised(l.Options, settings.Rollout.Group)}, nil
 	case kind.Learns == loss.RewardSlope:
-		return m.rewardGradient(turn, policy), nil
+		return m.rewardGradient(settings, policy), nil
 	}
 	return nil, fmt.Errorf("objective %q cannot be trained with yet: %s can", l.Objective, strings.Join(trainable(), ", "))
 }
@@ -66,8 +66,8 @@ func (m *Model) settle(keys []trainer.Key, noise, clean [][]float64) ([][]float6
 // noising draws the time and the noise of noised samples: one time for each slice of the range, at
 // random within it, or the next of the sampler's times in a drawn order. A ladder's time is a share of
 // its training steps.
-func (m *Model) noising(turn experiment.Turn) func(k trainer.Key, n int) (float64, []float64) {
-	times, iteration := max(1, turn.Loss.Times), turn.First+turn.Iteration
+func (m *Model) noising(settings experiment.Settings) func(k trainer.Key, n int) (float64, []float64) {
+	times, iteration := max(1, settings.Loss.Times), settings.First+settings.Iteration
 	return func(k trainer.Key, n int) (float64, []float64) {
 		order, key := m.Draws.Of("order of times", k), m.Draws.Of("times", k).Step(n)
 		if k.Iteration != iteration { // a sample that is reused is noised anew
@@ -75,12 +75,12 @@ func (m *Model) noising(turn experiment.Turn) func(k trainer.Key, n int) (float6
 		}
 		at := (float64(n%times) + key.Draw().Float64()) / float64(times)
 		time, form := at, m.form(k)
-		if schedule := form.turn.Schedule; schedule.Alpha == nil {
-			sigmas := turn.Loss.Within(schedule.Sigmas[:schedule.Steps()])
-			if turn.Loss.Draw == "permutation" {
+		if schedule := form.settings.Schedule; schedule.Alpha == nil {
+			sigmas := settings.Loss.Within(schedule.Sigmas[:schedule.Steps()])
+			if settings.Loss.Draw == "permutation" {
 				time = sigmas[permuted(order, n, len(sigmas))]
 			} else {
-				time = turn.Loss.Sigma(at, sigmas)
+				time = settings.Loss.Sigma(at, sigmas)
 			}
 		}
 		return time, pipeline.Noise(key.With("noise of a noised sample"), form.At)

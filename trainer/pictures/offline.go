@@ -23,7 +23,7 @@ func readPrompts(e *experiment.Experiment) ([]prompts.Prompt, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, at := range e.Turns() {
+		for _, at := range e.EachStage() {
 			if slices.Contains(at.Rollout.Prompts, name) {
 				if err := fits(name, pages, at.Rollout); err != nil {
 					return nil, err
@@ -72,8 +72,8 @@ func (m *Model) openAlbums(e *experiment.Experiment) error {
 	return nil
 }
 
-// offline reports whether the turn learns from pictures that exist.
-func (m *Model) offline() bool { return m.turn.Experiment != nil && m.turn.Rollout.Offline }
+// offline reports whether the iteration learns from pictures that exist.
+func (m *Model) offline() bool { return m.settings.Experiment != nil && m.settings.Rollout.Offline }
 
 // portion is how many pictures of a size lie in memory in fp32 at once, in passes of the autoencoder.
 func portion(at pipeline.Shape) int { return 8 * max(1, (1<<18)/max(1, at.Pixels())) }

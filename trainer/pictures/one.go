@@ -22,16 +22,16 @@ type One struct {
 	Deterministic []sde.Row                        // of steps where a sample does not draw
 }
 
-// oneOf is a turn's; nil where samples draw at every step of the window.
-func oneOf(turn experiment.Turn) (*One, error) {
-	w := turn.Sampler.Window
-	if !w.One && !w.Own || turn.Evaluates || turn.Noised() {
+// oneOf is an iteration's; nil where samples draw at every step of the window.
+func oneOf(settings experiment.Settings) (*One, error) {
+	w := settings.Sampler.Window
+	if !w.One && !w.Own || settings.Evaluates || settings.Noised() {
 		return nil, nil
 	}
-	quiet, err := turn.Quiet()
-	o := &One{Window: turn.Window, Deterministic: quiet}
+	quiet, err := settings.Quiet()
+	o := &One{Window: settings.Window, Deterministic: quiet}
 	if w.Own {
-		o.Own = func(draw func(n int) int) []int { return w.OwnSteps(turn.Sampler.Steps, draw) }
+		o.Own = func(draw func(n int) int) []int { return w.OwnSteps(settings.Sampler.Steps, draw) }
 	}
 	return o, err
 }

@@ -166,7 +166,7 @@ func sampleOf(k trainer.Key, at pipeline.Shape, t pipeline.Track) trainer.Sample
 	d := &s.Decisions
 	for _, s := range t.Steps {
 		d.Step, d.State, d.Time = append(d.Step, s.Index), append(d.State, s.Before), append(d.Time, s.Time)
-		d.Choice, d.Mean, d.LogProb = append(d.Choice, s.After), append(d.Mean, s.Mean), append(d.LogProb, s.LogProb)
+		d.Action, d.Mean, d.LogProb = append(d.Action, s.After), append(d.Mean, s.Mean), append(d.LogProb, s.LogProb)
 		d.Trained = append(d.Trained, true)
 	}
 	return s
@@ -211,7 +211,7 @@ func (p *Policy) Moved() []*autograd.Param { return p.learner.Moved() }
 // Eval runs the network. Points that fit one pass are remembered for Back; of more, Back
 // computes each pass once more before it goes backward, so that memory does not grow. What was answered while the
 // points were rolled is not asked again before that.
-func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
+func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, error) {
 	if w == trainer.Teacher {
 		return p.taught(at)
 	}
@@ -220,7 +220,7 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 	}
 	passes, err := p.passes(at)
 	if err != nil {
-		return trainer.Answers{}, err
+		return trainer.Forward{}, err
 	}
 	if w == trainer.Current {
 		p.Passes.Train += len(at) * p.each()
@@ -228,7 +228,7 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 		p.Passes.Reference += len(at) * runs(p.guidanceOf(w))
 	}
 	guidance := p.guidanceOf(w)
-	var out trainer.Answers
+	var out trainer.Forward
 	if w == trainer.Current && len(passes) == 1 && !p.twin {
 		tape := p.Pipeline.Tape(true, p.Checkpointing)
 		forward, err := p.Pipeline.Forward(tape, passes[0].At, p.Guidance, passes[0].points)

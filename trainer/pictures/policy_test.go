@@ -215,7 +215,7 @@ func TestSharedPrefix(t *testing.T) {
 		if passes != steps {
 			t.Errorf("a picture alone took %d passes", passes)
 		}
-		if a, b := alone[0].Decisions, together[i].Decisions; !slices.Equal(alone[0].Item.Final, together[i].Item.Final) || !slices.Equal(a.LogProb, b.LogProb) || !slices.Equal(a.Choice[1], b.Choice[1]) {
+		if a, b := alone[0].Decisions, together[i].Decisions; !slices.Equal(alone[0].Item.Final, together[i].Item.Final) || !slices.Equal(a.LogProb, b.LogProb) || !slices.Equal(a.Action[1], b.Action[1]) {
 			t.Errorf("sample %d of prompt %d is another one in company", k.Sample, k.Prompt)
 		}
 	}
@@ -308,12 +308,12 @@ func TestKnownAnswers(t *testing.T) {
 	points := roll()
 	// back goes forward and backward, and gives the bytes of outputs and gradients.
 	back := func() (outputs [][]float64, grads []byte, err error) {
-		answers, err := p.Eval(trainer.Current, points)
+		forward, err := p.Eval(trainer.Current, points)
 		if err != nil {
 			return nil, nil, err
 		}
-		outputs = answers.Outputs
-		if err := answers.Back(outputs); err != nil {
+		outputs = forward.Outputs
+		if err := forward.Back(outputs); err != nil {
 			return nil, nil, err
 		}
 		for _, w := range p.Moved() {
@@ -358,11 +358,11 @@ func TestKnownAnswers(t *testing.T) {
 			t.Errorf("%d of 2 passes of %s are known (%v)", n, name, err)
 		}
 	}
-	answers, err := p.Eval(trainer.Current, points)
+	forward, err := p.Eval(trainer.Current, points)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := answers.Back(answers.Outputs); err != nil {
+	if err := forward.Back(forward.Outputs); err != nil {
 		t.Fatal(err)
 	}
 	p.Params().Move(1, 1e-3)

@@ -10,8 +10,8 @@ import (
 // The objective that follows the reward's own gradient: which ways lead from samples to pictures.
 
 // rewardGradient is the objective; loss.gradient.through names its ways.
-func (m *Model) rewardGradient(turn experiment.Turn, policy trainer.Policy) trainer.Objective {
-	o := trainer.RewardGradient{Ways: m.ways(turn)[turn.Loss.Gradient.Through], Margin: turn.Loss.Gradient.Margin}
+func (m *Model) rewardGradient(settings experiment.Settings, policy trainer.Policy) trainer.Objective {
+	o := trainer.RewardGradient{Ways: m.ways(settings)[settings.Loss.Gradient.Through], Margin: settings.Loss.Gradient.Margin}
 	o.Developer, _ = policy.(trainer.Developer) // none where an experiment is checked and nothing is open
 	if m.rewards != nil {
 		o.Reward = m.rewards.Slopes
@@ -20,10 +20,10 @@ func (m *Model) rewardGradient(turn experiment.Turn, policy trainer.Policy) trai
 }
 
 // ways are all there are, by name.
-func (m *Model) ways(turn experiment.Turn) map[string]func([]trainer.Sample) ([]trainer.GradientPath, error) {
-	rows, of, _ := m.judgedBy(turn)
+func (m *Model) ways(settings experiment.Settings) map[string]func([]trainer.Sample) ([]trainer.GradientPath, error) {
+	rows, of, _ := m.judgedBy(settings)
 	return map[string]func([]trainer.Sample) ([]trainer.GradientPath, error){
-		"direct": m.directAlign(turn),
+		"direct": m.directAlign(settings),
 		"refl": trainer.Predicted{Rows: rows, RowsOf: of, Choose: func(k trainer.Key, n int) int {
 			return m.Draws.Of("step that predicts", k).Draw().Intn(n)
 		}}.Ways,
@@ -34,15 +34,15 @@ func (m *Model) ways(turn experiment.Turn) map[string]func([]trainer.Sample) ([]
 // directAlign is SRPO's. It draws the noisier sigma of a step, at random within an even slice of the range.
 // The noise is the one that the sample began at, as upstream has it: the noised sample then lies near the
 // way that led to it.
-func (m *Model) directAlign(turn experiment.Turn) func([]trainer.Sample) ([]trainer.GradientPath, error) {
-	g, times := turn.Loss.Gradient, max(1, turn.Loss.Times)
+func (m *Model) directAlign(settings experiment.Settings) func([]trainer.Sample) ([]trainer.GradientPath, error) {
+	g, times := settings.Loss.Gradient, max(1, settings.Loss.Times)
 	draw := func(k trainer.Key, n int) (float64, []float64) {
 		at := (float64(n) + m.Draws.Of("sigmas", k).Step(n).Draw().Float64()) / float64(times)
 		least := g.Low + g.Step
 		start, _ := m.Draws.Keys(k)
 		return least + float64(at*(g.High-least)), pipeline.Noise(start, m.form(k).At)
 	}
-	return trainer.Direct{Draw: draw, Times: turn.Loss.Times, Step: g.Step, Both: g.Both, Unit: unit}.Ways
+	return trainer.Direct{Draw: draw, Times: settings.Loss.Times, Step: g.Step, Both: g.Both, Unit: unit}.Ways
 }
 
 // Pictures is a trainer.Developer: the autoencoder, and the network's inputs, have derivatives.

@@ -19,7 +19,7 @@ type place struct {
 	keys string // in the experiment's file
 	of   string // in the list of prompts; "": no prompt names it
 	experiment.Size
-	frames int // of the turn
+	frames int // of the iteration
 	own    int // of the prompt; 0: it names none
 }
 
@@ -47,7 +47,7 @@ func (c generator) checkSizes(p *pipeline.Pipeline) {
 			if asked.own > 0 {
 				c.RefuseAt(asked.turn, asked.keys, asked.of+err.Error(), "change the prompt's frames, or [sampler] frames")
 			}
-			continue // that of a turn is reported
+			continue // that of an iteration is reported
 		}
 		at, err := shape(p, asked.Size, asked.extent().frames)
 		if err != nil {
@@ -69,7 +69,7 @@ func (c generator) checkSizes(p *pipeline.Pipeline) {
 
 // places are all sizes that are asked for, those of the first stage first.
 func (c generator) places(otherwise experiment.Size) (all []place) {
-	for i, at := range c.Turns() {
+	for i, at := range c.EachStage() {
 		for _, held := range []bool{false, true} {
 			if held && c.Evaluate.Prompts == "" {
 				continue
@@ -78,8 +78,8 @@ func (c generator) places(otherwise experiment.Size) (all []place) {
 			if held && c.Evaluate.Width > 0 {
 				keys = "evaluate.width"
 			}
-			turn := experiment.Turn{Experiment: at, Evaluates: held}
-			asked, frames := turn.Asked(), turn.Frames()
+			settings := experiment.Settings{Experiment: at, Evaluates: held}
+			asked, frames := settings.Asked(), settings.Frames()
 			for k, size := range asked {
 				one := place{turn: i, keys: keys, Size: size, frames: frames}
 				if keys != "evaluate.width" && at.Sampler.Width == 0 {
@@ -96,9 +96,9 @@ func (c generator) places(otherwise experiment.Size) (all []place) {
 	}
 	for _, key := range []string{"rollout.prompts", "evaluate.prompts"} {
 		for _, p := range firstOfSize(c.Prompts[key]) {
-			turn := experiment.Turn{Experiment: c.Experiment, Evaluates: key == "evaluate.prompts"}
-			one := place{keys: key, of: fmt.Sprintf("%s: prompt %q: ", p.List, p.Text), Size: experiment.Size{p.Width, p.Height}, frames: turn.Frames(), own: p.Frames}
-			if asked := turn.Asked(); !p.Sized() && len(asked) > 0 {
+			settings := experiment.Settings{Experiment: c.Experiment, Evaluates: key == "evaluate.prompts"}
+			one := place{keys: key, of: fmt.Sprintf("%s: prompt %q: ", p.List, p.Text), Size: experiment.Size{p.Width, p.Height}, frames: settings.Frames(), own: p.Frames}
+			if asked := settings.Asked(); !p.Sized() && len(asked) > 0 {
 				one.Size = asked[0]
 			} else if !p.Sized() {
 				one.Size = otherwise
@@ -156,7 +156,8 @@ func checkFrames(p *pipeline.Pipeline, frames int) error {
 	return nil
 }
 
-// checkOwnFrames refuses pictures among clips, and clips among pictures: own are a prompt's frames, others the turn's.
+// checkOwnFrames refuses pictures among clips, and clips among pictures: own are a prompt's frames, others the
+// iteration's.
 func checkOwnFrames(p *pipeline.Pipeline, own, others int) error {
 	if own > 0 && (own == 1) != (others == 1) && p.Clips() {
 		return fmt.Errorf("a prompt's frames are %d, where others have %d: one is a picture, and samples are either pictures or clips", own, others)
@@ -174,12 +175,12 @@ func (c generator) checkClips(turn int, at *experiment.Experiment, p *pipeline.P
 		if held && c.Evaluate.Frames > 0 {
 			keys = "evaluate.frames"
 		}
-		if err := checkFrames(p, experiment.Turn{Experiment: at, Evaluates: held}.Frames()); err != nil {
+		if err := checkFrames(p, experiment.Settings{Experiment: at, Evaluates: held}.Frames()); err != nil {
 			c.RefuseAt(turn, keys, err.Error(), "")
 			return
 		}
 	}
-	if one, err := at.Turn(0); err == nil {
+	if one, err := at.Iteration(0); err == nil {
 		if err := checkNetworks(p, one); err != nil {
 			c.RefuseAt(turn, "loss.kl.guidance|sampler.guidance_2|sampler.window|model.experts|model.path", err.Error(), "")
 		}

@@ -239,16 +239,16 @@ func (m *Model) sourcesFor(p *Policy) func(keys []trainer.Key) ([]*pipeline.Give
 	}
 }
 
-// follows reports whether a turn's pictures have the sizes of those that they are made of.
-func (m *Model) follows(turn experiment.Turn) bool {
-	return m.sources.read() && !m.Pipeline.Clips() && len(turn.Asked()) == 0
+// follows reports whether an iteration's pictures have the sizes of those that they are made of.
+func (m *Model) follows(settings experiment.Settings) bool {
+	return m.sources.read() && !m.Pipeline.Clips() && len(settings.Asked()) == 0
 }
 
 // formLike is the form of a size that pictures have by what they are made of; it is made when it is first met. Sources
 // of an impossible size are an error when they are read, which is before anything is made in this form.
-func (m *Model) formLike(turn experiment.Turn, forms map[extent]*Form, one, otherwise extent) *Form {
+func (m *Model) formLike(settings experiment.Settings, forms map[extent]*Form, one, otherwise extent) *Form {
 	if forms[one] == nil {
-		f, err := m.formOf(turn, one)
+		f, err := m.formOf(settings, one)
 		if err != nil {
 			return forms[otherwise]
 		}

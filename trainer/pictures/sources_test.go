@@ -109,11 +109,11 @@ func editor(t *testing.T, name, file string, list []prompts.Prompt, cache string
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	turn, err := e.Turn(0)
+	settings, err := e.Iteration(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Begin(turn, rng.New(7), 1); err != nil {
+	if err := m.Begin(settings, rng.New(7), 1); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -148,8 +148,8 @@ func TestSources(t *testing.T) {
 			}
 			first, samples := roll(m)
 			checkSourced(t, m, one.name, samples)
-			turn := m.turn
-			o, err := m.Objective(turn, m)
+			settings := m.settings
+			o, err := m.Objective(settings, m)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -89,9 +89,9 @@ func teach(teacher *pipeline.Pipeline, number int, path string) error {
 }
 
 // taught is what the teacher answers at points.
-func (p *Policy) taught(at []trainer.Point) (trainer.Answers, error) {
+func (p *Policy) taught(at []trainer.Point) (trainer.Forward, error) {
 	if p.teacher == nil {
-		return trainer.Answers{}, errors.New("a teacher was asked, and model.teacher names none")
+		return trainer.Forward{}, errors.New("a teacher was asked, and model.teacher names none")
 	}
 	twin := p.Twin(p.teacher)
 	twin.Guidance = p.guidanceOf(trainer.Teacher)

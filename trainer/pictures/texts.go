@@ -43,7 +43,7 @@ func (m *Model) beginTexts(e *experiment.Experiment) error {
 // plain are the texts that are no prompt: what guidance leads away from.
 func plain(e *experiment.Experiment) []string {
 	all := []string{""}
-	for _, at := range e.Turns() {
+	for _, at := range e.EachStage() {
 		all = append(all, at.Sampler.Negative)
 	}
 	return all

@@ -34,9 +34,9 @@ func reading(t *testing.T, o model.Options) *Model {
 	}
 	t.Cleanup(func() { m.Close() })
 	m.Pipeline.Memory.KeepEncoders = false
-	turn, err := e.Turn(0)
+	settings, err := e.Iteration(0)
 	if err == nil {
-		err = m.Begin(turn, rng.New(7), 1)
+		err = m.Begin(settings, rng.New(7), 1)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -79,12 +79,12 @@ func TestTextsInOneGo(t *testing.T) {
 		t.Errorf("%d files on the disk of 5 texts (%v)", len(all), err)
 	}
 	evaluated := reading(t, model.Options{Cache: t.TempDir()})
-	turn, err := evaluated.turn.Evaluating(evaluated.turn.Sampler)
+	settings, err := evaluated.settings.Evaluating(evaluated.settings.Sampler)
 	if err != nil {
 		t.Fatal(err)
 	}
 	evaluated.prompts = 1
-	p := evaluated.Fixed(t.Context(), turn, rng.New(3)).(*Policy)
+	p := evaluated.Fixed(t.Context(), settings, rng.New(3)).(*Policy)
 	first := true
 	p.Progress = func(int, int) {
 		for n := range 3 {

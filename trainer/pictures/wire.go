@@ -22,7 +22,7 @@ import (
 // and its log-probability is the row's own of these two. A worker that says something else computes wrongly, or wants
 // to: its ratios would be infinite.
 //
-// Invariants (tests): what a roll of the turn leaves is taken; a change of anything but a state's or a mean's own bits
+// Invariants (tests): rollouts of the iteration are taken; a change of anything but a state's or a mean's own bits
 // is refused.
 
 // Values implements model.Remote.
@@ -43,10 +43,10 @@ const mostSpread = 25
 func (m *Model) rolledBy(r model.Rolled) (*Policy, error) {
 	p, key := &Policy{Draws: trainer.Draws{Root: r.Root, Fixed: r.Fixed}}, r.Root
 	if !r.Fixed {
-		key = rng.New(uint64(r.Turn.Run.Seed))
-		p.Trained, p.Draws.Shared = r.Turn.Trained, r.Turn.Rollout.SharedNoise
+		key = rng.New(uint64(r.Settings.Run.Seed))
+		p.Trained, p.Draws.Shared = r.Settings.Trained, r.Settings.Rollout.SharedNoise
 	}
-	return p, m.follow(p, r.Turn, key, r.Fixed)
+	return p, m.follow(p, r.Settings, key, r.Fixed)
 }
 
 // recorded are the steps that a key's sample keeps, and how much noise it draws at each.
@@ -129,7 +129,7 @@ func (f *Form) latents(x []float64) error {
 
 // decided refuses what cannot be decision k, for which so much noise was drawn.
 func (f *Form) decided(d trainer.Decisions, k int, scale float64) error {
-	row, mean, choice := f.Rows[d.Step[k]], d.Mean[k], d.Choice[k]
+	row, mean, choice := f.Rows[d.Step[k]], d.Mean[k], d.Action[k]
 	for _, x := range [][]float64{d.State[k], mean, choice} {
 		if err := f.latents(x); err != nil {
 			return err

@@ -193,15 +193,15 @@ func changedKey(r *rand.Rand, kind string) string {
 
 // affordable reports whether an iteration is of seconds.
 func affordable(e *experiment.Experiment) bool {
-	turn, err := e.Turn(0)
+	settings, err := e.Iteration(0)
 	if err != nil {
 		return true // the run's to refuse
 	}
-	s := turn.Sampler
-	work := turn.Rollout.PromptsPerIteration * turn.Samples() * max(1, s.Steps) * max(1, s.Frames)
+	s := settings.Sampler
+	work := settings.Rollout.PromptsPerIteration * settings.Samples() * max(1, s.Steps) * max(1, s.Frames)
 	size := max(1, s.Width) * max(1, s.Height)
 	held := e.Evaluate.Samples * max(1, s.EvalSteps)
-	return work <= 128 && size <= 64*64 && held <= 16 && (turn.Episode == nil || turn.Episode.Tokens <= 1000) && turn.Rollout.Filter == nil
+	return work <= 128 && size <= 64*64 && held <= 16 && (settings.Episode == nil || settings.Episode.Tokens <= 1000) && settings.Rollout.Filter == nil
 }
 
 // late are ends of a run that no plan can know, since they follow from what the model makes and what rewards say of it.

@@ -23,7 +23,7 @@ func (c *check) readPrompts() {
 		c.readList(0, "evaluate.prompts", c.Evaluate.Prompts)
 	}
 	c.readLessons()
-	for i, at := range c.Turns() {
+	for i, at := range c.EachStage() {
 		n, all := at.Rollout.PromptsPerIteration, prompts.In(c.Prompts["rollout.prompts"], at.Rollout.Prompts)
 		if len(all) == 0 || at.Taught() {
 			continue
@@ -124,7 +124,7 @@ func (c *check) readAlbum(l experiment.List) {
 		c.FailAt(l.Turn, "rollout.prompts", err)
 		return
 	}
-	for i, at := range c.Turns() {
+	for i, at := range c.EachStage() {
 		if slices.Contains(at.Rollout.Prompts, l.Name) {
 			c.checkPages(i, at, l.Name, pages)
 		}

@@ -21,8 +21,8 @@ import (
 // A model is judged from its folder, as it would be shipped: held-out captions are drawn from
 // fixed noise, and the pictures scored against their scenes.
 
-// Verdict is what came out.
-type Verdict struct {
+// Evaluation is a model's scores on held-out captions.
+type Evaluation struct {
 	Guidance float64                  `json:"guidance"`
 	All      Tally                    `json:"all"`
 	By       map[scenes.Family]*Tally `json:"by_family"`
@@ -57,7 +57,7 @@ func (t Tally) String() string {
 	return fmt.Sprintf("task %.3f  strict %.3f  clean %.3f  total %.3f  (%d)", t.Task, t.Strict, t.Clean, t.Total, t.Pictures)
 }
 
-func (v *Verdict) String() string {
+func (v *Evaluation) String() string {
 	lines := []string{fmt.Sprintf("guidance %g: %s", v.Guidance, v.All)}
 	for _, f := range []scenes.Family{scenes.One, scenes.Relation, scenes.Count, scenes.Word} {
 		if t := v.By[f]; t != nil {
@@ -78,7 +78,7 @@ func HeldOut(n int) []scenes.Scene {
 }
 
 // Judge draws a picture of each scene with a folder's model, by its deterministic sampler.
-func Judge(ctx context.Context, pool *tensor.Pool, dir string, list []scenes.Scene, steps int, guidance float64) (*Verdict, error) {
+func Judge(ctx context.Context, pool *tensor.Pool, dir string, list []scenes.Scene, steps int, guidance float64) (*Evaluation, error) {
 	p, err := pipeline.Open(dir, pipeline.Options{Pool: pool, Precision: pipeline.BF16, TextLength: pipeline.NoText})
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func Judge(ctx context.Context, pool *tensor.Pool, dir string, list []scenes.Sce
 	if err != nil {
 		return nil, err
 	}
-	v := &Verdict{Guidance: guidance, By: map[scenes.Family]*Tally{}}
+	v := &Evaluation{Guidance: guidance, By: map[scenes.Family]*Tally{}}
 	for i, s := range list {
 		raw, err := p.Decode(finals[i], at)
 		if err != nil {

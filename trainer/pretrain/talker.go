@@ -340,9 +340,9 @@ func prepared[T any](n int, one func(i int) (T, error)) ([]T, error) {
 	return all, errors.Join(errs...)
 }
 
-// TalkerVerdict is how well a model sees tables that no training drew, each token of the right
+// TalkerEvaluation is how well a model sees tables that no training drew, each token of the right
 // answer guessed after those before it.
-type TalkerVerdict struct {
+type TalkerEvaluation struct {
 	Tables int     `json:"tables"`
 	Far    float64 `json:"far"`    // mean distance of a box's edges, in pixels as shown
 	Aim    float64 `json:"aim"`    // that of the card that is asked for
@@ -350,13 +350,13 @@ type TalkerVerdict struct {
 	Direct float64 `json:"direct"` // share of digits read from the whole table
 }
 
-func (v *TalkerVerdict) String() string {
+func (v *TalkerEvaluation) String() string {
 	return fmt.Sprintf("%d tables: edges of boxes off by %.2f pixels, of a zoom by %.2f  digits of crops read %.3f, of tables %.3f", v.Tables, v.Far, v.Aim, v.Read, v.Direct)
 }
 
 // JudgeTalker judges a model on n tables.
-func JudgeTalker(k *chat.VLM, t *Talker, n int) (*TalkerVerdict, error) {
-	v := &TalkerVerdict{Tables: n}
+func JudgeTalker(k *chat.VLM, t *Talker, n int) (*TalkerEvaluation, error) {
+	v := &TalkerEvaluation{Tables: n}
 	var far, aim, read, direct mean
 	for i := range n {
 		key := rng.New(1).With("judge of talkers").Sample(i)

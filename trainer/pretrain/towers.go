@@ -484,8 +484,8 @@ func flat(rows [][]float64) []float32 {
 	return out
 }
 
-// TowerVerdict is how good towers are on scenes whose captions no training saw.
-type TowerVerdict struct {
+// TowerEvaluation is how good towers are on scenes whose captions no training saw.
+type TowerEvaluation struct {
 	Pictures   int                `json:"pictures"`
 	Captions   int                `json:"captions"`   // different ones
 	Retrieved  float64            `json:"retrieved"`  // share of pictures whose own caption is the likest of all
@@ -496,7 +496,7 @@ type TowerVerdict struct {
 	ByDamage   map[string]float64 `json:"ranked_by_damage"`
 }
 
-func (v *TowerVerdict) String() string {
+func (v *TowerEvaluation) String() string {
 	list := func(m map[string]float64) string {
 		var out []string
 		for k, x := range m {
@@ -532,7 +532,7 @@ func (s share) means() map[string]float64 {
 }
 
 // JudgeTowers judges a folder's towers and head on n held-out pictures.
-func JudgeTowers(pool *tensor.Pool, dir string, n int) (*TowerVerdict, error) {
+func JudgeTowers(pool *tensor.Pool, dir string, n int) (*TowerEvaluation, error) {
 	g, err := openTowers(dir, pool, nil)
 	if err != nil {
 		return nil, err
@@ -567,7 +567,7 @@ func JudgeTowers(pool *tensor.Pool, dir string, n int) (*TowerVerdict, error) {
 	ranks := g.ranks(tp, units).F32()
 	tp.Reset()
 	like := clip.Similarity(pictures, texts, 0).Logits
-	v := &TowerVerdict{Pictures: n, Captions: len(captions)}
+	v := &TowerEvaluation{Pictures: n, Captions: len(captions)}
 	retrieval, attributes, damages := share{}, share{}, share{}
 	best := make([]int, len(captions)) // the likest picture
 	for i, row := range like {

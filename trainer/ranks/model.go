@@ -46,23 +46,23 @@ func (m *Model) every(f func(own model.Model) error) error {
 }
 
 // Begin begins an iteration on every rank.
-func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
-	m.Whole = turn.Experiment != nil && turn.Episode != nil && turn.Episode.Tree != nil
-	return m.every(func(own model.Model) error { return own.Begin(turn, root, scale) })
+func (m *Model) Begin(settings experiment.Settings, root rng.Key, scale float64) error {
+	m.Whole = settings.Experiment != nil && settings.Episode != nil && settings.Episode.Tree != nil
+	return m.every(func(own model.Model) error { return own.Begin(settings, root, scale) })
 }
 
 // Objective is rank 0's; what it asks the policy is shared out.
-func (m *Model) Objective(turn experiment.Turn, policy trainer.Policy) (trainer.Objective, error) {
-	return m.First().Objective(turn, policy)
+func (m *Model) Objective(settings experiment.Settings, policy trainer.Policy) (trainer.Objective, error) {
+	return m.First().Objective(settings, policy)
 }
 
 // Fixed shares keys out as Roll does.
-func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {
+func (m *Model) Fixed(ctx context.Context, settings experiment.Settings, root rng.Key) trainer.Policy {
 	ctx, stop := context.WithCancel(ctx)
 	p := &Policy{Team: m.Team}
 	p.Team.Stop = stop
 	for _, own := range m.models {
-		p.Members = append(p.Members, own.Fixed(ctx, turn, root))
+		p.Members = append(p.Members, own.Fixed(ctx, settings, root))
 	}
 	return p
 }

@@ -73,9 +73,9 @@ func (p *Policy) ends(keys []trainer.Key) (all []int) {
 }
 
 // Eval shares points out. Back goes to those that answered.
-func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
-	parts := make([]trainer.Answers, len(p.Members))
-	var all trainer.Answers
+func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, error) {
+	parts := make([]trainer.Forward, len(p.Members))
+	var all trainer.Forward
 	err := p.each(len(at), func(r, lo, hi int) (err error) {
 		parts[r], err = p.Members[r].Eval(w, at[lo:hi])
 		if err == nil && len(parts[r].Outputs) != hi-lo {

@@ -28,7 +28,7 @@ func (m *member) Roll(_ trainer.Weights, keys []trainer.Key) (samples []trainer.
 	return samples, m.fails
 }
 
-func (m *member) Eval(_ trainer.Weights, at []trainer.Point) (a trainer.Answers, err error) {
+func (m *member) Eval(_ trainer.Weights, at []trainer.Point) (a trainer.Forward, err error) {
 	for _, p := range at {
 		m.asked = append(m.asked, p.State)
 		a.Outputs = append(a.Outputs, []float64{m.weight * p.State[0]})
@@ -140,7 +140,7 @@ func TestPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answers, err := p.Eval(trainer.Current, points)
+		forward, err := p.Eval(trainer.Current, points)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,14 +153,14 @@ func TestPolicy(t *testing.T) {
 			rolled = append(rolled, m.rolled...)
 		}
 		for i := range n {
-			if samples[i].Key != keys[i] || answers.Outputs[i][0] != 2*float64(i+1) || rolled[i] != i {
-				t.Errorf("sample %d of %d: %v, answer %v, rolled as %d", i, n, samples[i].Key, answers.Outputs[i], rolled[i])
+			if samples[i].Key != keys[i] || forward.Outputs[i][0] != 2*float64(i+1) || rolled[i] != i {
+				t.Errorf("sample %d of %d: %v, answer %v, rolled as %d", i, n, samples[i].Key, forward.Outputs[i], rolled[i])
 			}
 		}
-		if err := answers.Back(grads[:n-1]); err == nil {
+		if err := forward.Back(grads[:n-1]); err == nil {
 			t.Error("too few gradients went back")
 		}
-		if err := answers.Back(grads); err != nil {
+		if err := forward.Back(grads); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 { // the second time there is nothing to add up
@@ -168,7 +168,7 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("the norm is %v, %v; want %v", norm, err, want)
 			}
 		}
-		if err := answers.Back(grads); err == nil || !strings.Contains(err.Error(), "before the weights moved") {
+		if err := forward.Back(grads); err == nil || !strings.Contains(err.Error(), "before the weights moved") {
 			t.Errorf("a gradient after the sum: %v", err)
 		}
 		p.Params().Move(1, 0.5)

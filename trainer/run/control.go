@@ -82,7 +82,7 @@ func members(samples []trainer.Sample, scores []float64) []float64 {
 	return out
 }
 
-// learnable is trainer.Choice.Keep where groups have controls.
+// learnable is trainer.Selection.Keep where groups have controls.
 func learnable(samples []trainer.Sample, _ []float64) []bool {
 	kept := make([]bool, len(samples))
 	for i, s := range samples {

@@ -20,16 +20,16 @@ func (l *loop) checkPolicy(it iteration, samples []trainer.Sample) (c *ledger.Ch
 	if err != nil || c == nil {
 		return c, "", err
 	}
-	l.Say("iteration %d: %s", it.number+1, checkWords(c, it.turn.Episode != nil))
+	l.Say("iteration %d: %s", it.number+1, checkWords(c, it.settings.Episode != nil))
 	if c.Floor == nil || c.ClipRange == 0 || *c.Floor <= c.ClipRange {
 		return c, "", nil
 	}
 	why := fmt.Sprintf("rounding to %s moves log-probabilities further than the clip lets them go", l.Model.Precision)
-	if it.turn.Episode != nil {
+	if it.settings.Episode != nil {
 		why = "the engine's log-probabilities lie further from the trainer's than the clip lets an update move them"
 	}
 	says := fmt.Sprintf("clip_range = %.3g is below the noise floor, %.3g: %s", c.ClipRange, *c.Floor, why)
-	if it.turn.Loss.NoiseFloor == "stop" {
+	if it.settings.Loss.NoiseFloor == "stop" {
 		return c, says, nil
 	}
 	l.Say("warning: iteration %d: %s", it.number+1, says)
@@ -60,11 +60,11 @@ type drifting interface {
 
 // diagnose is called after the first iteration's updates.
 func (l *loop) diagnose(it iteration, of *rollout, line *ledger.Line, r *trainer.Report) error {
-	if l.trainer.Iteration != 1 || len(r.Samples) == 0 || it.turn.Taught() || it.turn.Rollout.Group < 2 {
+	if l.trainer.Iteration != 1 || len(r.Samples) == 0 || it.settings.Taught() || it.settings.Rollout.Group < 2 {
 		return nil
 	}
-	m := diagnosis.Measured{Group: it.turn.Rollout.Group, Groups: len(line.Prompts), Dead: line.Dead, Spread: line.Spread, Noise: of.deviation,
-		Apart: !it.turn.ComparesGroups(), Free: !it.turn.Kind().Has(loss.Advantages), Spoken: it.turn.Episode != nil, Eps: l.trainer.Optim.Eps, Rate: l.trainer.Optim.LR}
+	m := diagnosis.Measured{Group: it.settings.Rollout.Group, Groups: len(line.Prompts), Dead: line.Dead, Spread: line.Spread, Noise: of.deviation,
+		Apart: !it.settings.ComparesGroups(), Free: !it.settings.Kind().Has(loss.Advantages), Spoken: it.settings.Episode != nil, Eps: l.trainer.Optim.Eps, Rate: l.trainer.Optim.LR}
 	if err := l.policyFacts(it, of.check, &m, r); err != nil {
 		return err
 	}
@@ -83,11 +83,11 @@ func (l *loop) policyFacts(it iteration, check *ledger.Check, m *diagnosis.Measu
 	if check.Floor != nil {
 		m.Floor = ledger.Number(*check.Floor)
 	}
-	if !it.turn.OnPolicy() { // else nothing is clipped
+	if !it.settings.OnPolicy() { // else nothing is clipped
 		m.Clip = check.ClipRange
 	}
-	if it.turn.Kind().Steps != nil && it.turn.Episode == nil {
-		keeps, err := it.turn.Keeps()
+	if it.settings.Kind().Steps != nil && it.settings.Episode == nil {
+		keeps, err := it.settings.Keeps()
 		if err != nil {
 			return fmt.Errorf("working out what steps keep of the gradient: %w", err)
 		}

@@ -18,7 +18,7 @@
 //	inputs       manifest.go     settings, model, prompts and pictures, compared with those that the run was begun with
 //	clock        clock.go        seconds of parts and of the run
 //	rollout      rollout.go      samples and scores of one iteration; it ends with the iteration
-//	iteration    iterate.go     one turn of the experiment, with the key of its draws
+//	iteration    iterate.go     one iteration's settings, with the key of its draws
 //	loop         run.go         these, the trainer, the stage under way and the attempt; open.go builds it
 //
 // open.go is the one table of kinds of models; everything else speaks to the interface model.Model

@@ -139,7 +139,7 @@ func TestEpisodesResume(t *testing.T) {
 		same(t, fmt.Sprint("stopped after ", stop), want, contents(t, parts))
 	}
 	if !slices.ContainsFunc(ledgerOf(t, whole), func(l ledger.Line) bool {
-		return l.Choice.Reused > 0 && l.Updates[0].RatioMost == 1 && l.Updates[0].Metrics["ratio_reused"] != 1
+		return l.Selection.Reused > 0 && l.Updates[0].RatioMost == 1 && l.Updates[0].Metrics["ratio_reused"] != 1
 	}) {
 		t.Error("no episode is learned from again by weights that have moved")
 	}
@@ -231,7 +231,7 @@ func TestSomeCompared(t *testing.T) {
 		}
 		moved := false
 		for _, l := range ledgerOf(t, dir) {
-			if c := l.Choice; c == nil || c.Learned > 4*e.Advantage.Keep.Of {
+			if c := l.Selection; c == nil || c.Learned > 4*e.Advantage.Keep.Of {
 				t.Errorf("%v: iteration %d learned from %+v", sets, l.Iteration, c)
 			}
 			moved = moved || len(l.Updates) > 0 && l.Updates[0].Gradient > 0

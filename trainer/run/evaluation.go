@@ -66,26 +66,26 @@ const (
 )
 
 // heldBytes is about how much memory a held-out sample takes.
-func heldBytes(turn experiment.Turn, p prompts.Prompt) int64 {
-	if turn.Episode != nil {
+func heldBytes(settings experiment.Settings, p prompts.Prompt) int64 {
+	if settings.Episode != nil {
 		return conversationBytes
 	}
 	pixels := 0
-	for _, s := range turn.Asked() {
+	for _, s := range settings.Asked() {
 		pixels = max(pixels, s[0]*s[1])
 	}
 	if p.Sized() {
 		pixels = p.Width * p.Height
 	}
-	return pixelBytes * int64(cmp.Or(pixels, unknownSide*unknownSide)) * int64(max(1, cmp.Or(p.Frames, turn.Frames())))
+	return pixelBytes * int64(cmp.Or(pixels, unknownSide*unknownSide)) * int64(max(1, cmp.Or(p.Frames, settings.Frames())))
 }
 
 // portionOf is the number of held-out prompts that are evaluated at once: as many as fit into room, and as the model
 // computes beside each other.
-func portionOf(turn experiment.Turn, list []prompts.Prompt, samples, least int, room int64) int {
+func portionOf(settings experiment.Settings, list []prompts.Prompt, samples, least int, room int64) int {
 	n, bytes := 0, int64(0)
 	for _, p := range list {
-		if bytes += int64(samples) * heldBytes(turn, p); n > 0 && bytes > room && n*samples >= least {
+		if bytes += int64(samples) * heldBytes(settings, p); n > 0 && bytes > room && n*samples >= least {
 			break
 		}
 		n++
@@ -98,14 +98,14 @@ func (v *evaluation) evaluate(ctx context.Context, of trainer.Weights, sampler e
 	if len(v.heldOut) == 0 {
 		return nil, nil
 	}
-	turn, err := v.e.Evaluating(sampler)
+	settings, err := v.e.Evaluating(sampler)
 	if err != nil {
 		return nil, err
 	}
-	p := v.model.Fixed(ctx, turn, rng.New(uint64(v.e.Evaluate.Seed)).With("evaluation"))
-	all := &samples{measures: map[string]ledger.Measure{}, missing: map[string]error{}, shown: shown{frames: framesOf(turn, v.heldOut, v.e.Evaluate.Samples)}}
+	p := v.model.Fixed(ctx, settings, rng.New(uint64(v.e.Evaluate.Seed)).With("evaluation"))
+	all := &samples{measures: map[string]ledger.Measure{}, missing: map[string]error{}, shown: shown{frames: framesOf(settings, v.heldOut, v.e.Evaluate.Samples)}}
 	for first := 0; first < len(v.heldOut); {
-		n := portionOf(turn, v.heldOut[first:], v.e.Evaluate.Samples, v.model.Portion(), v.room)
+		n := portionOf(settings, v.heldOut[first:], v.e.Evaluate.Samples, v.model.Portion(), v.room)
 		if err := v.portion(ctx, p, of, all, first, first+n); err != nil {
 			return nil, fmt.Errorf("evaluating: %w", err)
 		}

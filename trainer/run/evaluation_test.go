@@ -36,12 +36,12 @@ func TestHeldOutPortions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		turn, err := r.Evaluating(r.Sampler)
+		settings, err := r.Evaluating(r.Sampler)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.evaluation.room = room
-		portions = append(portions, portionOf(turn, r.heldOut, e.Evaluate.Samples, r.model.Portion(), room))
+		portions = append(portions, portionOf(settings, r.heldOut, e.Evaluate.Samples, r.model.Portion(), room))
 		if _, err := r.guarded(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestPortionOf(t *testing.T) {
 		"clips":    {[]string{"sampler.width=832", "sampler.height=480", "sampler.frames=81"}, 2},
 	} {
 		e := parse(t, c.sets...)
-		if n := portionOf(experiment.Turn{Experiment: e, Evaluates: true}, long, 1, 1, model.EvaluatedBytes); n < c.want-1 || n > c.want {
+		if n := portionOf(experiment.Settings{Experiment: e, Evaluates: true}, long, 1, 1, model.EvaluatedBytes); n < c.want-1 || n > c.want {
 			t.Errorf("%s: %d held-out prompts at once, want about %d", name, n, c.want)
 		}
 	}

@@ -64,12 +64,12 @@ func replaced(err error) bool { return errors.Is(err, fleet.ErrReplaced) }
 
 // planned is what an iteration to come will roll, as far as that does not depend on those before it.
 func (l *loop) planned(i int) (p fleet.Planned, err error) {
-	if p.Turn, err = l.Turn(i); err != nil || p.Turn.Taught() || p.Turn.Rollout.Offline {
+	if p.Settings, err = l.Iteration(i); err != nil || p.Settings.Taught() || p.Settings.Rollout.Offline {
 		return p, err
 	}
-	l.selection.giveHints(&p.Turn) // as much as now: with run.lag it stays
+	l.selection.giveHints(&p.Settings) // as much as now: with run.lag it stays
 	p.Root = l.root()
-	p.Keys = l.selection.keys(iteration{i, p.Turn, p.Root, l.attempt.Attempt})
+	p.Keys = l.selection.keys(iteration{i, p.Settings, p.Root, l.attempt.Attempt})
 	return p, nil
 }
 
@@ -226,7 +226,7 @@ func (a Allowed) refuses(all []experiment.Demand) error {
 // trainer. Stages without rolls get the prompts of one that rolls.
 func rollsAlone(e *experiment.Experiment) {
 	rolled := e.Rollout.Prompts
-	for _, at := range e.Turns() {
+	for _, at := range e.EachStage() {
 		if !at.Rollout.Offline {
 			rolled = at.Rollout.Prompts
 			break

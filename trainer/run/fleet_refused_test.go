@@ -185,7 +185,7 @@ func TestFleetSubtle(t *testing.T) {
 		if err != nil || j.How.Fixed || j.How.Iteration > 0 {
 			return payload
 		}
-		turn, err := e.Turn(j.How.Iteration)
+		settings, err := e.Iteration(j.How.Iteration)
 		if err != nil {
 			t.Error(err)
 			return payload
@@ -195,7 +195,7 @@ func TestFleetSubtle(t *testing.T) {
 			for k, step := range d.Step {
 				d.Mean[k] = append([]float64(nil), d.Mean[k]...)
 				d.Mean[k][0] += 1e-2
-				d.LogProb[k] = turn.Rows[step].LogProb(d.Mean[k], d.Choice[k])
+				d.LogProb[k] = settings.Rows[step].LogProb(d.Mean[k], d.Action[k])
 			}
 		}
 		other, err := fleet.Pack(samples, passes, nil)

@@ -45,8 +45,8 @@ func TestGuidedAhead(t *testing.T) {
 	}
 	run := &loop{Experiment: e, train: list, selection: newSelection(e, list)}
 	for i := range 2 {
-		if p, err := run.planned(i); err != nil || p.Turn.Given != 6 || len(p.Keys) == 0 {
-			t.Errorf("iteration %d: %d tokens, %d samples, %v", i, p.Turn.Given, len(p.Keys), err)
+		if p, err := run.planned(i); err != nil || p.Settings.Given != 6 || len(p.Keys) == 0 {
+			t.Errorf("iteration %d: %d tokens, %d samples, %v", i, p.Settings.Given, len(p.Keys), err)
 		}
 	}
 }

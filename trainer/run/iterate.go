@@ -14,19 +14,19 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// iteration is one turn of the experiment, and the key of its draws.
+// iteration is one iteration's settings, and the key of its draws.
 type iteration struct {
-	number  int // from 0
-	turn    experiment.Turn
-	root    rng.Key
-	attempt int // rollbacks before it
+	number   int // from 0
+	settings experiment.Settings
+	root     rng.Key
+	attempt  int // rollbacks before it
 }
 
 // samplesOf are the samples of an iteration's prompts.
 func (it iteration) samplesOf(list []int) []trainer.Key {
 	var all []trainer.Key
 	for _, p := range list {
-		for k := range it.turn.Samples() {
+		for k := range it.settings.Samples() {
 			all = append(all, trainer.Key{Iteration: it.number, Prompt: p, Sample: k})
 		}
 	}
@@ -115,13 +115,13 @@ func (l *loop) iterate() (*fired, error) {
 
 // begin is the next iteration.
 func (l *loop) begin() (iteration, error) {
-	turn, err := l.Turn(l.trainer.Iteration)
+	settings, err := l.Iteration(l.trainer.Iteration)
 	if err != nil {
 		return iteration{}, err
 	}
-	l.selection.giveHints(&turn)
-	l.enterStage(turn)
-	l.current, l.progress = iteration{l.trainer.Iteration, turn, l.root(), l.attempt.Attempt}, progress{}
+	l.selection.giveHints(&settings)
+	l.enterStage(settings)
+	l.current, l.progress = iteration{l.trainer.Iteration, settings, l.root(), l.attempt.Attempt}, progress{}
 	return l.current, nil
 }
 
@@ -135,19 +135,19 @@ func (l *loop) undo() func() {
 
 // prepare sets the model's sampler, the optimiser and the objective.
 func (l *loop) prepare(it iteration) (err error) {
-	turn, scale := it.turn, l.attempt.scale()
-	if err = l.model.Begin(turn, it.root, scale); err != nil {
+	settings, scale := it.settings, l.attempt.scale()
+	if err = l.model.Begin(settings, it.root, scale); err != nil {
 		return err
 	}
-	o := turn.Optim
+	o := settings.Optim
 	o.LR *= scale
 	o.End *= scale
 	if o.Steps == 0 {
-		o.Steps = turn.Run.Iterations * o.Updates // of the stage
+		o.Steps = settings.Run.Iterations * o.Updates // of the stage
 	}
 	l.trainer.Optim = o
-	l.trainer.Objective, err = l.model.Objective(turn, l.model)
-	if reset := turn.Loss.KL.Reset; reset > 0 && it.number > 0 && it.number%reset == 0 || turn.Loss.KL.Reference == "stage" && it.number == turn.First {
+	l.trainer.Objective, err = l.model.Objective(settings, l.model)
+	if reset := settings.Loss.KL.Reset; reset > 0 && it.number > 0 && it.number%reset == 0 || settings.Loss.KL.Reference == "stage" && it.number == settings.First {
 		l.model.Params().Follow(trainer.Reference, 0)
 	}
 	return err
@@ -160,7 +160,7 @@ func (l *loop) connect(it iteration, r *rollout) {
 	t.Prompts = func(int) []trainer.Key { return l.selection.keys(it) }
 	t.Score = r.score
 	t.Compare = func(samples []trainer.Sample, totals []float64) ([]float64, error) {
-		if it.turn.Taught() {
+		if it.settings.Taught() {
 			return slices.Repeat([]float64{1}, len(samples)), nil
 		}
 		b, err := r.batch(samples, totals)
@@ -169,9 +169,9 @@ func (l *loop) connect(it iteration, r *rollout) {
 		}
 		return l.model.Credit(samples, totals, b, l.estimator)
 	}
-	t.Choice = l.selection.choice(it)
+	t.Selection = l.selection.choice(it)
 	t.Pass = r.pass
-	t.Alone = func() bool { return r.last == "" && it.turn.Imitates() }
+	t.Alone = func() bool { return r.last == "" && it.settings.Imitates() }
 	t.Order = func(i, n int) []int { return it.root.With("shares").Iteration(i).Draw().Perm(n) }
 }
 

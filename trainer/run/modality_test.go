@@ -50,18 +50,18 @@ func newColours(dir string) (*colours, error) {
 	return m, nil
 }
 
-func (m *colours) Begin(turn experiment.Turn, root rng.Key, _ float64) error {
-	m.Rows, m.Times, m.Trained, m.draws = turn.Rows, turn.Schedule.Timesteps, turn.Trained, trainer.Draws{Root: root}
+func (m *colours) Begin(settings experiment.Settings, root rng.Key, _ float64) error {
+	m.Rows, m.Times, m.Trained, m.draws = settings.Rows, settings.Schedule.Timesteps, settings.Trained, trainer.Draws{Root: root}
 	return nil
 }
 
-func (m *colours) Objective(turn experiment.Turn, _ trainer.Policy) (trainer.Objective, error) {
-	return trainer.PolicyGradient{Rows: turn.Rows, Loss: turn.Kind().Steps(turn.Loss.Options)}, nil
+func (m *colours) Objective(settings experiment.Settings, _ trainer.Policy) (trainer.Objective, error) {
+	return trainer.PolicyGradient{Rows: settings.Rows, Loss: settings.Kind().Steps(settings.Loss.Options)}, nil
 }
 
-func (m *colours) Fixed(_ context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {
+func (m *colours) Fixed(_ context.Context, settings experiment.Settings, root rng.Key) trainer.Policy {
 	fixed, p := &colours{Policy: nil, draws: trainer.Draws{Root: root, Fixed: true}}, *m.Policy
-	p.Rows, p.Times, p.Trained = turn.Rows, turn.Schedule.Timesteps, nil
+	p.Rows, p.Times, p.Trained = settings.Rows, settings.Schedule.Timesteps, nil
 	fixed.Policy = &p
 	return fixed
 }
@@ -112,7 +112,7 @@ func TestModality(t *testing.T) {
 		Name:     "colours",
 		Prompts:  func(e *experiment.Experiment) ([]prompts.Prompt, error) { return prompts.Open(e.Rollout.Prompts[0]) },
 		Ready:    func(context.Context, *experiment.Experiment) (string, error) { return "ready", nil },
-		Possible: func(experiment.Turn) error { return nil },
+		Possible: func(experiment.Settings) error { return nil },
 		Open: func(*experiment.Experiment, model.Options) (model.Model, error) {
 			var err error
 			trained, err = newColours(dir)

@@ -10,7 +10,7 @@ func TestMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := ledgerOf(t, dir)[0]
-	if c := line.Choice; line.Samples != 10 || c == nil || c.Rolls != 2 || c.Groups != 2 || c.Learned != 10 {
+	if c := line.Selection; line.Samples != 10 || c == nil || c.Rolls != 2 || c.Groups != 2 || c.Learned != 10 {
 		t.Errorf("%d samples, %+v", line.Samples, c)
 	}
 	if f := line.Check; f == nil || f.Ratio != 1 {

@@ -155,7 +155,7 @@ func (l *loop) openModel() error {
 		}
 	}
 	o.Ahead = func() []int {
-		return l.selection.ahead(iteration{l.trainer.Iteration, l.current.turn, l.root(), l.attempt.Attempt})
+		return l.selection.ahead(iteration{l.trainer.Iteration, l.current.settings, l.root(), l.attempt.Attempt})
 	}
 	if l.Fleet != nil {
 		return l.openFleet(o)
@@ -232,11 +232,11 @@ func possible(m model.Modality, e *experiment.Experiment) error {
 
 // possibleTurn reports whether an iteration can be trained.
 func possibleTurn(m model.Modality, e *experiment.Experiment, i int) error {
-	turn, err := e.Turn(i)
+	settings, err := e.Iteration(i)
 	if err != nil {
 		return err
 	}
-	return m.Possible(turn)
+	return m.Possible(settings)
 }
 
 // ErrFew says that an iteration would have a prompt twice.
@@ -245,7 +245,7 @@ var ErrFew = errors.New("too few prompts")
 // enough refuses lists that are shorter than an iteration: of a prompt that is there twice every sample
 // would be, too.
 func enough(e *experiment.Experiment, list []prompts.Prompt) error {
-	for _, at := range e.Turns() {
+	for _, at := range e.EachStage() {
 		n, of := len(poolOf(at, list)), at.Rollout.Named()
 		if at.Taught() {
 			n, of = len(prompts.LessonsOf(list, at.Rollout.Lessons)), at.Rollout.Lessons

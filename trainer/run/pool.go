@@ -49,12 +49,12 @@ func (p *pool) at(place int) int {
 
 // pool is that of an iteration's stage. After a rollback everything is drawn anew.
 func (s *selection) pool(it iteration) *pool {
-	turn, key := it.turn, it.root.With("prompts")
-	if p := s.pools[turn.Number]; p != nil && p.key == key {
+	settings, key := it.settings, it.root.With("prompts")
+	if p := s.pools[settings.Number]; p != nil && p.key == key {
 		return p
 	}
-	p := &pool{places: s.among(turn.Experiment), key: key, began: s.began(turn)}
-	if r := turn.Rollout; len(r.Shares) > 1 {
+	p := &pool{places: s.among(settings.Experiment), key: key, began: s.began(settings)}
+	if r := settings.Rollout; len(r.Shares) > 1 {
 		var shares []prompts.Share
 		for i, name := range r.Prompts {
 			of := slices.DeleteFunc(slices.Clone(p.places), func(n int) bool { return s.train[n].List != name })
@@ -65,15 +65,15 @@ func (s *selection) pool(it iteration) *pool {
 	if s.pools == nil {
 		s.pools = map[int]*pool{}
 	}
-	s.pools[turn.Number] = p
+	s.pools[settings.Number] = p
 	return p
 }
 
-// began is the first iteration of a turn's stage, or of the first before it that has the same prompts, as all between
+// began is the first iteration of a stage, or of the first before it that has the same prompts, as all between
 // them do.
-func (s *selection) began(turn experiment.Turn) int {
-	first := turn.First
-	for n := turn.Number - 1; n >= 0 && s.e.Stages[n].Rollout.SamePrompts(turn.Rollout); n-- {
+func (s *selection) began(settings experiment.Settings) int {
+	first := settings.First
+	for n := settings.Number - 1; n >= 0 && s.e.Stages[n].Rollout.SamePrompts(settings.Rollout); n-- {
 		first -= s.e.Stages[n].Iterations
 	}
 	return first
@@ -139,7 +139,7 @@ func (s *selection) filter(path string, say say) error {
 	}
 	say("%d of %d prompts have a pass rate above %v and at most %v", len(s.passing), len(s.train), f.Above, f.AtMost)
 	s.pools = nil
-	for _, at := range s.e.Turns() {
+	for _, at := range s.e.EachStage() {
 		if n, most := len(s.among(at)), at.Rollout.PromptsPerIteration; n < most {
 			return fmt.Errorf("rollout.filter leaves %d of %d prompts, and an iteration has %d\nhint: %s says how each did; another success, wider bounds, or fewer prompts_per_iteration",
 				n, len(poolOf(at, s.train)), most, path)
@@ -171,11 +171,11 @@ func (m passTest) measure(ctx context.Context, root rng.Key) error {
 	if err != nil || len(have) == len(m.train) {
 		return err
 	}
-	turn, err := m.e.Turn(0)
+	settings, err := m.e.Iteration(0)
 	if err != nil {
 		return err
 	}
-	p := m.model.Fixed(ctx, turn, root.With("pass rates")) // not the draws of training
+	p := m.model.Fixed(ctx, settings, root.With("pass rates")) // not the draws of training
 	m.say("measuring the pass rates of %d prompts, %d samples each", len(m.train), m.Samples)
 	per := max(1, m.e.Rollout.PromptsPerIteration*m.e.Rollout.Group/m.Samples)
 	for first := len(have); first < len(m.train); first += per {

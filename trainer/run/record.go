@@ -80,8 +80,8 @@ func (r *record) close() error {
 
 // line is the ledger's line of an iteration, without what the model and the selection add to it.
 func (r *record) line(it iteration, report *trainer.Report, scored *scores, list []prompts.Prompt) *ledger.Line {
-	l := &ledger.Line{Iteration: it.number + 1, Attempt: it.attempt, Stage: it.turn.Stage, Window: it.turn.Trained, Passed: report.Passed, Samples: len(report.Samples), Skipped: report.Skipped,
-		Total: ledger.SpreadOf(totals(it.turn, report.Samples, report.Scores)), Rewards: map[string]ledger.Spread{}}
+	l := &ledger.Line{Iteration: it.number + 1, Attempt: it.attempt, Stage: it.settings.Stage, Window: it.settings.Trained, Passed: report.Passed, Samples: len(report.Samples), Skipped: report.Skipped,
+		Total: ledger.SpreadOf(totals(it.settings, report.Samples, report.Scores)), Rewards: map[string]ledger.Spread{}}
 	if len(report.Samples) == 0 { // they hold numbers that are not finite
 		none := math.NaN()
 		l.Total = ledger.Spread{Mean: none, Std: none, Least: none, Most: none}
@@ -91,8 +91,8 @@ func (r *record) line(it iteration, report *trainer.Report, scored *scores, list
 	for _, g := range groups {
 		l.Prompts = append(l.Prompts, report.Samples[g[0]].Key.Prompt)
 	}
-	l.Lists = countLists(it.turn.Experiment, list, l.Prompts)
-	if it.turn.Taught() {
+	l.Lists = countLists(it.settings.Experiment, list, l.Prompts)
+	if it.settings.Taught() {
 		return l
 	}
 	for name := range scored.results {
@@ -100,13 +100,13 @@ func (r *record) line(it iteration, report *trainer.Report, scored *scores, list
 	}
 	compared := members(report.Samples, report.Scores)
 	l.Dead, l.Spread = ledger.Within(groups, compared)
-	r.describe(l, it.turn.Rollout.Group, compared, groups)
+	r.describe(l, it.settings.Rollout.Group, compared, groups)
 	return l
 }
 
 // totals are the ledger's numbers of an iteration's totals: answers of a file have none, and neither have controls.
-func totals(turn experiment.Turn, samples []trainer.Sample, scores []float64) (all []float64) {
-	if turn.Taught() {
+func totals(settings experiment.Settings, samples []trainer.Sample, scores []float64) (all []float64) {
+	if settings.Taught() {
 		return slices.Repeat([]float64{math.NaN()}, len(scores))
 	}
 	for i, s := range samples {
@@ -153,7 +153,7 @@ func (r *record) append(it iteration, m model.Model, report *trainer.Report, sco
 	if err != nil {
 		return err
 	}
-	sized := len(it.turn.Asked()) > 1 || slices.ContainsFunc(list, prompts.Prompt.Sized) // pictures may have several sizes
+	sized := len(it.settings.Asked()) > 1 || slices.ContainsFunc(list, prompts.Prompt.Sized) // pictures may have several sizes
 	for i, s := range report.Samples {
 		var size []int
 		if m := s.Item.Image; m != nil && sized {
@@ -225,7 +225,7 @@ func (l *loop) result(status, why string) *ledger.Result {
 	}
 	for k, j := range l.rewards.all {
 		r.Rewards[j.name] = "gold"
-		for _, at := range l.Turns() {
+		for _, at := range l.EachStage() {
 			if at.Rewards[k].Train {
 				r.Rewards[j.name] = "trained"
 			}

@@ -86,7 +86,7 @@ func runTold(t *testing.T, address, run string, portion int, hears func(), rolls
 		Name:     "colours",
 		Prompts:  func(e *experiment.Experiment) ([]prompts.Prompt, error) { return prompts.Open(e.Rollout.Prompts[0]) },
 		Ready:    func(context.Context, *experiment.Experiment) (string, error) { return "", nil },
-		Possible: func(experiment.Turn) error { return nil },
+		Possible: func(experiment.Settings) error { return nil },
 		Open: func(*experiment.Experiment, model.Options) (model.Model, error) {
 			trained, err := newColours(t.TempDir())
 			own := &portioned{trained, portion, hears}

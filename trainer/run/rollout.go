@@ -49,7 +49,7 @@ func (l *loop) scorer() scorer { return scorer{l.model, &l.rewards, l.train} }
 
 func (l *loop) rollout(it iteration) *rollout {
 	r := &rollout{Policy: l.model, iteration: it, scorer: l.scorer(), device: &l.device, clock: &l.clock, progress: &l.progress, waiting: l.waiting, twice: l.Twice && it.number == 0}
-	if it.number == it.turn.First && (l.Run.Lag == 0 || it.number == 0) { // by the weights that rolled
+	if it.number == it.settings.First && (l.Run.Lag == 0 || it.number == 0) { // by the weights that rolled
 		r.checks = func(samples []trainer.Sample) (*ledger.Check, string, error) { return l.checkPolicy(it, samples) }
 	}
 	return r
@@ -68,7 +68,7 @@ func (l *loop) waiting(reward string) {
 func (r *rollout) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
 	r.sent.close()
 	r.sent = nil
-	if r.turn.Taught() || !r.rewards.outside() {
+	if r.settings.Taught() || !r.rewards.outside() {
 		return r.roll(w, keys)
 	}
 	r.sent = newRequests(context.Background())
@@ -176,7 +176,7 @@ func wholeGroups(keys []trainer.Key, least int) int {
 // score is Trainer.Score.
 func (r *rollout) score(samples []trainer.Sample) ([]float64, error) {
 	defer r.clock.part("score")()
-	if r.turn.Taught() { // answers of a file have no scores
+	if r.settings.Taught() { // answers of a file have no scores
 		none := &scores{results: map[string][]rewards.Result{}, total: make([]float64, len(samples))}
 		if r.scored == nil {
 			r.scored = none
@@ -202,7 +202,7 @@ func (r *rollout) score(samples []trainer.Sample) ([]float64, error) {
 
 // judge makes samples' totals, and checks rewards and policy on the iteration's first ones.
 func (r *rollout) judge(samples []trainer.Sample, sent *requests) ([]float64, error) {
-	s, items, err := r.totals(r.turn.Experiment, samples, sent)
+	s, items, err := r.totals(r.settings.Experiment, samples, sent)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (r *rollout) judge(samples []trainer.Sample, sent *requests) ([]float64, er
 	if r.scored = r.scored.with(s); !first {
 		return s.total, nil
 	}
-	if r.lacking, err = r.rewards.tooFew(r.turn.Experiment, r.scored, r.number+1); err != nil {
+	if r.lacking, err = r.rewards.tooFew(r.settings.Experiment, r.scored, r.number+1); err != nil {
 		return nil, err
 	}
 	if r.twice && r.deviation == nil {
@@ -233,7 +233,7 @@ func (r *rollout) judge(samples []trainer.Sample, sent *requests) ([]float64, er
 func (r *rollout) judgeTwice(samples []trainer.Sample, first *scores) (*float64, error) {
 	sent := newRequests(r.rewards.ctx)
 	defer sent.close()
-	again, _, err := r.totals(r.turn.Experiment, samples, sent)
+	again, _, err := r.totals(r.settings.Experiment, samples, sent)
 	if err != nil {
 		return nil, err
 	}
@@ -258,11 +258,11 @@ func (r *rollout) pass(scores, advantages []float64) string {
 	case r.lacking != "":
 		return r.lacking
 	}
-	reason := why(r.turn, scores, advantages)
+	reason := why(r.settings, scores, advantages)
 	if reason != allDead {
 		return reason
 	}
-	switch r.turn.Advantage.AllDead {
+	switch r.settings.Advantage.AllDead {
 	case "train":
 		return ""
 	case "stop":
@@ -306,7 +306,7 @@ func (s scorer) promptsOf(samples []trainer.Sample) []prompts.Prompt {
 func (l *loop) Totals(samples []trainer.Sample) ([]float64, error) {
 	sent := newRequests(context.Background())
 	defer sent.close()
-	s, _, err := l.scorer().totals(l.current.turn.Experiment, samples, sent)
+	s, _, err := l.scorer().totals(l.current.settings.Experiment, samples, sent)
 	if err != nil {
 		return nil, err
 	}
@@ -315,14 +315,14 @@ func (l *loop) Totals(samples []trainer.Sample) ([]float64, error) {
 
 // Slopes is model.Rewards': the trained rewards' sums over pictures and their gradients.
 func (l *loop) Slopes(ways []trainer.GradientPath, pictures []vision.Pixels) (values []float64, grads [][]float32, err error) {
-	return l.rewards.gradients(l.current.turn.Experiment, l.train, ways, pictures)
+	return l.rewards.gradients(l.current.settings.Experiment, l.train, ways, pictures)
 }
 
 // batch is what an estimator compares: samples' totals, or the scores of each reward.
 func (r *rollout) batch(samples []trainer.Sample, totals []float64) (b advantage.Batch, err error) {
 	b.Rewards = [][]float64{totals}
-	if r.turn.Advantage.EachReward() {
-		if b.Rewards, b.Weights, err = r.turn.Combined(r.scored.compared(totals)); err != nil {
+	if r.settings.Advantage.EachReward() {
+		if b.Rewards, b.Weights, err = r.settings.Combined(r.scored.compared(totals)); err != nil {
 			return b, err
 		}
 	}

@@ -81,7 +81,7 @@ type loop struct {
 
 	trainer   *trainer.Trainer
 	estimator advantage.Estimator
-	stage     experiment.Turn // the first turn since the stage under way began
+	stage     experiment.Settings // of the first iteration since the stage under way began
 	attempt   attempt
 	skips     int       // iterations in a row without an update, since numbers were not finite
 	current   iteration // the last that began: the model asks for its rewards and prompts during rolls
@@ -251,16 +251,16 @@ func (l *loop) measureStart(ctx context.Context) error {
 // Invariant (test): a run that stopped at a boundary, or beside one, goes on with the same bytes.
 
 // enterStage begins an iteration's stage, if it is another than the one under way.
-func (l *loop) enterStage(turn experiment.Turn) {
-	if turn.Number == l.stage.Number {
+func (l *loop) enterStage(settings experiment.Settings) {
+	if settings.Number == l.stage.Number {
 		return
 	}
 	before, history, memories := l.stage, l.estimator.History, l.trainer.Memories
-	if !before.Rollout.SamePrompts(turn.Rollout) {
+	if !before.Rollout.SamePrompts(settings.Rollout) {
 		l.selection.place = 0
 	}
-	l.startStage(turn)
-	if reflect.DeepEqual(before.Advantage, turn.Advantage) {
+	l.startStage(settings)
+	if reflect.DeepEqual(before.Advantage, settings.Advantage) {
 		l.estimator.History = history
 	}
 	for i, m := range memories {
@@ -278,20 +278,20 @@ func (l *loop) resetStage(stage int) error {
 	for n := range min(stage, len(l.Stages)) {
 		first += l.Stages[n].Iterations
 	}
-	turn, err := l.Turn(first)
+	settings, err := l.Iteration(first)
 	if err == nil {
-		l.startStage(turn)
+		l.startStage(settings)
 	}
 	return err
 }
 
 // startStage takes the stage's settings, with empty states.
-func (l *loop) startStage(turn experiment.Turn) {
-	l.stage, l.estimator = turn, turn.Estimator()
+func (l *loop) startStage(settings experiment.Settings) {
+	l.stage, l.estimator = settings, settings.Estimator()
 	all := make([]trainer.Memory, len(l.trainer.Memories))
 	for i, m := range l.trainer.Memories {
-		all[i] = trainer.Memory{Weights: m.Weights, Pace: model.Pace(turn.Experiment, m.Weights), EachUpdate: m.Weights == trainer.Average}
+		all[i] = trainer.Memory{Weights: m.Weights, Pace: model.Pace(settings.Experiment, m.Weights), EachUpdate: m.Weights == trainer.Average}
 	}
 	l.trainer.Memories, l.trainer.Since = all, 0
-	l.model.Settle(turn.Optim, turn.Moves())
+	l.model.Settle(settings.Optim, settings.Moves())
 }

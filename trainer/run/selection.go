@@ -39,14 +39,14 @@ func newSelection(e *experiment.Experiment, train []prompts.Prompt) selection {
 
 // keys are an iteration's first samples.
 func (s *selection) keys(it iteration) []trainer.Key {
-	return it.samplesOf(s.prompts(it, 0, it.turn.Rollout.PromptsPerIteration, nil))
+	return it.samplesOf(s.prompts(it, 0, it.settings.Rollout.PromptsPerIteration, nil))
 }
 
 // prompts are n prompts for a roll of an iteration, which has seen some. Where iterations may roll
 // again, the endless list of prompts goes on where the last roll ended.
 func (s *selection) prompts(it iteration, roll, n int, seen []int) []int {
-	r := it.turn.Rollout
-	if it.turn.Taught() {
+	r := it.settings.Rollout
+	if it.settings.Taught() {
 		return s.lessons(it, n)
 	}
 	from := s.pool(it)
@@ -74,7 +74,7 @@ func (s *selection) prompts(it iteration, roll, n int, seen []int) []int {
 // lessons are n of the stage's answers in a file, each once in an epoch. They are samples that stand behind the
 // prompts: such a stage rolls nothing and asks no reward.
 func (s *selection) lessons(it iteration, n int) (list []int) {
-	all := prompts.LessonsOf(s.train, it.turn.Rollout.Lessons)
+	all := prompts.LessonsOf(s.train, it.settings.Rollout.Lessons)
 	for _, k := range prompts.Pick(it.root.With("lessons"), it.number, n, len(all)) {
 		list = append(list, all[k])
 	}
@@ -87,14 +87,14 @@ const mostAhead = 8
 // ahead are prompts of an iteration and of the next ones in its stage, as far as they can be predicted. No draw depends
 // on them.
 func (s *selection) ahead(it iteration) (all []int) {
-	if it.turn.Experiment == nil {
+	if it.settings.Experiment == nil {
 		return nil
 	}
-	r := it.turn.Rollout
+	r := it.settings.Rollout
 	if r.Resample != nil || r.Curriculum != nil || r.Skip != nil || r.Ban != nil {
 		return nil
 	}
-	last := min(it.number+mostAhead, it.turn.First+it.turn.Run.Iterations-1, s.e.Run.Iterations-1)
+	last := min(it.number+mostAhead, it.settings.First+it.settings.Run.Iterations-1, s.e.Run.Iterations-1)
 	for ; it.number <= last; it.number++ {
 		all = append(all, s.prompts(it, 0, r.PromptsPerIteration, nil)...)
 	}
@@ -103,7 +103,7 @@ func (s *selection) ahead(it iteration) (all []int) {
 
 // skipped says whether [rollout.skip] leaves out the prompt before the current place.
 func (s *selection) skipped(it iteration, p int) bool {
-	if it.turn.Rollout.Skip == nil || s.skips == nil {
+	if it.settings.Rollout.Skip == nil || s.skips == nil {
 		return false
 	}
 	draw := it.root.With("skip").Sample(s.place).Draw()
@@ -111,10 +111,10 @@ func (s *selection) skipped(it iteration, p int) bool {
 }
 
 // choice is the iteration's choice of samples.
-func (s *selection) choice(it iteration) trainer.Choice {
-	r, a := it.turn.Rollout, it.turn.Advantage
-	c := trainer.Choice{Some: comparesSome(it.turn)}
-	if e := it.turn.Episode; e != nil && e.Shuffled != nil {
+func (s *selection) choice(it iteration) trainer.Selection {
+	r, a := it.settings.Rollout, it.settings.Advantage
+	c := trainer.Selection{Some: comparesSome(it.settings)}
+	if e := it.settings.Episode; e != nil && e.Shuffled != nil {
 		c.Keep = learnable
 	}
 	compared := a.Filter != nil && a.Filter.Compared
@@ -130,7 +130,7 @@ func (s *selection) choice(it iteration) trainer.Choice {
 	if a.BestOf > 0 {
 		c.Best = func(r *trainer.Report, places []int) []int { return s.bestOf(it, a.BestOf, a.BestBy, r, places) }
 	}
-	if a.Margin > 0 && it.turn.Kind().Has(loss.SamplePairs) {
+	if a.Margin > 0 && it.settings.Kind().Has(loss.SamplePairs) {
 		c.Best = func(r *trainer.Report, places []int) []int { return apart(a.Margin, r, places) }
 	}
 	if compared {
@@ -154,8 +154,8 @@ func (s *selection) choice(it iteration) trainer.Choice {
 }
 
 // comparesSome reports whether the estimator compares some samples of a group alone.
-func comparesSome(turn experiment.Turn) bool {
-	return turn.Advantage.Keep != nil && turn.Episode != nil
+func comparesSome(settings experiment.Settings) bool {
+	return settings.Advantage.Keep != nil && settings.Episode != nil
 }
 
 // withSignal leaves out the samples of groups without signal after they were compared, and before best chooses.
@@ -190,20 +190,20 @@ func (s *selection) stageBegan(i int) int {
 // signal are the places of the groups that teach something, in the order of their first sample.
 func (s *selection) signal(it iteration, samples []trainer.Sample, scores []float64) [][]int {
 	f := advantage.Filter{By: "unequal"}
-	if it.turn.Advantage.Filter != nil {
-		f = *it.turn.Advantage.Filter
+	if it.settings.Advantage.Filter != nil {
+		f = *it.settings.Advantage.Filter
 	}
 	kept := f.Kept(trainer.GroupNumbers(samples), members(samples, scores), nil)
 	return slices.DeleteFunc(trainer.Groups(samples), func(g []int) bool { _, ok := slices.BinarySearch(kept, g[0]); return !ok })
 }
 
-// keep is trainer.Choice.Keep: groups with signal, and, where more were rolled than an iteration
+// keep is trainer.Selection.Keep: groups with signal, and, where more were rolled than an iteration
 // has, the first ones.
 func (s *selection) keep(it iteration, samples []trainer.Sample, scores []float64) []bool {
 	kept := make([]bool, len(samples))
 	all := s.signal(it, samples, scores)
-	if it.turn.Rollout.Resample != nil {
-		all = all[:min(len(all), it.turn.Rollout.PromptsPerIteration)]
+	if it.settings.Rollout.Resample != nil {
+		all = all[:min(len(all), it.settings.Rollout.PromptsPerIteration)]
 	}
 	for _, g := range all {
 		for _, i := range g {
@@ -213,10 +213,10 @@ func (s *selection) keep(it iteration, samples []trainer.Sample, scores []float6
 	return kept
 }
 
-// resample is trainer.Choice.Further for [rollout.resample]: other prompts in place of groups without signal.
+// resample is trainer.Selection.Further for [rollout.resample]: other prompts in place of groups without signal.
 func (s *selection) resample(it iteration, r *trainer.Report) []trainer.Key {
-	q := it.turn.Rollout.Resample
-	lacking := it.turn.Rollout.PromptsPerIteration - len(s.signal(it, r.Samples, r.Scores))
+	q := it.settings.Rollout.Resample
+	lacking := it.settings.Rollout.PromptsPerIteration - len(s.signal(it, r.Samples, r.Scores))
 	if r.Rolls >= q.Rolls || lacking <= 0 {
 		return nil
 	}
@@ -230,12 +230,12 @@ func (s *selection) resample(it iteration, r *trainer.Report) []trainer.Key {
 	return it.samplesOf(s.prompts(it, r.Rolls, lacking, seen))
 }
 
-// more is trainer.Choice.Further for [rollout.more]: after the first roll, the samples that prompts which fail lack.
+// more is trainer.Selection.Further for [rollout.more]: after the first roll, the samples that prompts which fail lack.
 func (s *selection) more(it iteration, r *trainer.Report) (keys []trainer.Key) {
 	if r.Rolls > 1 {
 		return nil
 	}
-	m, divided := it.turn.Rollout.More, it.turn.Advantage.Scale != "none"
+	m, divided := it.settings.Rollout.More, it.settings.Advantage.Scale != "none"
 	for _, g := range trainer.Groups(r.Samples) {
 		n := len(g)
 		for k := range m.Further(prompts.Rate(trainer.Pick(r.Scores, g), m.Success), n, divided) {
@@ -281,7 +281,7 @@ func apart(margin float64, r *trainer.Report, places []int) []int {
 
 // learn keeps the scores of an iteration's prompts, for a curriculum, for skipping or for bans.
 func (s *selection) learn(it iteration, r *trainer.Report) {
-	c, skip, b := it.turn.Rollout.Curriculum, it.turn.Rollout.Skip, it.turn.Rollout.Ban
+	c, skip, b := it.settings.Rollout.Curriculum, it.settings.Rollout.Skip, it.settings.Rollout.Ban
 	if c == nil && skip == nil && b == nil {
 		return
 	}
@@ -291,7 +291,7 @@ func (s *selection) learn(it iteration, r *trainer.Report) {
 		list, totals = append(list, r.Samples[g[0]].Key.Prompt), append(totals, trainer.Pick(r.Scores, g))
 	}
 	for i, p := range list {
-		if b != nil && b.Banned(totals[i]) && s.left(it) > it.turn.Rollout.PromptsPerIteration {
+		if b != nil && b.Banned(totals[i]) && s.left(it) > it.settings.Rollout.PromptsPerIteration {
 			s.banned = append(s.banned, p)
 		}
 	}
@@ -312,31 +312,31 @@ func (s *selection) learn(it iteration, r *trainer.Report) {
 
 // describe fills in a line's numbers of the choice.
 func (s *selection) describe(it iteration, l *ledger.Line, r *trainer.Report) {
-	roll, a := it.turn.Rollout, it.turn.Advantage
-	if roll.Resample == nil && roll.More == nil && roll.Buffer == nil && a.Filter == nil && a.BestOf == 0 && a.Margin == 0 && !comparesSome(it.turn) {
+	roll, a := it.settings.Rollout, it.settings.Advantage
+	if roll.Resample == nil && roll.More == nil && roll.Buffer == nil && a.Filter == nil && a.BestOf == 0 && a.Margin == 0 && !comparesSome(it.settings) {
 		return
 	}
-	l.Choice = &ledger.ChoiceLine{Rolls: r.Rolls, Learned: len(r.Learned), Reused: r.Reused}
+	l.Selection = &ledger.SelectionLine{Rolls: r.Rolls, Learned: len(r.Learned), Reused: r.Reused}
 	counts := func(i int) bool { return r.Advantages[i] == r.Advantages[i] }
 	if a.Filter != nil && a.Filter.Compared {
 		counts = func(i int) bool { return slices.Contains(r.Learned, i) }
 	}
 	for _, g := range trainer.Groups(r.Samples) {
 		if slices.ContainsFunc(g, counts) {
-			l.Choice.Groups++
+			l.Selection.Groups++
 		}
 	}
 }
 
-// giveHints sets the part of solutions that a turn's samples get ([episode.guided]).
-func (s *selection) giveHints(turn *experiment.Turn) {
+// giveHints sets the part of solutions that an iteration's samples get ([episode.guided]).
+func (s *selection) giveHints(settings *experiment.Settings) {
 	if s.e.Episode == nil || s.e.Episode.Guided == nil {
 		return
 	}
 	if s.guidance == nil {
 		s.guidance = s.e.Episode.Guided.New()
 	}
-	turn.Given = s.guidance.Tokens
+	settings.Given = s.guidance.Tokens
 }
 
 // learnHints adapts that part to the scores of an iteration's samples, guided ones too.
@@ -347,15 +347,15 @@ func (s *selection) learnHints(scored *scores) {
 	s.e.Episode.Guided.Learn(s.guidance, ledger.SpreadOf(scored.numbers(s.e.GuidedBy())).Mean)
 }
 
-// why is Trainer.Pass's reason against the samples of a turn; "": there is none.
-func why(turn experiment.Turn, scores, advantages []float64) string {
+// why is Trainer.Pass's reason against the samples of an iteration; "": there is none.
+func why(settings experiment.Settings, scores, advantages []float64) string {
 	switch {
 	case !some(scores, func(float64) bool { return true }):
 		return "no sample has a score"
-	case turn.Silent() && turn.Rollout.Buffer == nil:
+	case settings.Silent() && settings.Rollout.Buffer == nil:
 		return "the window is empty"
-	case !turn.BySample(), // advantages of samples are not what is learned from
-		turn.Rollout.Buffer != nil,                            // which may hold groups with signal
+	case !settings.BySample(), // advantages of samples are not what is learned from
+		settings.Rollout.Buffer != nil,                        // which may hold groups with signal
 		!some(advantages, func(float64) bool { return true }), // none was compared, and Trainer says why
 		some(advantages, func(a float64) bool { return a != 0 }):
 		return ""
@@ -505,7 +505,7 @@ func numbersOf(s trainer.Sample) []float64 {
 	d := s.Decisions
 	all := append([]float64{}, s.Item.Final...)
 	for k := range d.Step {
-		all = append(append(append(append(all, d.Time[k], d.LogProb[k]), d.State[k]...), d.Choice[k]...), d.Mean[k]...)
+		all = append(append(append(append(all, d.Time[k], d.LogProb[k]), d.State[k]...), d.Action[k]...), d.Mean[k]...)
 	}
 	return all
 }
@@ -534,7 +534,7 @@ func (s sampleState) sample(t safetensors.Tensor) (trainer.Sample, error) {
 	for range n {
 		two := take(2)
 		d.Time, d.LogProb = append(d.Time, two[0]), append(d.LogProb, two[1])
-		d.State, d.Choice, d.Mean = append(d.State, take(size)), append(d.Choice, take(size)), append(d.Mean, take(size))
+		d.State, d.Action, d.Mean = append(d.State, take(size)), append(d.Action, take(size)), append(d.Mean, take(size))
 	}
 	return out, nil
 }
@@ -576,7 +576,7 @@ func keepEpisode(name string, s trainer.Sample, says model.EpisodeCodec) (*episo
 	if says == nil {
 		return nil, nil, errors.New("the model makes no text of its episodes, which rollout.buffer keeps")
 	}
-	said, err := says.Say(s)
+	said, err := says.Encode(s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -620,7 +620,7 @@ func (s sampleState) episode(name string, key trainer.Key, f *safetensors.File, 
 	if err != nil {
 		return out, err
 	}
-	said := model.Said{Text: bytes.Clone(text.Data)}
+	said := model.EncodedEpisode{Text: bytes.Clone(text.Data)}
 	for i := range s.Episode.Pictures {
 		file, err := f.Tensor(pictureName(name, i))
 		if err != nil {
@@ -633,7 +633,7 @@ func (s sampleState) episode(name string, key trainer.Key, f *safetensors.File, 
 		said.Pictures = append(said.Pictures, m)
 	}
 	one := []trainer.Sample{{Key: key, Decisions: d}}
-	err = reads.Hear(one, []model.Said{said})
+	err = reads.Decode(one, []model.EncodedEpisode{said})
 	return one[0], err
 }
 

@@ -56,15 +56,15 @@ func TestChoiceResume(t *testing.T) {
 	}
 	want := contents(t, whole)
 	for _, l := range readLedger(t, whole) {
-		if c := l.Choice; c == nil || c.Rolls < 1 || c.Rolls > 3 || c.Groups > 2 || c.Learned != 2*c.Groups || c.Reused > 2 {
+		if c := l.Selection; c == nil || c.Rolls < 1 || c.Rolls > 3 || c.Groups > 2 || c.Learned != 2*c.Groups || c.Reused > 2 {
 			t.Errorf("iteration %d: %+v", l.Iteration, c)
 		}
 		if u := l.Updates; len(u) > 0 && u[0].RatioMost != 1 && u[0].RatioMost != 0 {
 			t.Errorf("iteration %d: the first ratio of fresh samples is %v", l.Iteration, u[0].RatioMost)
 		}
 	}
-	reused := slices.ContainsFunc(readLedger(t, whole), func(l ledger.Line) bool { return l.Choice.Reused > 0 && l.Updates[0].Metrics["ratio_reused"] != 1 })
-	again := slices.ContainsFunc(readLedger(t, whole), func(l ledger.Line) bool { return l.Choice.Rolls > 1 })
+	reused := slices.ContainsFunc(readLedger(t, whole), func(l ledger.Line) bool { return l.Selection.Reused > 0 && l.Updates[0].Metrics["ratio_reused"] != 1 })
+	again := slices.ContainsFunc(readLedger(t, whole), func(l ledger.Line) bool { return l.Selection.Rolls > 1 })
 	if !reused || !again {
 		t.Errorf("reused: %v, rolled again: %v", reused, again)
 	}
@@ -122,24 +122,24 @@ func TestChoices(t *testing.T) {
 		}
 		return readLedger(t, dir)
 	}
-	if l := run("advantage.best_of=2")[0]; l.Choice.Learned != 4 || l.Choice.Groups != 2 {
-		t.Errorf("the best and the worst of two groups: %+v", l.Choice)
+	if l := run("advantage.best_of=2")[0]; l.Selection.Learned != 4 || l.Selection.Groups != 2 {
+		t.Errorf("the best and the worst of two groups: %+v", l.Selection)
 	}
-	if l := run(`advantage.filter={by="mean", low=0.98, high=0.99}`)[0]; l.Choice.Learned != 0 || len(l.Updates) != 0 {
-		t.Errorf("a filter that keeps nothing: %+v, %d updates", l.Choice, len(l.Updates))
+	if l := run(`advantage.filter={by="mean", low=0.98, high=0.99}`)[0]; l.Selection.Learned != 0 || len(l.Updates) != 0 {
+		t.Errorf("a filter that keeps nothing: %+v, %d updates", l.Selection, len(l.Updates))
 	}
-	if l := run("rollout.resample={rolls=3, prompts=1}", `advantage.filter={by="mean", low=0.98, high=0.99}`)[0]; l.Choice.Rolls != 3 || len(l.Prompts) != 4 {
-		t.Errorf("rolled %d times, prompts %v", l.Choice.Rolls, l.Prompts)
+	if l := run("rollout.resample={rolls=3, prompts=1}", `advantage.filter={by="mean", low=0.98, high=0.99}`)[0]; l.Selection.Rolls != 3 || len(l.Prompts) != 4 {
+		t.Errorf("rolled %d times, prompts %v", l.Selection.Rolls, l.Prompts)
 	}
 	dpo := []string{"loss.objective=dpo", "advantage.estimator=ends"}
-	if l := run(append(dpo, "advantage.margin=1e9")...)[0]; l.Choice.Learned != 0 || len(l.Updates) != 0 {
-		t.Errorf("pairs that are to lie 1e9 apart: %+v", l.Choice)
+	if l := run(append(dpo, "advantage.margin=1e9")...)[0]; l.Selection.Learned != 0 || len(l.Updates) != 0 {
+		t.Errorf("pairs that are to lie 1e9 apart: %+v", l.Selection)
 	}
-	if l := run(append(dpo, "advantage.margin=1e-9")...)[0]; l.Choice.Learned != 6 || len(l.Updates) != 2 {
-		t.Errorf("pairs that lie apart: %+v", l.Choice)
+	if l := run(append(dpo, "advantage.margin=1e-9")...)[0]; l.Selection.Learned != 6 || len(l.Updates) != 2 {
+		t.Errorf("pairs that lie apart: %+v", l.Selection)
 	}
-	if l := run("run.iterations=2", "loss.objective=nft", "rollout.buffer={groups=2}")[1]; l.Choice.Reused != 6 || len(l.Updates) != 2 {
-		t.Errorf("final samples are reused: %+v", l.Choice)
+	if l := run("run.iterations=2", "loss.objective=nft", "rollout.buffer={groups=2}")[1]; l.Selection.Reused != 6 || len(l.Updates) != 2 {
+		t.Errorf("final samples are reused: %+v", l.Selection)
 	}
 	relative := run(whole, `reward=[{name="clip", relative={positive="a red circle", negative="a blue square", k=0.5}}]`)[0]
 	plain := run(whole, `reward=[{name="clip"}]`)[0]
@@ -160,18 +160,18 @@ func TestFilterAfterComparing(t *testing.T) {
 			sets = append(sets, "advantage.filter="+filter)
 		}
 		chosen := newSelection(parse(t, sets...), nil)
-		turn, err := chosen.e.Turn(0)
+		settings, err := chosen.e.Iteration(0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		choice := chosen.choice(iteration{turn: turn})
+		selection := chosen.choice(iteration{settings: settings})
 		var samples []trainer.Sample
 		for i := range scores {
 			samples = append(samples, trainer.Sample{Key: trainer.Key{Prompt: i / 2, Sample: i % 2}})
 		}
 		seen := slices.Clone(scores)
-		if choice.Keep != nil {
-			for i, kept := range choice.Keep(samples, scores) {
+		if selection.Keep != nil {
+			for i, kept := range selection.Keep(samples, scores) {
 				if !kept {
 					seen[i] = math.NaN()
 				}
@@ -188,8 +188,8 @@ func TestFilterAfterComparing(t *testing.T) {
 				learned = append(learned, i)
 			}
 		}
-		if choice.Best != nil {
-			learned = choice.Best(&trainer.Report{Samples: samples, Scores: scores, Advantages: advantages}, learned)
+		if selection.Best != nil {
+			learned = selection.Best(&trainer.Report{Samples: samples, Scores: scores, Advantages: advantages}, learned)
 		}
 		return advantages, learned
 	}
@@ -244,7 +244,7 @@ func TestKeptEpisode(t *testing.T) {
 // mute is a model whose episodes say nothing.
 type mute struct{ model.EpisodeCodec }
 
-func (mute) Say(trainer.Sample) (model.Said, error) {
-	return model.Said{Text: json.RawMessage("{}")}, nil
+func (mute) Say(trainer.Sample) (model.EncodedEpisode, error) {
+	return model.EncodedEpisode{Text: json.RawMessage("{}")}, nil
 }
-func (mute) Hear([]trainer.Sample, []model.Said) error { return nil }
+func (mute) Hear([]trainer.Sample, []model.EncodedEpisode) error { return nil }

@@ -52,9 +52,9 @@ type shown struct {
 }
 
 // framesOf is how many frames the longest of the clips has that a sheet of some held-out prompts shows.
-func framesOf(turn experiment.Turn, list []prompts.Prompt, samples int) (most int) {
+func framesOf(settings experiment.Settings, list []prompts.Prompt, samples int) (most int) {
 	for n := range min(len(list), (clipsShown+samples-1)/samples) {
-		most = max(most, cmp.Or(list[n].Frames, turn.Frames()))
+		most = max(most, cmp.Or(list[n].Frames, settings.Frames()))
 	}
 	return most
 }

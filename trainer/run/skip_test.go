@@ -16,11 +16,11 @@ func TestSkip(t *testing.T) {
 		return &s
 	}
 	of := func(s *selection, i int) iteration {
-		turn, err := s.e.Turn(0)
+		settings, err := s.e.Iteration(0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return iteration{number: i, turn: turn, root: attempt{}.root(s.e.Run.Seed)}
+		return iteration{number: i, settings: settings, root: attempt{}.root(s.e.Run.Seed)}
 	}
 	iterate := func(r *selection, i int) (rolled []int) {
 		report := &trainer.Report{}

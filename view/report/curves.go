@@ -185,16 +185,16 @@ func ofIterations(which string, n int) string {
 
 // choice is the trained samples, where an iteration chose.
 func (r *Run) choice() Plot {
-	of := func(name string, value func(c ledger.ChoiceLine) float64) Curve {
+	of := func(name string, value func(c ledger.SelectionLine) float64) Curve {
 		return r.some(name, func(l ledger.Line) (float64, bool) {
-			if l.Choice == nil {
+			if l.Selection == nil {
 				return 0, false
 			}
-			return value(*l.Choice), true
+			return value(*l.Selection), true
 		})
 	}
-	return Plot{Title: "Samples that were learned from", Curves: []Curve{of("of this iteration", func(c ledger.ChoiceLine) float64 { return float64(c.Learned) }),
-		of("of earlier ones", func(c ledger.ChoiceLine) float64 { return float64(c.Reused) }), r.each("rolled", func(l ledger.Line) float64 { return float64(l.Samples) })}}
+	return Plot{Title: "Samples that were learned from", Curves: []Curve{of("of this iteration", func(c ledger.SelectionLine) float64 { return float64(c.Learned) }),
+		of("of earlier ones", func(c ledger.SelectionLine) float64 { return float64(c.Reused) }), r.each("rolled", func(l ledger.Line) float64 { return float64(l.Samples) })}}
 }
 
 // pictures are statistics of the pictures: drift that no reward names shows here first.

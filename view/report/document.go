@@ -197,7 +197,7 @@ type Summary struct {
 	Planned    int              `json:"planned"` // 0: not known
 	Seconds    float64          `json:"seconds"` // of all iterations
 	Written    int64            `json:"written"` // when the ledger was written last, in Unix seconds; 0: never
-	Verdict    Verdict          `json:"verdict"`
+	Conclusion Conclusion       `json:"verdict"`
 	Gains      []Gain           `json:"gains"`
 	Fired      int              `json:"fired"`
 	Reward     Curve            `json:"reward"`  // of the training samples
@@ -234,7 +234,7 @@ func Summarise(r *Run) Summary {
 	}
 	of := r.Gains()
 	s.Gains = r.gains(of, true)
-	s.Verdict = r.verdict(s.Gains, s.Fired)
+	s.Conclusion = r.conclusion(s.Gains, s.Fired)
 	s.Reward = r.measured("training samples", "total").thinned(mostOverviewPoints)
 	for name := range of {
 		if c := r.held(name, name); len(c.X) > 0 {

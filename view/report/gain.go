@@ -116,16 +116,16 @@ func pairs(name string, before, after []ledger.HeldOutLine) ledger.Measure {
 	return ledger.MeasureOf(groups)
 }
 
-// Verdict is a run's result, in sentences.
-type Verdict struct {
+// Conclusion is a run's result, in sentences.
+type Conclusion struct {
 	Says  string   `json:"says"`
 	Tone  string   `json:"tone"`  // better, worse, or "" where neither can be told
 	Notes []string `json:"notes"` // warnings: gold rewards that fell, monitors
 }
 
-// verdict says it of the gains and of how many monitors fired.
-func (r *Run) verdict(gains []Gain, fired int) Verdict {
-	v := Verdict{Says: "Nothing was measured on held-out prompts yet, so the gain is unknown."}
+// conclusion computes it from the gains and the number of monitors that fired.
+func (r *Run) conclusion(gains []Gain, fired int) Conclusion {
+	v := Conclusion{Says: "Nothing was measured on held-out prompts yet, so the gain is unknown."}
 	if len(gains) > 0 && gains[0].Kind == "total" && gains[0].Known {
 		g := gains[0]
 		v.Says, v.Tone = g.says()

@@ -38,7 +38,7 @@ type picture struct {
 }
 
 // Well reports whether the page may say so in green.
-func (v judgeView) Well() bool { return v.Verdict == eval.NoneFound }
+func (v judgeView) Well() bool { return v.Conclusion == eval.NoneFound }
 
 // drawn is a plot with its title.
 type drawn struct {
@@ -117,11 +117,11 @@ func judgePlots(r *eval.Report) []drawn {
 		if i == nil {
 			continue
 		}
-		note := p.Verdict
+		note := p.Outcome
 		if p.Missing > 0 {
 			note += fmt.Sprintf(" (%d missing)", p.Missing)
 		}
-		probes.Rows = append(probes.Rows, ForestRow{p.Name, note, i.Value, i.Low, i.High, hue[p.Verdict]})
+		probes.Rows = append(probes.Rows, ForestRow{p.Name, note, i.Value, i.Low, i.High, hue[p.Outcome]})
 	}
 	if len(probes.Rows) > 0 {
 		all = append(all, drawn{probes.Title, "Mean gain of each probe in typical differences between two samples of a prompt, with simultaneous 95 % intervals; right of the dashed line an optimiser gains what it should not.", probes.SVG()})
@@ -154,7 +154,7 @@ const shownSide = 160
 func worstCases(r *eval.Report) ([]picture, error) {
 	var all []picture
 	for _, p := range r.Probes {
-		if p.Verdict == eval.Fine {
+		if p.Outcome == eval.Fine {
 			continue
 		}
 		var pictures []*vision.Image
@@ -185,7 +185,7 @@ func worstCases(r *eval.Report) ([]picture, error) {
 		if err := vision.EncodePNG(&b, sheet); err != nil {
 			return nil, err
 		}
-		all = append(all, picture{fmt.Sprintf("%s, %s: %s", p.Name, p.Verdict, p.Card), template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes()))}) //nolint:gosec // it is our own picture
+		all = append(all, picture{fmt.Sprintf("%s, %s: %s", p.Name, p.Outcome, p.Card), template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes()))}) //nolint:gosec // it is our own picture
 	}
 	return all, nil
 }

@@ -61,9 +61,9 @@ func TestJudgesMissing(t *testing.T) {
 	for missing, want := range map[int]string{
 		0: `<span class="flag fine">no weakness found</span>`, 5: `<span class="flag">no weakness found in 56 pairs, and 5 are missing</span>`, 168: `<span class="flag">` + few + `</span>`,
 	} {
-		r := &eval.Report{Reward: "ocr", Judged: 56, Missing: missing, Probes: make([]eval.ProbeResult, 1), Verdict: eval.NoneFound}
+		r := &eval.Report{Reward: "ocr", Judged: 56, Missing: missing, Probes: make([]eval.ProbeResult, 1), Conclusion: eval.NoneFound}
 		if missing == 168 {
-			r.Verdict = few
+			r.Conclusion = few
 		}
 		page, err := report.Judges([]*eval.Report{r})
 		if err != nil || !strings.Contains(string(page), want) || missing > 0 && strings.Contains(string(page), "flag fine") {

@@ -56,7 +56,7 @@ func run(t *testing.T) string {
 		l := ledger.Line{Iteration: i + 1, Prompts: []int{1, 2}, Total: ledger.Spread{Mean: 0.4 + float64(i)/20, Std: 0.1}, Spread: 0.08,
 			Rewards: map[string]ledger.Spread{"a<b": {Mean: 0.5}, "clean": {Mean: 0.9}}, Updates: []ledger.UpdateLine{{Gradient: 0.1, RatioMean: 1, RatioMost: 1.01}},
 			Samples: 4, BestOf: map[string]float64{"1": 0.4, "2": 0.5, "4": 0.6}, Histogram: &ledger.Histogram{Low: 0, High: 1, Counts: []int{1, 0, 3, 0}},
-			Pictures: map[string]float64{"brightness": 120, "saturation": 0.3, "contrast": 40}, Choice: &ledger.ChoiceLine{Rolls: 2, Groups: 1, Learned: 2}}
+			Pictures: map[string]float64{"brightness": 120, "saturation": 0.3, "contrast": 40}, Selection: &ledger.SelectionLine{Rolls: 2, Groups: 1, Learned: 2}}
 		if i == 4 {
 			l.HeldOut = map[string]ledger.Measure{"a<b": m(0.6), "clean": m(0.8), "total": m(0.6)}
 			l.Fired = []string{"heldout.clean fell"}
@@ -162,7 +162,7 @@ func TestPage(t *testing.T) {
 	if gains != "total false a<b true clean true\n" || d.Gains[0].Paired {
 		t.Errorf("gains: %s, %+v", gains, d.Gains)
 	}
-	if v := d.Verdict; !strings.HasPrefix(v.Says, "The gain is unknown: +0.020") || len(v.Notes) != 2 || !strings.Contains(v.Notes[0], "clean fell by 0.150 (95 %: 0.079 to 0.221)") {
+	if v := d.Conclusion; !strings.HasPrefix(v.Says, "The gain is unknown: +0.020") || len(v.Notes) != 2 || !strings.Contains(v.Notes[0], "clean fell by 0.150 (95 %: 0.079 to 0.221)") {
 		t.Errorf("the verdict is %+v", v)
 	}
 	if len(d.Events) != 1 || d.Events[0] != (Event{5, "heldout.clean fell"}) || len(d.Plan.Stages) != 1 || d.Plan.Stages[0].Title != "iterations 1 to 5" || strings.Contains(fmt.Sprint(d.Plan.Warnings), "not read") {

@@ -130,7 +130,7 @@ func (r *Run) kinds() map[string]string {
 		for _, one := range r.experiment.Rewards {
 			all[one.Called()] = "gold"
 		}
-		for _, at := range r.experiment.Turns() {
+		for _, at := range r.experiment.EachStage() {
 			for _, one := range at.Rewards {
 				if one.Train {
 					all[one.Called()] = "trained"

@@ -215,7 +215,7 @@ func printReports(w io.Writer, out document) {
 	t := console.Table{Header: []string{"REWARD", "PAIRS", ">JUDGED", ">ACCURACY", ">TAU-B", ">ECE", ">CONTRAST", ">DEAD", ">FLIPPED", ">SAME", ">PER S", "VERDICT"}}
 	for _, r := range out.Reports {
 		if r.Judged == 0 {
-			t.Add(r.Reward, r.Set, fmt.Sprintf("0/%d", r.Missing), "", "", "", "", "", "", "", "", r.Verdict)
+			t.Add(r.Reward, r.Set, fmt.Sprintf("0/%d", r.Missing), "", "", "", "", "", "", "", "", r.Conclusion)
 			continue
 		}
 		ece, flipped, same := "-", "-", "-"
@@ -229,7 +229,7 @@ func printReports(w io.Writer, out document) {
 			same = plainOf(r.Repeats.Same)
 		}
 		t.Add(r.Reward, r.Set, fmt.Sprintf("%d/%d", r.Judged, r.Judged+r.Missing), rangeOf(r.Order.Accuracy), rangeOf(r.Order.Tau), ece, rangeOf(r.Groups.Contrast),
-			fmt.Sprintf("%.2f", r.Groups.Dead), flipped, same, fmt.Sprintf("%.0f", r.Speed.PerSecond), r.Verdict)
+			fmt.Sprintf("%.2f", r.Groups.Dead), flipped, same, fmt.Sprintf("%.0f", r.Speed.PerSecond), r.Conclusion)
 	}
 	t.Write(w)
 	printRaised(w, out.Reports)
@@ -251,8 +251,8 @@ func printRaised(w io.Writer, all []*eval.Report) {
 	t := console.Table{Header: []string{"RAISED", "PAIRS", "BY", ">GAIN", ">IN TYPICAL DIFFERENCES", ">HIGHER", "WHICH IS"}}
 	for _, r := range all {
 		for _, p := range r.Probes {
-			if p.Verdict != eval.Fine {
-				t.Add(r.Reward, r.Set, p.Name, fmt.Sprintf("%.3g", p.Gain.Value), rangeOf(p.Raise), fmt.Sprintf("%.0f %%", 100*p.Higher), p.Verdict)
+			if p.Outcome != eval.Fine {
+				t.Add(r.Reward, r.Set, p.Name, fmt.Sprintf("%.3g", p.Gain.Value), rangeOf(p.Raise), fmt.Sprintf("%.0f %%", 100*p.Higher), p.Outcome)
 			}
 		}
 	}

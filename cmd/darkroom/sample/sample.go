@@ -261,14 +261,14 @@ func (o *options) asEvaluated(given func(flag string) bool) {
 	if !given("negative") {
 		o.negative = o.from.Sampler.Negative
 	}
-	turn := experiment.Turn{Experiment: o.from.Experiment, Evaluates: true}
+	settings := experiment.Settings{Experiment: o.from.Experiment, Evaluates: true}
 	if !given("frames") {
-		o.frames = turn.Frames()
+		o.frames = settings.Frames()
 	}
 	if !given("guidance-2") {
 		o.second = o.from.Sampler.Second
 	}
-	if sizes := turn.Asked(); len(sizes) > 0 && !given("width") && !given("height") {
+	if sizes := settings.Asked(); len(sizes) > 0 && !given("width") && !given("height") {
 		o.width, o.height = sizes[0][0], sizes[0][1]
 	}
 }
@@ -277,11 +277,11 @@ func (o *options) asEvaluated(given func(flag string) bool) {
 func (plan *plan) evaluated(r *trained.Run) error {
 	s := r.Sampler
 	s.EvalSteps = plan.steps
-	turn, err := r.Evaluating(s)
+	settings, err := r.Evaluating(s)
 	if err == nil {
-		turn, err = turn.Of(plan.At.Tokens)
+		settings, err = settings.Of(plan.At.Tokens)
 	}
-	plan.Rows, plan.Times, plan.solver = turn.Rows, turn.Schedule.Timesteps, s.EvalSolver
+	plan.Rows, plan.Times, plan.solver = settings.Rows, settings.Schedule.Timesteps, s.EvalSolver
 	plan.draws = slices.ContainsFunc(plan.Rows, sde.Row.Stochastic)
 	return err
 }

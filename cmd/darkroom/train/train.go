@@ -187,16 +187,16 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 func iterationWords(e *experiment.Experiment) (string, error) {
 	what, first, all := run.ModalityOf(e).Samples, 0, []string{}
 	for i := range max(1, len(e.Stages)) {
-		turn, err := e.Turn(first)
+		settings, err := e.Iteration(first)
 		if err != nil {
 			return "", err
 		}
-		samples := turn.Rollout.PromptsPerIteration * turn.Samples()
+		samples := settings.Rollout.PromptsPerIteration * settings.Samples()
 		if len(e.Stages) < 2 {
 			return fmt.Sprintf("%s of %d %s", console.Plural(int64(e.Run.Iterations), "iteration"), samples, what), nil
 		}
 		first += e.Stages[i].Iterations
-		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %d of %d", console.Printable(turn.Stage), e.Stages[i].Iterations, samples)))
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %d of %d", console.Printable(settings.Stage), e.Stages[i].Iterations, samples)))
 	}
 	return fmt.Sprintf("%s of %s: %s", console.Plural(int64(e.Run.Iterations), "iteration"), what, strings.Join(all, ", ")), nil
 }

@@ -80,8 +80,8 @@ func step(t *testing.T, tr *trainer.Trainer) *trainer.Report {
 // TestFurther: dead groups are replaced by further prompts, and the update equals that of the live ones alone.
 func TestFurther(t *testing.T) {
 	p, tr := choosing(t, 11)
-	tr.Choice.Keep = keepUnequal
-	tr.Choice.Further = func(r *trainer.Report) []trainer.Key {
+	tr.Selection.Keep = keepUnequal
+	tr.Selection.Further = func(r *trainer.Report) []trainer.Key {
 		if live := len(r.Samples) - 3*members; live >= members || r.Rolls == 3 {
 			return nil
 		}
@@ -115,7 +115,7 @@ func TestFurther(t *testing.T) {
 func TestNothingKept(t *testing.T) {
 	p, tr := choosing(t, 12)
 	tr.Prompts = func(i int) []trainer.Key { return members3(i, 1, 3) }
-	tr.Choice.Keep = keepUnequal
+	tr.Selection.Keep = keepUnequal
 	before := p.Weights(trainer.Current)
 	r := step(t, tr)
 	if len(r.Updates) != 0 || len(r.Learned) != 0 || tr.Iteration != 1 || !slices.Equal(before, p.Weights(trainer.Current)) {
@@ -127,7 +127,7 @@ func TestNothingKept(t *testing.T) {
 func TestBest(t *testing.T) {
 	_, tr := choosing(t, 13)
 	tr.Prompts = func(i int) []trainer.Key { return members3(i, 0, 2) }
-	tr.Choice.Best = func(r *trainer.Report, places []int) []int {
+	tr.Selection.Best = func(r *trainer.Report, places []int) []int {
 		var chosen []int
 		for _, g := range advantage.Groups(byPrompt(r.Samples)) {
 			for _, k := range advantage.BestOfN([]float64{r.Advantages[g[0]], r.Advantages[g[1]], r.Advantages[g[2]]}, 2) {
@@ -165,7 +165,7 @@ func TestBuffer(t *testing.T) {
 		return u
 	}
 	b := &trainer.Buffer{Age: 1, Groups: 1, Uniform: uniform}
-	tr.Choice.Buffer = b
+	tr.Selection.Buffer = b
 	first := step(t, tr)
 	if len(b.Kept) != 2 || first.Reused != 0 { // prompt 1 is dead
 		t.Fatalf("%d groups are kept, %d samples reused", len(b.Kept), first.Reused)

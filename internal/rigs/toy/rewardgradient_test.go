@@ -193,7 +193,7 @@ func TestRewardGradientRefusals(t *testing.T) {
 	bare[0].Decisions = trainer.Decisions{}
 	gap := slices.Clone(samples[:1])
 	d := &gap[0].Decisions
-	d.Step, d.State, d.Time, d.Choice, d.Mean = []int{0, 2}, d.State[:2], d.Time[:2], d.Choice[:2], d.Mean[:2]
+	d.Step, d.State, d.Time, d.Action, d.Mean = []int{0, 2}, d.State[:2], d.Time[:2], d.Action[:2], d.Mean[:2]
 	at := func(sigma float64) func(trainer.Key, int) (float64, []float64) {
 		return func(trainer.Key, int) (float64, []float64) { return sigma, make([]float64, 4) }
 	}

@@ -75,8 +75,8 @@ func (l *Linear) backward(x []float64, s float64, dv []float64) {
 }
 
 // Eval implements trainer.Policy.
-func (l *Linear) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
-	var a trainer.Answers
+func (l *Linear) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, error) {
+	var a trainer.Forward
 	for _, p := range at {
 		if len(p.State)%l.D != 0 {
 			return a, fmt.Errorf("a state of %d numbers has no rows of %d", len(p.State), l.D)
@@ -165,7 +165,7 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, 
 		samples[i].Key = key
 		d := &samples[i].Decisions
 		*d = trainer.Decisions{Time: p.Times, Mean: t.Means, LogProb: t.LogProb,
-			State: t.States[:len(p.Rows)], Choice: t.States[1:]}
+			State: t.States[:len(p.Rows)], Action: t.States[1:]}
 		for step := range p.Rows {
 			d.Step, d.Trained = append(d.Step, step), append(d.Trained, slices.Contains(p.Trained, step))
 		}

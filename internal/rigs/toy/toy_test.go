@@ -110,12 +110,12 @@ func TestGradient(t *testing.T) {
 	noised := trainer.ForwardProcess{
 		Draw: func(k trainer.Key, _ int) (float64, []float64) { return 0.4, p.Noise(k, 1) },
 		Loss: func(_ int, _ []int, advantages []float64) loss.Walk {
-			var v loss.Verdict // the adaptive weights of NFT have no gradient; this loss has none
+			var v loss.WalkResult // the adaptive weights of NFT have no gradient; this loss has none
 			return loss.Walk{
 				Next: func(t loss.Noised) ([][]float64, error) {
 					return loss.AddWeightedFlow(&v.Loss, t, advantages, len(advantages)), nil
 				},
-				Verdict: func() loss.Verdict { return v },
+				Result: func() loss.WalkResult { return v },
 			}
 		},
 	}
@@ -155,7 +155,7 @@ type counted struct {
 	most, all int
 }
 
-func (p *counted) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
+func (p *counted) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, error) {
 	p.most, p.all = max(p.most, len(at)), p.all+len(at)
 	return p.Policy.Eval(w, at)
 }
@@ -173,12 +173,12 @@ func TestTimes(t *testing.T) {
 		Times: times,
 		Draw:  func(k trainer.Key, n int) (float64, []float64) { return (float64(n) + 0.5) / times, p.Noise(k, n%3) },
 		Loss: func(times int, groups []int, advantages []float64) loss.Walk {
-			var v loss.Verdict
+			var v loss.WalkResult
 			return loss.Walk{
 				Next: func(n loss.Noised) ([][]float64, error) {
 					return loss.AddWeightedFlow(&v.Loss, n, slices.Repeat(advantages, len(n.V)/len(advantages)), times*len(groups)), nil
 				},
-				Verdict: func() loss.Verdict { return v },
+				Result: func() loss.WalkResult { return v },
 			}
 		},
 	}
@@ -214,12 +214,12 @@ func TestUpdatesDraw(t *testing.T) {
 				return 0.4, p.Noise(k, 1)
 			},
 			Loss: func(times int, groups []int, advantages []float64) loss.Walk {
-				var v loss.Verdict
+				var v loss.WalkResult
 				return loss.Walk{
 					Next: func(n loss.Noised) ([][]float64, error) {
 						return loss.AddWeightedFlow(&v.Loss, n, slices.Repeat(advantages, len(n.V)/len(advantages)), times*len(groups)), nil
 					},
-					Verdict: func() loss.Verdict { return v },
+					Result: func() loss.WalkResult { return v },
 				}
 			},
 		}
@@ -264,7 +264,7 @@ type asked struct {
 	points int
 }
 
-func (a *asked) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
+func (a *asked) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, error) {
 	a.points += len(at)
 	return a.Policy.Eval(w, at)
 }

@@ -35,12 +35,12 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn, err := e.Turn(0)
+	settings, err := e.Iteration(0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &conversations.Model{Policy: policy(t, true)}
-	if err := m.Begin(turn, rng.New(1), 1); err != nil {
+	if err := m.Begin(settings, rng.New(1), 1); err != nil {
 		t.Fatal(err)
 	}
 	samples, err := m.Policy.Roll(trainer.Current, few())

@@ -15,8 +15,8 @@ const DefaultKeep = 16384
 
 // Eval answers with the log-probability of every token that the model chose, in their order, and,
 // where a point asks for it, with the entropies of the distributions behind them.
-func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
-	var out trainer.Answers
+func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, error) {
+	var out trainer.Forward
 	if w == trainer.Teacher {
 		return p.teacherAnswers(at)
 	}
@@ -230,13 +230,13 @@ func toFloat32(x []float64) []float32 {
 }
 
 // teacherAnswers is what the teacher answers at points.
-func (p *Policy) teacherAnswers(at []trainer.Point) (trainer.Answers, error) {
+func (p *Policy) teacherAnswers(at []trainer.Point) (trainer.Forward, error) {
 	if p.Teacher == nil {
-		return trainer.Answers{}, errors.New("a teacher was asked, and model.teacher names none")
+		return trainer.Forward{}, errors.New("a teacher was asked, and model.teacher names none")
 	}
 	other := &Policy{VLM: p.Teacher, Sampling: p.Sampling, Supervised: p.Supervised, Keep: -1}
-	answers, err := other.Eval(trainer.Current, at)
+	forward, err := other.Eval(trainer.Current, at)
 	other.forget()
-	answers.Back = nil
-	return answers, err
+	forward.Back = nil
+	return forward, err
 }

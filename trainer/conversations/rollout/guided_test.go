@@ -60,14 +60,14 @@ func TestGuidedAnswers(t *testing.T) {
 		}
 	}
 	m := &conversations.Model{Policy: p}
-	back, said := slices.Clone(samples), make([]model.Said, len(samples))
+	back, said := slices.Clone(samples), make([]model.EncodedEpisode, len(samples))
 	for i := range back {
-		if said[i], err = m.Say(back[i]); err != nil {
+		if said[i], err = m.Encode(back[i]); err != nil {
 			t.Fatal(err)
 		}
 		back[i].Item.Episode = nil
 	}
-	if err := m.Hear(back, said); err != nil {
+	if err := m.Decode(back, said); err != nil {
 		t.Fatal(err)
 	}
 	for i := range back {

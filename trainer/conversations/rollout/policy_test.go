@@ -233,7 +233,7 @@ func TestEntropySlope(t *testing.T) {
 	samples := rolled(t, p, keys(0)[:1])
 	at := points(samples)
 	at[0].Entropy = true
-	sum := func() (float64, trainer.Answers) {
+	sum := func() (float64, trainer.Forward) {
 		a, err := p.Eval(trainer.Current, at)
 		if err != nil {
 			t.Fatal(err)

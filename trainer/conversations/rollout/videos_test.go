@@ -67,16 +67,16 @@ func TestClips(t *testing.T) {
 		t.Error("no tool showed a frame")
 	}
 	m := &conversations.Model{Policy: p}
-	var said []model.Said
+	var said []model.EncodedEpisode
 	back := slices.Clone(samples)
 	for i := range back {
-		one, err := m.Say(back[i])
+		one, err := m.Encode(back[i])
 		if err != nil {
 			t.Fatal(err)
 		}
 		said, back[i].Item.Episode = append(said, one), nil
 	}
-	if err := m.Hear(back, said); err != nil {
+	if err := m.Decode(back, said); err != nil {
 		t.Fatal(err)
 	}
 	for i := range back {

@@ -30,9 +30,9 @@ func TestTravels(t *testing.T) {
 	if len(first.Album.Pictures) < 2 || len(first.Turns) < 2 {
 		t.Fatalf("the episode has %d pictures and %d turns: it shows nothing", len(first.Album.Pictures), len(first.Turns))
 	}
-	var said []model.Said
+	var said []model.EncodedEpisode
 	for _, s := range samples {
-		one, err := m.Say(s)
+		one, err := m.Encode(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestTravels(t *testing.T) {
 		return all
 	}
 	back := bare()
-	if err := m.Hear(back, said); err != nil {
+	if err := m.Decode(back, said); err != nil {
 		t.Fatal(err)
 	}
 	for i := range back {
@@ -62,32 +62,32 @@ func TestTravels(t *testing.T) {
 			t.Errorf("episode %d came back as another", i)
 		}
 	}
-	if err := m.Hear(bare(), said); err != nil { // nothing of it was changed by reading it
+	if err := m.Decode(bare(), said); err != nil { // nothing of it was changed by reading it
 		t.Fatal(err)
 	}
-	swap := func(old, with string) func(*model.Said) {
-		return func(s *model.Said) { s.Text = []byte(strings.ReplaceAll(string(s.Text), old, with)) }
+	swap := func(old, with string) func(*model.EncodedEpisode) {
+		return func(s *model.EncodedEpisode) { s.Text = []byte(strings.ReplaceAll(string(s.Text), old, with)) }
 	}
 	hash := first.Shots[1].Hash
 	for what, c := range map[string]struct {
-		spoil func(*model.Said)
+		spoil func(*model.EncodedEpisode)
 		step  int
 		says  string
 	}{
-		"no JSON":       {func(s *model.Said) { s.Text = []byte("{") }, 0, "unexpected end"},
-		"nothing":       {func(s *model.Said) { s.Text = []byte("{}") }, 0, "without a transcript"},
+		"no JSON":       {func(s *model.EncodedEpisode) { s.Text = []byte("{") }, 0, "unexpected end"},
+		"nothing":       {func(s *model.EncodedEpisode) { s.Text = []byte("{}") }, 0, "without a transcript"},
 		"pixels":        {swap(hash, strings.Repeat("0", len(hash))), 0, "other pixels here"},
-		"a picture":     {func(s *model.Said) { s.Pictures = []*vision.Image{vision.New(3, 3)} }, 0, "nobody shows them"},
+		"a picture":     {func(s *model.EncodedEpisode) { s.Pictures = []*vision.Image{vision.New(3, 3)} }, 0, "nobody shows them"},
 		"a token":       {swap(`"tokens":[`, `"tokens":[99999999,`), 0, "vocabulary"},
 		"more tokens":   {swap(`"tokens":[`, `"tokens":[1,`), 0, "lengths"},
 		"an operation":  {swap(`"Kind":"crop"`, `"Kind":"melt"`), 0, "nothing that can be done"},
-		"its decisions": {func(*model.Said) {}, 1, "not the tokens that were drawn"},
+		"its decisions": {func(*model.EncodedEpisode) {}, 1, "not the tokens that were drawn"},
 	} {
-		one := model.Said{Text: said[0].Text}
+		one := model.EncodedEpisode{Text: said[0].Text}
 		c.spoil(&one)
 		s := bare()[:1]
 		s[0].Decisions.Step = s[0].Decisions.Step[c.step:]
-		if err := m.Hear(s, []model.Said{one}); err == nil || !strings.Contains(err.Error(), c.says) {
+		if err := m.Decode(s, []model.EncodedEpisode{one}); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", what, err, c.says)
 		}
 	}

@@ -6,11 +6,11 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// Preferring learns from written answers that somebody judged (loss.Preference): pairs of a better and a worse one, or
+// Preference learns from written answers that somebody judged (loss.Preference): pairs of a better and a worse one, or
 // answers that are good or bad. Advantages are not read.
 //
 // Invariant (test): the gradient is the same at every trained token of an answer, and 0 elsewhere.
-type Preferring struct {
+type Preference struct {
 	Loss   loss.Preference
 	Good   func(s Sample) bool             // nil: samples come in pairs, the better one first
 	Others func(samples []Sample) []Sample // answers to other questions, for Good
@@ -19,13 +19,13 @@ type Preferring struct {
 }
 
 // Evaluate implements Objective.
-func (o Preferring) Evaluate(p Policy, samples []Sample, _ []float64) (LossResult, error) {
+func (o Preference) Evaluate(p Policy, samples []Sample, _ []float64) (LossResult, error) {
 	var b LossResult
 	others, err := o.others(p, samples)
 	if err != nil {
 		return b, err
 	}
-	a, answers, err := o.answered(p, samples)
+	a, forward, err := o.answered(p, samples)
 	if err != nil {
 		return b, err
 	}
@@ -54,16 +54,16 @@ func (o Preferring) Evaluate(p Policy, samples []Sample, _ []float64) (LossResul
 	b.add("rejected", r.Worse)
 	grads := make([][]float64, len(samples))
 	for i := range grads {
-		grads[i] = make([]float64, len(answers.Outputs[i]))
+		grads[i] = make([]float64, len(forward.Outputs[i]))
 		for k := range grads[i] {
 			grads[i][k] = r.Grad[i]
 		}
 	}
-	return b, answers.Back(grads)
+	return b, forward.Back(grads)
 }
 
 // others are the log-probabilities of answers to other questions.
-func (o Preferring) others(p Policy, samples []Sample) (loss.Answered, error) {
+func (o Preference) others(p Policy, samples []Sample) (loss.Answered, error) {
 	if o.Good == nil || !o.Loss.Mismatched {
 		return loss.Answered{}, nil
 	}
@@ -76,26 +76,26 @@ func (o Preferring) others(p Policy, samples []Sample) (loss.Answered, error) {
 }
 
 // answered are samples' log-probabilities, by the current weights and by the reference.
-func (o Preferring) answered(p Policy, samples []Sample) (a loss.Answered, answers Answers, err error) {
+func (o Preference) answered(p Policy, samples []Sample) (a loss.Answered, forward Forward, err error) {
 	points := make([]Point, len(samples))
 	for i, s := range samples {
 		if s.Item.Episode == nil {
-			return a, answers, fmt.Errorf("sample %d of prompt %d is no episode: judged answers are conversations", s.Key.Sample, s.Key.Prompt)
+			return a, forward, fmt.Errorf("sample %d of prompt %d is no episode: judged answers are conversations", s.Key.Sample, s.Key.Prompt)
 		}
 		points[i] = Point{Key: s.Key, Episode: s.Item.Episode}
 	}
-	if answers, err = p.Eval(Current, points); err != nil {
-		return a, answers, err
+	if forward, err = p.Eval(Current, points); err != nil {
+		return a, forward, err
 	}
 	reference, err := p.Eval(anchor(o.Anchor), points)
 	if err != nil {
-		return a, answers, err
+		return a, forward, err
 	}
 	for i := range samples {
-		a.Own, a.Reference = append(a.Own, total(answers.Outputs[i])), append(a.Reference, total(reference.Outputs[i]))
-		a.Tokens = append(a.Tokens, len(answers.Outputs[i]))
+		a.Own, a.Reference = append(a.Own, total(forward.Outputs[i])), append(a.Reference, total(reference.Outputs[i]))
+		a.Tokens = append(a.Tokens, len(forward.Outputs[i]))
 	}
-	return a, answers, nil
+	return a, forward, nil
 }
 
 // pairsOf are the places of pairs.

@@ -13,7 +13,7 @@ func TestTeaching(t *testing.T) {
 	a, b := Key{Prompt: 1}, Key{Prompt: 2}
 	samples := []Sample{saidSample(a, -1, -2, -3, -4), saidSample(b, -5, -6)}
 	p := &speaker{now: map[Key][]float64{a: {-1, -2, -3, -4}, b: {-5, -6}}}
-	blame, err := Teaching{Aggregate: loss.Aggregate{Mode: "token-mean"}}.Evaluate(p, samples, []float64{7, -7})
+	blame, err := SFT{Aggregate: loss.Aggregate{Mode: "token-mean"}}.Evaluate(p, samples, []float64{7, -7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,11 +27,11 @@ func TestTeaching(t *testing.T) {
 			}
 		}
 	}
-	blame, err = Teaching{Aggregate: loss.Aggregate{Mode: "seq-mean-token-mean"}}.Evaluate(p, samples, nil)
+	blame, err = SFT{Aggregate: loss.Aggregate{Mode: "seq-mean-token-mean"}}.Evaluate(p, samples, nil)
 	if err != nil || math.Abs(blame.Loss-(2.5+5.5)/2) > 1e-7 {
 		t.Errorf("the mean of rows is %v, %v", blame.Loss, err)
 	}
-	if _, err := (Teaching{Aggregate: loss.Aggregate{Mode: "token-mean"}}).Evaluate(p, []Sample{{}}, nil); err == nil {
+	if _, err := (SFT{Aggregate: loss.Aggregate{Mode: "token-mean"}}).Evaluate(p, []Sample{{}}, nil); err == nil {
 		t.Error("a sample that is no episode is learned from")
 	}
 }

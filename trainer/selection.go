@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// A Choice says what of a roll is learned from. What is nil chooses everything.
+// A Selection says which samples of a rollout are learned from. A nil field selects everything.
 //
 // Invariants (tests): what was left out moves no weight, and has no advantage; a reused sample
 // keeps the log-probability that it was rolled with, so that only its ratio differs from 1.
-type Choice struct {
+type Selection struct {
 	// Further names more samples to roll in the same iteration, knowing those so far (DAPO's
 	// dynamic sampling); none: there are enough.
 	Further func(r *Report) []Key
@@ -39,10 +39,10 @@ func (t *Trainer) gather() (*Report, error) {
 			return nil, fmt.Errorf("iteration %d: %d samples have %d scores", t.Iteration+1, len(samples), len(scores))
 		}
 		r.Samples, r.Scores, r.Rolls = append(r.Samples, samples...), append(r.Scores, scores...), r.Rolls+1
-		if t.Choice.Further == nil {
+		if t.Selection.Further == nil {
 			return r, nil
 		}
-		if keys = t.Choice.Further(r); len(keys) == 0 {
+		if keys = t.Selection.Further(r); len(keys) == 0 {
 			return r, nil
 		}
 	}
@@ -62,15 +62,15 @@ func (t *Trainer) compare(r *Report) (learned []Sample, worth []float64, err err
 	if err != nil {
 		return nil, nil, fmt.Errorf("iteration %d: %w", t.Iteration+1, err)
 	}
-	if t.Choice.Best != nil && len(places) > 0 {
-		places = t.Choice.Best(r, places)
+	if t.Selection.Best != nil && len(places) > 0 {
+		places = t.Selection.Best(r, places)
 	}
 	if len(places) == 0 {
 		r.Passed = "no group is worth learning from"
 	}
 	r.Learned = places
 	learned, worth = Pick(r.Samples, places), Pick(r.Advantages, places)
-	if b := t.Choice.Buffer; b != nil {
+	if b := t.Selection.Buffer; b != nil {
 		again, value := b.exchange(t.Iteration, learned, worth)
 		learned, worth, r.Reused = append(learned, again...), append(worth, value...), len(again)
 	}
@@ -82,11 +82,11 @@ func (t *Trainer) compare(r *Report) (learned []Sample, worth []float64, err err
 
 // kept are the scores, without those of samples that are not compared.
 func (t *Trainer) kept(r *Report) []float64 {
-	if t.Choice.Keep == nil {
+	if t.Selection.Keep == nil {
 		return r.Scores
 	}
 	scores := make([]float64, len(r.Scores))
-	for i, keep := range t.Choice.Keep(r.Samples, r.Scores) {
+	for i, keep := range t.Selection.Keep(r.Samples, r.Scores) {
 		if scores[i] = r.Scores[i]; !keep {
 			scores[i] = math.NaN()
 		}
@@ -104,7 +104,7 @@ func (t *Trainer) scored(r *Report, scores []float64) (places []int, err error) 
 	for i, s := range r.Samples {
 		switch {
 		case math.IsNaN(scores[i]):
-		case math.IsNaN(r.Advantages[i]) && t.Choice.Some:
+		case math.IsNaN(r.Advantages[i]) && t.Selection.Some:
 		case math.IsNaN(r.Advantages[i]):
 			return nil, fmt.Errorf("sample %d of prompt %d has the score %v, but no advantage", s.Key.Sample, s.Key.Prompt, scores[i])
 		default:

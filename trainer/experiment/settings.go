@@ -6,66 +6,66 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// A Turn is how an iteration samples.
-type Turn struct {
+// Settings are one iteration's: the experiment in its stage, with its window, schedule and rows.
+type Settings struct {
 	*Experiment        // with what the iteration's stage says
 	Stage       string // its name; "" without stages
 	Number      int    // of the stage
 	First       int    // its first iteration
 	Iteration   int    // of the stage, from 0
-	Window      []int  // where the window stands
-	Trained     []int  // steps whose choices are judged
+	Window      []int  // the window's steps
+	Trained     []int  // steps whose actions are trained
 	Schedule    sde.Schedule
 	Rows        []sde.Row
 	Evaluates   bool // held-out samples are made, by Evaluation's rows
 	Given       int  // tokens of a solution that some answers begin with ([episode.guided]), which the run's scores decide
 }
 
-// Turn is iteration i's.
-func (e *Experiment) Turn(i int) (Turn, error) {
-	t := Turn{Experiment: e}
+// Iteration returns the settings of iteration i.
+func (e *Experiment) Iteration(i int) (Settings, error) {
+	it := Settings{Experiment: e}
 	first := 0
 	for n, s := range e.Stages {
 		if i < first+s.Iterations || n == len(e.Stages)-1 {
-			t.Experiment, t.Stage, t.Number, t.First = e.at(s), s.Name, n, first
+			it.Experiment, it.Stage, it.Number, it.First = e.at(s), s.Name, n, first
 			break
 		}
 		first += s.Iterations
 	}
-	t.Iteration = i - first
+	it.Iteration = i - first
 	if e.Episode != nil {
-		return t, nil // tokens are no steps
+		return it, nil // tokens are no steps
 	}
-	t.Window = t.window(i)
-	t.Trained = t.trained(t.Window)
+	it.Window = it.window(i)
+	it.Trained = it.trained(it.Window)
 	var err error
-	t.Schedule, t.Rows, err = t.Sampler.rows(t.drawn(t.Window))
-	return t, err
+	it.Schedule, it.Rows, err = it.Sampler.rows(it.drawn(it.Window))
+	return it, err
 }
 
 // Quiet are the rows of a sampler that draws nowhere.
-func (t Turn) Quiet() ([]sde.Row, error) {
-	s := t.Sampler
+func (it Settings) Quiet() ([]sde.Row, error) {
+	s := it.Sampler
 	s.Solver = s.Outside
 	_, rows, err := s.rows(nil)
 	return rows, err
 }
 
 // Weigh is what decisions weigh by their step; nil: the same.
-func (t Turn) Weigh() func(row sde.Row) float64 {
-	if !t.Loss.Rectify {
+func (it Settings) Weigh() func(row sde.Row) float64 {
+	if !it.Loss.Rectify {
 		return nil
 	}
-	solver, _ := sde.SolverNamed(t.Sampler.Solver)
+	solver, _ := sde.SolverNamed(it.Sampler.Solver)
 	return solver.Kept
 }
 
 // Noising is the forward process of a ladder, by the share of its training steps; nil of a flow.
-func (t Turn) Noising() (func(share float64) sde.Noising, error) {
-	if t.Schedule.Alpha == nil {
+func (it Settings) Noising() (func(share float64) sde.Noising, error) {
+	if it.Schedule.Alpha == nil {
 		return nil, nil
 	}
-	return t.Sampler.Schedule.VP().Noising(sde.Prediction(t.Sampler.Prediction))
+	return it.Sampler.Schedule.VP().Noising(sde.Prediction(it.Sampler.Prediction))
 }
 
 // Evaluation is how held-out samples are made: by one deterministic solver.
@@ -86,13 +86,13 @@ func (e *Experiment) Evaluation() (sde.Schedule, []sde.Row, error) {
 // Noised reports whether the objective looks at final samples alone.
 func (e *Experiment) Noised() bool { return e.Kind().OfFinished() }
 
-// Silent reports a turn whose objective judges decisions, and whose window has none.
-func (t Turn) Silent() bool { return len(t.Trained) == 0 && t.Episode == nil && !t.Noised() }
+// Silent reports settings whose objective judges decisions, and whose window has none.
+func (it Settings) Silent() bool { return len(it.Trained) == 0 && it.Episode == nil && !it.Noised() }
 
 // BySample reports whether the advantages of samples decide what is learned: the objective reads some, and
 // tokens have none of their own.
-func (t Turn) BySample() bool {
-	return t.Kind().Has(loss.Advantages) && (t.Episode == nil || t.Advantage.Credit.Spreads())
+func (it Settings) BySample() bool {
+	return it.Kind().Has(loss.Advantages) && (it.Episode == nil || it.Advantage.Credit.Spreads())
 }
 
 // Keeps is what each step of the sampler would keep of the gradient if it drew,

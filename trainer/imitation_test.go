@@ -14,7 +14,7 @@ type gathering struct {
 	sum map[Key][]float64
 }
 
-func (g *gathering) Eval(w Weights, at []Point) (Answers, error) {
+func (g *gathering) Eval(w Weights, at []Point) (Forward, error) {
 	a, err := g.speaker.Eval(w, at)
 	a.Back = func(grads [][]float64) error {
 		for i, row := range grads {
@@ -52,10 +52,10 @@ func TestImitating(t *testing.T) {
 	}
 	lesson := []Sample{saidSample(Key{Prompt: 9}, -0.7, -2.5)}
 	own := TokenPolicy{Loss: loss.DefaultTokens()}
-	teach := Teaching{Aggregate: loss.Aggregate{Mode: "token-mean"}, Undecided: true}
+	teach := SFT{Aggregate: loss.Aggregate{Mode: "token-mean"}, Undecided: true}
 	first, byOwn := blame(own, nil)
 	second, byTeaching := blame(teach, lesson)
-	o := Imitating{Own: own, Written: teach, Share: 0.3, Lessons: func() ([]Sample, error) { return lesson, nil }}
+	o := Imitation{Own: own, Written: teach, Share: 0.3, Lessons: func() ([]Sample, error) { return lesson, nil }}
 	both, sum := blame(o, nil)
 	if math.Abs(both.Loss-(0.7*first.Loss+0.3*second.Loss)) > 1e-15 || both.Metrics["imitated"][0] != 0.3 || len(both.Metrics["ratio"]) != len(first.Metrics["ratio"]) {
 		t.Errorf("the loss is %v of %v and %v; %v", both.Loss, first.Loss, second.Loss, both.Metrics)

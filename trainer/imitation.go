@@ -2,13 +2,13 @@ package trainer
 
 import "fmt"
 
-// Imitating learns from rollouts and, in the same update, from answers that somebody wrote:
+// Imitation learns from rollouts and, in the same update, from answers that somebody wrote:
 //
 //	(1 - Share)·loss of Own + Share·loss of Written (CHORD; Zhang et al., 2025)
 //
 // Invariants (tests): the gradient is that sum of both objectives' gradients; with a share of 0 nothing is read, and
 // the gradient is Own's, bit for bit; without samples it is Share times Written's.
-type Imitating struct {
+type Imitation struct {
 	Own     Objective
 	Written Objective
 	Share   float64
@@ -16,7 +16,7 @@ type Imitating struct {
 }
 
 // Evaluate implements Objective. Metrics are those of both, and the share.
-func (o Imitating) Evaluate(p Policy, samples []Sample, advantages []float64) (LossResult, error) {
+func (o Imitation) Evaluate(p Policy, samples []Sample, advantages []float64) (LossResult, error) {
 	switch {
 	case o.Share == 0 && len(samples) == 0:
 		return LossResult{Idle: true}, nil
@@ -54,7 +54,7 @@ type weighed struct {
 }
 
 // Eval is the policy's, and Back takes the part.
-func (w weighed) Eval(of Weights, at []Point) (Answers, error) {
+func (w weighed) Eval(of Weights, at []Point) (Forward, error) {
 	a, err := w.Policy.Eval(of, at)
 	if back := a.Back; back != nil {
 		a.Back = func(grads [][]float64) error {

@@ -7,18 +7,18 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// Teaching makes what episodes say likelier: supervised fine-tuning of conversations, whose tokens
+// SFT makes the text of episodes likelier: supervised fine-tuning of conversations, whose tokens
 // were written by somebody else. Advantages are not read.
 //
 // Invariant (test): the gradient is that of the cross entropy of all trained tokens of an update,
 // however many passes they take.
-type Teaching struct {
+type SFT struct {
 	Aggregate loss.Aggregate
 	Undecided bool // tokens weigh by p(1-p) of the policy
 }
 
 // Evaluate implements Objective.
-func (o Teaching) Evaluate(p Policy, samples []Sample, _ []float64) (LossResult, error) {
+func (o SFT) Evaluate(p Policy, samples []Sample, _ []float64) (LossResult, error) {
 	var b LossResult
 	points := make([]Point, len(samples))
 	for i, s := range samples {
@@ -27,12 +27,12 @@ func (o Teaching) Evaluate(p Policy, samples []Sample, _ []float64) (LossResult,
 		}
 		points[i] = Point{Key: s.Key, Episode: s.Item.Episode}
 	}
-	answers, err := p.Eval(Current, points)
+	forward, err := p.Eval(Current, points)
 	if err != nil {
 		return b, err
 	}
 	n := newSheet(samples)
-	logProb := n.spread(samples, func(s, k int) float64 { return answers.Outputs[s][k] })
+	logProb := n.spread(samples, func(s, k int) float64 { return forward.Outputs[s][k] })
 	mask := n.spread(samples, func(int, int) float64 { return 1 })
 	value, grad, err := loss.Likelihood(logProb, mask, o.Aggregate, o.Undecided)
 	if err != nil {
@@ -41,12 +41,12 @@ func (o Teaching) Evaluate(p Policy, samples []Sample, _ []float64) (LossResult,
 	b.Loss = value
 	grads := make([][]float64, len(samples))
 	for i, s := range samples {
-		grads[i] = make([]float64, len(answers.Outputs[i]))
+		grads[i] = make([]float64, len(forward.Outputs[i]))
 		for k, step := range s.Decisions.Step {
 			grads[i][k] = grad[i][step-s.Item.Episode.Begins()]
-			b.add("nll", -answers.Outputs[i][k])
-			b.add("token_probability", portable.Exp(answers.Outputs[i][k]))
+			b.add("nll", -forward.Outputs[i][k])
+			b.add("token_probability", portable.Exp(forward.Outputs[i][k]))
 		}
 	}
-	return b, answers.Back(grads)
+	return b, forward.Back(grads)
 }
