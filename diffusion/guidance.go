@@ -6,8 +6,8 @@ package diffusion
 
 import "math"
 
-// Guidance combines what a network says with the prompt and without it (Ho and Salimans,
-// 2022), v = u + w·(c - u), and the ways to keep the result's size:
+// Guidance combines a network's outputs with the prompt and without it (Ho and Salimans, 2022), v = u + w·(c - u),
+// and the ways to keep the result's size:
 //
 //	norm     v·|c|/|v| over the last axis (Qwen-Image)
 //	most     v·min(1, k·|c|/|v|) over the whole sample (Z-Image's cfg_normalization k)

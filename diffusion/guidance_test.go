@@ -60,7 +60,7 @@ func TestGuideNormKeepsLengths(t *testing.T) {
 	}
 }
 
-// Unpacking what was packed is the identity, and a token is the patch at its place.
+// Unpack inverts Pack, and a token is the patch at its place.
 func TestPackAndUnpack(t *testing.T) {
 	for _, size := range [][3]int{{1, 2, 2}, {3, 2, 6}, {4, 8, 4}, {16, 4, 4}} {
 		channels, height, width := size[0], size[1], size[2]

@@ -6,7 +6,7 @@ import "fmt"
 // (i, j). A token's place is (0, i, j). A side that is odd has half a patch at its end, which
 // no token could hold: it is refused, and the picture's size must be a multiple of 16.
 //
-// Invariant (test): unpacking what was packed is the identity.
+// Invariant (test): Unpack inverts Pack.
 
 // Pack is the tokens of one picture's latents.
 func Pack(latents []float64, channels, height, width int) (tokens []float64, places [][3]int, err error) {

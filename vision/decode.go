@@ -15,7 +15,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// Limits bound what a picture may cost. A zero field means its default.
+// Limits bound the size of pictures. A zero field means its default.
 type Limits struct {
 	Bytes  int64 // of the file: 64 MiB
 	Pixels int64 // width times height: 2^25, about 5800 x 5800

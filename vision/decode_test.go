@@ -188,8 +188,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// progressive is a JPEG of one grey with so many scans, each of which visits all blocks and changes
-// nothing: of a run of blocks at their end.
+// progressive is a JPEG of one grey with this number of scans, each of which visits all blocks and changes nothing:
+// of a run of blocks at their end.
 func progressive(width, height, scans int) []byte {
 	var b bytes.Buffer
 	segment := func(marker byte, body ...byte) {

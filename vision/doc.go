@@ -6,9 +6,9 @@
 //	err = vision.WriteFile("out.png", m, vision.Setting{Key: "seed", Value: "7"})
 //	sheet, err := vision.Sheet{Columns: 4, Captions: names}.Draw(pictures)
 //
-// Start with Image in image.go: 8-bit RGB, row-major, channels last. A Raster has one, three
-// or four channels, for what still carries alpha or is gray; RGB drops its alpha and Over
-// lays it on a colour, and each consumer says which of them it means.
+// Start with Image in image.go: 8-bit RGB, row-major, channels last. A Raster has one, three or four channels, for
+// pictures that still carry alpha or are gray; RGB drops its alpha and Over lays it on a colour, and each consumer
+// says which of them it means.
 //
 // Widths come before heights in calls, x before y; (0, 0) is the upper left pixel.
 //

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// What a reward saw, drawn for people: boxes with labels, masks. Pictures are painted over;
-// draw on a Clone where the picture itself is still needed.
+// Evidence of rewards, drawn for people: boxes with labels, masks. Pictures are painted over; draw on a Clone where
+// the picture itself is still needed.
 
 // Palette is a colour for the i-th thing: eight that people with any colour vision can tell
 // apart (Okabe and Ito, 2008), then again from the start.
@@ -55,8 +55,8 @@ func (m *Image) Draw(marks []Mark) {
 	}
 }
 
-// pixelsOf are the pixels that a mark covers; not ok where it holds what is no number. One
-// picture's size beyond the edge is as far as anything can be seen.
+// pixelsOf are the pixels that a mark covers; not ok where it holds NaN. One picture's size beyond the edge is as far
+// as anything can be seen.
 func (m *Image) pixelsOf(k Mark) (image.Rectangle, bool) {
 	near := func(v float64, size int) int {
 		return int(math.RoundToEven(min(max(v, -float64(size)), 2*float64(size))))
@@ -110,7 +110,7 @@ func (m *Image) tag(r image.Rectangle, line int, k Mark) {
 	m.Text(x+times, y+times, k.Label, readableOn(k.Colour), times)
 }
 
-// readableOn is black or white, whichever stands out more.
+// readableOn is black or white: the one with more contrast.
 func readableOn(c color.RGBA) color.RGBA {
 	if 299*int(c.R)+587*int(c.G)+114*int(c.B) > 128*1000 {
 		return color.RGBA{0, 0, 0, 255}
@@ -161,8 +161,7 @@ func TextSize(lines []string, times int) (width, height int) {
 	return width, len(lines) * glyphHeight * times
 }
 
-// Text draws one line with its upper left corner at (x, y), enlarged times times. What does
-// not fit the picture is cut off.
+// Text draws one line with its upper left corner at (x, y), enlarged times times. Text beyond the picture is cut off.
 func (m *Image) Text(x, y int, line string, c color.RGBA, times int) {
 	face := basicfont.Face7x13
 	for _, r := range line {

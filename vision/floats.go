@@ -10,12 +10,11 @@ import (
 //	Unit     x = b/255           b = clamp(round(255 x), 0, 255)
 //	Signed   x = 2 (b/255) - 1   b = round(255 clamp(x/2 + 1/2, 0, 1))
 //
-// in fp32, round half to even, as diffusers' VaeImageProcessor and the tensor branches of
-// published rewards do (golden/rewards/image.json). NaN becomes 0: a byte cannot say it, and
-// what makes NaN is found where numbers are still numbers. The invariant: bytes that went to
-// numbers come back as they were.
+// in fp32, round half to even, as diffusers' VaeImageProcessor and the tensor branches of published rewards do
+// (golden/rewards/image.json). NaN becomes 0: a byte has no NaN, and its cause is found where numbers are still
+// numbers. The invariant: bytes that went to numbers come back as they were.
 
-// A Range is what the darkest and the brightest byte become.
+// A Range is the values of the darkest and the brightest byte.
 type Range int
 
 const (

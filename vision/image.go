@@ -14,8 +14,8 @@ type Image struct {
 	Pix           []uint8
 }
 
-// New is a black picture. Sizes that are not positive, or that no memory holds, panic: check
-// what strangers ask for first.
+// New is a black picture. Sizes that are not positive, or that no memory holds, panic: check requests of strangers
+// first.
 func New(width, height int) *Image {
 	return &Image{width, height, make([]uint8, bytesOf(width, height, 3))}
 }
@@ -134,8 +134,8 @@ func (r *Raster) Row(y int) []uint8 {
 	return r.Pix[y*n : (y+1)*n : (y+1)*n]
 }
 
-// RGB drops alpha, whatever colours it hid, and repeats gray: what Pillow's convert("RGB")
-// does. Three channels share their memory with the result.
+// RGB drops alpha, whatever colours it hid, and repeats gray: as Pillow's convert("RGB") does. Three channels share
+// their memory with the result.
 func (r *Raster) RGB() *Image {
 	if r.Channels == 3 {
 		return &Image{r.Width, r.Height, r.Pix}
@@ -248,7 +248,7 @@ func unpaletted(m *image.Paletted) *Raster {
 	})
 }
 
-// Crop is width x height pixels from (x, y) on; what lies outside the picture is black.
+// Crop is width x height pixels from (x, y) on; pixels outside the picture are black.
 func (m *Image) Crop(x, y, width, height int) (*Image, error) {
 	if err := checkSize(width, height); err != nil {
 		return nil, fmt.Errorf("cropping: %w", err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestResizeOpenCV: what OpenCV 5 answers about a picture of two rows, enlarged and shrunk.
+// TestResizeOpenCV: results of OpenCV 5 for a picture of two rows, enlarged and shrunk.
 func TestResizeOpenCV(t *testing.T) {
 	m := New(4, 2)
 	for i := range m.Pix {

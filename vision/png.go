@@ -58,11 +58,10 @@ func WriteFile(path string, m *Image, settings ...Setting) error {
 // IsPNG reports whether a file begins as PNG files do.
 func IsPNG(data []byte) bool { return bytes.HasPrefix(data, []byte(pngMagic)) }
 
-// Card: text in PNG files (PNG specification, 11.3.4). A sample's settings stand in its
-// picture as text chunks, so that the picture alone says how to make it again. A chunk is
-// length, name, data, CRC. tEXt is key, 0, Latin-1; iTXt is key, 0, compressed?, method,
-// language, 0, translated key, 0, UTF-8; zTXt is tEXt, compressed. Latin-1 values are written
-// as tEXt, others as iTXt. The invariant: what was written is read again.
+// Card: text in PNG files (PNG specification, 11.3.4). A sample's settings stand in its picture as text chunks, so
+// that the picture alone says how to make it again. A chunk is length, name, data, CRC. tEXt is key, 0, Latin-1; iTXt
+// is key, 0, compressed?, method, language, 0, translated key, 0, UTF-8; zTXt is tEXt, compressed. Latin-1 values are
+// written as tEXt, others as iTXt. The invariant: written settings are read again.
 
 // A Setting is one text in a PNG file: prompt, seed, steps, whatever made the picture.
 type Setting struct{ Key, Value string }
@@ -72,7 +71,7 @@ const (
 	headerEnd = len(pngMagic) + 12 + 13 // the magic and the chunk IHDR
 )
 
-// What a stranger's file may hold of text.
+// Limits on the text of a stranger's file.
 const (
 	maxSettings = 1000
 	maxText     = 1 << 20 // of one value, once decompressed

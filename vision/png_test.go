@@ -42,7 +42,7 @@ func TestSettingsRoundTrip(t *testing.T) {
 	}
 }
 
-// TestReadCompressedSettings reads what other programs write.
+// TestReadCompressedSettings reads files of other programs.
 func TestReadCompressedSettings(t *testing.T) {
 	packed := "\x78\x9c\xcb\x48\xcd\xc9\xc9\x07\x00\x06\x2c\x02\x15" // zlib: hello
 	data := []byte(pngMagic)

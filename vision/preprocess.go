@@ -2,10 +2,10 @@ package vision
 
 import "fmt"
 
-// Card: from a picture to what a vision tower reads: resize, crop or pad, (x - mean) / std.
-// Published pipelines share the steps and differ in their roundings, so a pipeline is a row
-// of choices. Scores computed with one and a head trained with another differ in the third
-// decimal: name the pipeline that the weights were trained with. Held to image.preprocess.
+// Card: from a picture to the input of a vision tower: resize, crop or pad, (x - mean) / std. Published pipelines
+// share the steps and differ in their roundings, so a pipeline is a row of choices. Scores computed with one and a
+// head trained with another differ in the third decimal: name the pipeline that the weights were trained with. Held
+// to image.preprocess.
 
 // A Preprocess is a pipeline.
 type Preprocess struct {
@@ -27,7 +27,7 @@ const (
 	Stretch            // both edges become Size
 )
 
-// An Arithmetic says what the resizer rounds.
+// An Arithmetic is the rounding of the resizer.
 type Arithmetic int
 
 const (
@@ -58,7 +58,7 @@ func HPSv2(size int) Preprocess {
 	return Preprocess{size, 0, Contain, Bicubic, Real, HalfToEven, clipMean, clipStd}
 }
 
-// CLIPDifferentiable is what rewards whose gradient is wanted do to numbers (SRPO).
+// CLIPDifferentiable is the preprocessing of numbers for rewards whose gradient is wanted (SRPO).
 func CLIPDifferentiable(size int) Preprocess {
 	return Preprocess{size, 0, Cover, Bicubic, Real, HalfToEven, clipMean, clipStd}
 }

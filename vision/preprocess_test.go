@@ -55,8 +55,8 @@ func TestCropBox(t *testing.T) {
 	}
 }
 
-// TestPreprocess: every pipeline gives Size x Size numbers, the two layouts hold the same, and
-// what is padded is black before mean and deviation.
+// TestPreprocess: every pipeline gives Size x Size numbers, the two layouts hold the same, and padding is black
+// before mean and deviation.
 func TestPreprocess(t *testing.T) {
 	for _, size := range [][2]int{{50, 20}, {20, 50}, {28, 28}, {3, 5}} {
 		m := noise(size[0], size[1], 3).RGB()

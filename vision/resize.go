@@ -11,14 +11,13 @@ import (
 //
 //	out = clamp((2^21 + Σ in * round(2^22 weight)) >> 22)
 //
-// with the weights of tapsOf, horizontally and then vertically; a direction that keeps its
-// size is left out. Nearest takes pixel floor(p), where p starts at half a step and grows by
-// a step in float64 (a running sum: (i + 1/2) step differs at ties). Alpha: colours are
-// multiplied by it before the passes and divided after, but not for Nearest. Pillow 13 goes
-// vertically first where height falls by more than twice what width does, which moves some
-// results by a few levels; published rewards were computed before. Source: Pillow's Resample.c,
-// Geometry.c and Image.resize. Held to golden/rewards/image (Pillow 12) and
-// golden/vlm/processor.json (Pillow 13), and to the naive formula in resize_test.go.
+// with the weights of tapsOf, horizontally and then vertically; a direction that keeps its size is left out. Nearest
+// takes pixel floor(p), where p starts at half a step and grows by a step in float64 (a running sum: (i + 1/2) step
+// differs at ties). Alpha: colours are multiplied by it before the passes and divided after, but not for Nearest.
+// Pillow 13 goes vertically first where height falls by more than twice as much as width, which moves some results by
+// a few levels; published rewards were computed before. Source: Pillow's Resample.c, Geometry.c and Image.resize.
+// Held to golden/rewards/image (Pillow 12) and golden/vlm/processor.json (Pillow 13), and to the naive formula in
+// resize_test.go.
 
 // A Resizing says how pictures are resized. The zero value takes the nearest pixels.
 type Resizing struct {
@@ -43,8 +42,8 @@ func (o Order) vertical(fromWidth, fromHeight, width, height int) bool {
 	return o == Pillow13 && height < fromHeight && fromHeight-height > 2*(fromWidth-width)
 }
 
-// Resize is m at another size, as Pillow 13 does it, for pipelines, models and rewards alike. What was recorded with
-// Pillow 12 names HorizontalFirst.
+// Resize is m at another size, as Pillow 13 does it, for pipelines, models and rewards alike. Cases recorded with
+// Pillow 12 name HorizontalFirst.
 func (m *Image) Resize(width, height int, f Filter) (*Image, error) {
 	r, err := Resizing{Filter: f, Order: Pillow13}.Apply(m.Raster(), width, height)
 	if err != nil {
@@ -123,7 +122,7 @@ func nearestPlaces(a, b float32, n int) []int {
 	return places
 }
 
-// passes resizes what has no alpha, or is multiplied by it.
+// passes resizes a raster without alpha, or with alpha multiplied in.
 func (z Resizing) passes(r *Raster, s Span, width, height int) *Raster {
 	across := width != r.Width || s.X0 != 0 || s.X1 != float32(width)
 	down := height != r.Height || s.Y0 != 0 || s.Y1 != float32(height)
@@ -216,7 +215,7 @@ func (c Centring) Offset(n, size int) int {
 	return d >> 1
 }
 
-// checkSize refuses sizes of pictures that are none, or that no memory holds.
+// checkSize refuses invalid sizes of pictures, and those that do not fit memory.
 func checkSize(width, height int) error {
 	if width <= 0 || height <= 0 || width > maxSide || height > maxSide || int64(width)*int64(height) > 1<<29 {
 		return fmt.Errorf("a picture of %d x %d pixels: it would hold nothing, or too much", width, height)
@@ -482,11 +481,10 @@ func (r *Raster) down(rows []whole, bits int) *Raster {
 	return out
 }
 
-// Card: torchvision's resizing of 8-bit pictures (anti-aliased bilinear and bicubic), which
-// current image processors use. As Pillow's, but weights have 16 bits: with so many binary
-// places that the largest weight of the pass stays below 2^15. Results are off Pillow's by
-// one level here and there. Source: ATen's UpSampleKernel.cpp, the uint8 path. Held to
-// vlm.resize_torchvision and image.preprocess (clip_torchvision).
+// Card: torchvision's resizing of 8-bit pictures (anti-aliased bilinear and bicubic), which current image processors
+// use. As Pillow's, but weights have 16 bits: with the most binary places at which the largest weight of the pass
+// stays below 2^15. Results are off Pillow's by one level here and there. Source: ATen's UpSampleKernel.cpp, the
+// uint8 path. Held to vlm.resize_torchvision and image.preprocess (clip_torchvision).
 
 // ResizeTorch is m at another size, as torchvision does it to 8-bit tensors.
 func (m *Image) ResizeTorch(width, height int, f Filter) (*Image, error) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// pillow are CRC-32 sums of what Pillow 12.0.0 (HorizontalFirst) and 13.0.0 (Pillow13) make of
-// noise(width, height, channels), one a filter in the order of filterNames.
+// pillow are CRC-32 sums of the results of Pillow 12.0.0 (HorizontalFirst) and 13.0.0 (Pillow13) for noise(width,
+// height, channels), one a filter in the order of filterNames.
 var pillow = []struct {
 	width, height, channels, toWidth, toHeight int
 	order                                      Order

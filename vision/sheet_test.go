@@ -33,7 +33,7 @@ func TestSheetPlaces(t *testing.T) {
 	}
 }
 
-// TestSheetCells: what stands at a sheet's places are its pictures, whatever their sizes, captions and title.
+// TestSheetCells: the contents of a sheet's places are its pictures, whatever their sizes, captions and title.
 func TestSheetCells(t *testing.T) {
 	var pictures []*Image
 	for i := range 7 {

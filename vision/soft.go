@@ -5,12 +5,10 @@ import (
 	"math"
 )
 
-// Card: a pipeline for numbers, whose gradient is wanted: resizing without rounding, the
-// crop or the border, (x - mean) / std. It is affine, so Backward is a constant matrix's
-// transpose, and what a reward says of the tower's input becomes what it says of the picture.
-// It differs from the pipeline for bytes by their roundings: a reward's value comes from
-// bytes, its gradient through here. Invariant (tests): Backward agrees with differences of
-// Forward.
+// Card: a pipeline for numbers, whose gradient is wanted: resizing without rounding, the crop or the border, (x -
+// mean) / std. It is affine, so Backward is a constant matrix's transpose, and takes a reward's gradient at the
+// tower's input to the gradient at the picture. It differs from the pipeline for bytes by their roundings: a reward's
+// value comes from bytes, its gradient through here. Invariant (tests): Backward agrees with differences of Forward.
 
 // Pixels are a picture's numbers, [Height, Width, 3] in 0..1, before they become bytes.
 type Pixels struct {
@@ -36,7 +34,7 @@ func (p Preprocess) Soft(width, height int) (*Soft, error) {
 	return &Soft{*placed, p}, nil
 }
 
-// Forward is what the tower reads, [Size, Size, 3].
+// Forward is the tower's input, [Size, Size, 3].
 func (s *Soft) Forward(m Pixels) ([]float32, error) {
 	if err := s.fits(m.Width, m.Height, len(m.RGB)); err != nil {
 		return nil, err
@@ -52,7 +50,7 @@ func (s *Soft) Forward(m Pixels) ([]float32, error) {
 	return out, nil
 }
 
-// Backward takes the gradient at what Forward returned to the gradient at the picture.
+// Backward takes the gradient at Forward's result to the gradient at the picture.
 func (s *Soft) Backward(g []float32) []float32 {
 	d := make([]float64, len(g))
 	for i, v := range g {

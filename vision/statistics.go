@@ -6,8 +6,8 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// Card: what can be said of a picture without a network. Each is a number that rewards and
-// monitors take; none says that a picture is good.
+// Card: measures of a picture without a network. Each is a number that rewards and monitors take; none says that a
+// picture is good.
 //
 //	luma          (9798 R + 19235 G + 3735 B + 2^14) >> 15, as OpenCV's gray
 //	Brightness    mean of luma

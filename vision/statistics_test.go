@@ -36,7 +36,7 @@ func TestStatisticsOfKnownPictures(t *testing.T) {
 	}
 }
 
-// TestBlurIsLessSharp: what a monitor of sharpness must see.
+// TestBlurIsLessSharp: a monitor of sharpness must notice it.
 func TestBlurIsLessSharp(t *testing.T) {
 	m := noise(40, 40, 3).RGB()
 	small, err := m.Resize(20, 20, Bicubic)

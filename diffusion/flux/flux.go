@@ -64,7 +64,7 @@ func (c Config) check() error {
 type Model struct {
 	Config
 	in, context               *nn.Linear
-	timeMLP, guidance, pooled *nn.MLP // guidance is nil where it is no input
+	timeMLP, guidance, pooled *nn.MLP // guidance is nil where it is not an input
 	blocks                    []*mmdit.Block
 	singles                   []*single
 	modulateOut, out          *nn.Linear
@@ -74,7 +74,7 @@ type Model struct {
 // timeDim is the length of the sinusoidal embeddings.
 const timeDim = 256
 
-// New asks p for the network's parameters; p.Check says what was wrong with them.
+// New asks p for the network's parameters; p.Check reports problems with them.
 func New(p *nn.Params, c Config) *Model {
 	w := c.Width()
 	m := &Model{Config: c, norm: nn.PlainNorm(kernels.LayerNorm, 1e-6)}

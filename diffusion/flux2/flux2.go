@@ -79,7 +79,7 @@ func (c Config) Check() error {
 type Model struct {
 	Config
 	in, context               *nn.Linear
-	timeMLP, guidance         *nn.MLP // guidance is nil where it is no input
+	timeMLP, guidance         *nn.MLP // guidance is nil where it is not an input
 	byImage, byText, bySingle *nn.Linear
 	doubles                   []*double
 	singles                   []*single
@@ -87,7 +87,7 @@ type Model struct {
 	norm                      *nn.Norm
 }
 
-// New asks p for the network's parameters; p.Check says what was wrong with them.
+// New asks p for the network's parameters; p.Check reports problems with them.
 func New(p *nn.Params, c Config) *Model {
 	w := c.Width()
 	m := &Model{Config: c, norm: nn.PlainNorm(kernels.LayerNorm, c.Eps)}
@@ -229,7 +229,7 @@ func (d *double) forward(tp *autograd.Tape, x, text, byX, byText *autograd.Value
 	return d.image.finish(tp, x, halves[1], mx), d.text.finish(tp, text, halves[0], mt)
 }
 
-// finish is what follows a stream's attention a.
+// finish is the rest of a stream's layer after its attention a.
 func (s stream) finish(tp *autograd.Tape, x, a *autograd.Value, by []*autograd.Value) *autograd.Value {
 	y := s.attention.Out.Apply(tp, a, autograd.With{Gate: by[2], Residual: x})
 	h := s.norm.Modulated(tp, y, by[4], by[3])

@@ -36,7 +36,7 @@ type BlockOptions struct {
 	Names          Names
 }
 
-// Names are what parts of a layer are called; the zero value is diffusers' usual names.
+// Names are the names of a layer's parts; the zero value is diffusers' usual names.
 type Names struct{ Modulation, TextModulation, MLP, TextMLP string }
 
 func (n Names) or(usual Names) Names {
@@ -140,7 +140,7 @@ func (b *Block) Forward(tp *autograd.Tape, x, text, condition *autograd.Value, t
 	return x, b.text.finish(tp, text, at, ts)
 }
 
-// modulated is what the condition does to a stream in one layer.
+// modulated is the condition's modulation of a stream in one layer.
 type modulated struct {
 	in, second            *autograd.Value // the normed tokens that attention reads
 	gate, gateSecond      *autograd.Value
@@ -163,7 +163,7 @@ func (s *stream) modulate(tp *autograd.Tape, x, condition *autograd.Value) modul
 		second: s.norm.Modulated(tp, x, m[7], m[6]), gateSecond: m[8]}
 }
 
-// finish is what follows a stream's attention a.
+// finish is the rest of a stream's layer after its attention a.
 func (s *stream) finish(tp *autograd.Tape, x, a *autograd.Value, m modulated) *autograd.Value {
 	y := s.attention.Out.Apply(tp, a, autograd.With{Gate: m.gate, Residual: x})
 	if s.second != nil {
@@ -180,12 +180,12 @@ func (s *stream) finish(tp *autograd.Tape, x, a *autograd.Value, m modulated) *a
 // are clean). Their weights are the same. Text comes last, so that samples whose texts are
 // shorter see fewer keys.
 
-// Joint is what such a layer reads and returns.
+// Joint is the input and the output of such a layer.
 type Joint struct {
-	X, Source, Text *autograd.Value // Source is nil where there is none, or where its condition is X's and X holds it
+	X, Source, Text *autograd.Value // Source is nil without one, or where its condition is X's and X holds it
 }
 
-// JointWith is what all layers read.
+// JointWith is the input common to all layers.
 type JointWith struct {
 	Condition, Source *autograd.Value // of X and text, and of the sources; after its activation
 	Turn              func(*autograd.Value) *autograd.Value
@@ -295,7 +295,7 @@ func (r Rotary) Turn(tp *autograd.Tape, places [][]float32) func(*autograd.Value
 	return func(x *autograd.Value) *autograd.Value { return tp.Rope(x, r.Heads, c, s, kernels.RopeInterleaved) }
 }
 
-// CheckAxes says what is wrong with a head's parts.
+// CheckAxes reports problems with a head's parts.
 func CheckAxes(l *hub.Limits, name string, axes []int, headDim int) {
 	sum := 0
 	for _, n := range axes {

@@ -84,7 +84,7 @@ type Model struct {
 // timeDim is the length of the sinusoidal embedding.
 const timeDim = 256
 
-// New asks p for the network's parameters; p.Check says what was wrong with them.
+// New asks p for the network's parameters; p.Check reports problems with them.
 func New(p *nn.Params, c Config) *Model {
 	w := c.Width()
 	m := &Model{Config: c, norm: plain(), params: p, crops: map[[2]int]*autograd.Param{}}
@@ -170,7 +170,7 @@ func unpatch(tp *autograd.Tape, x *autograd.Value, b, h, w, p, c int) *autograd.
 //
 //	position · base / side / 10000^(i/(width/4)),  base = SampleSize / PatchSize
 //
-// The hub's folders store the table; this is what a model that we make begins with.
+// The hub's folders store the table; this is the initial value for a model of our own.
 
 const log10000 = 9.210340371976184
 

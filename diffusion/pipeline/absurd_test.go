@@ -39,7 +39,7 @@ func frugalPool(t testing.TB) *tensor.Pool {
 	return tensor.NewPool(frugal{be})
 }
 
-// absurd are values in the place of a setting, by what stood there.
+// absurd are values in the place of a setting, by the setting's type.
 func absurd(was any) []any {
 	switch was := was.(type) {
 	case float64:
@@ -54,9 +54,8 @@ func absurd(was any) []any {
 	return []any{-1, 1 << 40, "a", []any{1}, map[string]any{"a": 1}, true}
 }
 
-// Every setting of every part takes absurd values in turn: each is an error that names the
-// part, or what it says is done. Nothing panics, and no large memory is asked for. A twelfth
-// of the values is tried; with -long all of them.
+// Every setting of every part takes absurd values in turn: each is an error that names the part, or is used as it is.
+// Nothing panics, and no large memory is asked for. A twelfth of the values is tried; with -long all of them.
 func TestAbsurdSettings(t *testing.T) {
 	all := *long
 	// A message names the setting, or its part, or another part that it does not go with; a

@@ -242,11 +242,11 @@ func exchanged(x []float32, outer, inner int) []float32 {
 	return y
 }
 
-// Pixels takes what Decode gives to numbers from 0 to 1.
+// Pixels takes Decode's result to numbers from 0 to 1.
 func Pixels(raw []float32) []float32 {
 	out := make([]float32, len(raw))
 	for i, v := range raw {
-		if v = float32(v/2) + 0.5; v > 0 { // a number that is none becomes 0
+		if v = float32(v/2) + 0.5; v > 0 { // NaN becomes 0
 			out[i] = min(v, 1)
 		}
 	}
@@ -335,8 +335,8 @@ func seeds(grads [][]float32, n, size int) ([]float32, error) {
 	return seed, nil
 }
 
-// EncodeAll is the latents of pictures [H, W, 3], or clips [Frames, H, W, 3], between -1 and 1, as diffusion sees them:
-// the middle of what the autoencoder allows.
+// EncodeAll is the latents of pictures [H, W, 3], or clips [Frames, H, W, 3], between -1 and 1, as diffusion sees
+// them: the middle of the autoencoder's distribution.
 func (d *autoencoder) EncodeAll(pictures [][]float32, at Shape) ([][]float64, error) {
 	precision, err := d.opened()
 	if err != nil {

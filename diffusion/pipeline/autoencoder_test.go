@@ -11,8 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
-// TestDecoderPrecision: a folder that says force_upcast is decoded in fp32,
-// unless what the autoencoder computes in is said.
+// TestDecoderPrecision: a folder with force_upcast is decoded in fp32, unless the autoencoder's precision is set.
 func TestDecoderPrecision(t *testing.T) {
 	forced := filepath.Join(t.TempDir(), "forced")
 	if err := os.CopyFS(forced, os.DirFS(filepath.Join(recorded, "pipe_sd3"))); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
-// Texts on the disk: a file a prompt, named by what it depends on: the prompt, the precision, the device's
+// Texts on the disk: a file a prompt, named by all that it depends on: the prompt, the precision, the device's
 // arithmetic, how many tokens are read, and the encoders. Of small files the content counts, of weights their names,
 // sizes and times of writing: reading them all would cost more than encoding. A file that cannot be understood is
 // computed anew and written over. The latents of pictures that edits are made of lie beside them (sources.go).
@@ -92,8 +92,8 @@ func (c *cache) bound(path string) error {
 	return sweep(c.Cache.Dir, most)
 }
 
-// sweep deletes the texts that were not needed for the longest time, until what is left takes less than most
-// bytes by an eighth.
+// sweep deletes the texts that were unused for the longest time, until the rest takes less than most bytes by an
+// eighth.
 func sweep(dir string, most int64) error {
 	all, err := files(dir)
 	if err != nil {
@@ -120,7 +120,7 @@ func sweep(dir string, most int64) error {
 	return nil
 }
 
-// cached is what goes into a file's metadata.
+// cached is the metadata of a file.
 type cached struct {
 	Prompt string    `json:"prompt"`
 	IDs    [][]int32 `json:"ids"`
@@ -172,7 +172,7 @@ func (x *texts) remember(t *Text, key textKey) error {
 }
 
 // EncodeToDisk leaves texts in Options.Cache and none of them in memory. Each encoder is loaded once, however many
-// texts there are: what it said of one lies in the folder, too, until the text is whole. Without a folder nothing
+// texts there are: its output for a text lies in the folder, too, until the text is whole. Without a folder nothing
 // happens.
 func (x *texts) EncodeToDisk(ctx context.Context, all ...About) error {
 	of := slices.DeleteFunc(x.fresh(all), func(a About) bool { return x.stored(x.key(a)) })
@@ -195,15 +195,15 @@ func (x *texts) EncodeToDisk(ctx context.Context, all ...About) error {
 	return nil
 }
 
-// said names what the n-th encoder said of a text.
+// said names the n-th encoder's output for a text.
 func (x *texts) said(a About, n int) textKey {
 	key := x.key(a)
 	key.encoder = n + 1
 	return key
 }
 
-// whole joins what the last encoder said of a text to what lies on the disk. A text of which something is missing there
-// is encoded when it is asked for.
+// whole joins the last encoder's output for a text to the others on the disk. A text of which something is missing
+// there is encoded when it is asked for.
 func (x *texts) whole(a About, last encoded) error {
 	if x.cache.off() {
 		return nil
@@ -219,7 +219,7 @@ func (x *texts) whole(a About, last encoded) error {
 			return nil
 		}
 		said = append(said, encoded{ids: t.IDs[0], cut: t.Cut[0], tokens: t.Tokens, width: t.Width, states: t.States, pooled: t.Pooled})
-		_ = os.Remove(path) // what stays is swept in its turn
+		_ = os.Remove(path) // a file that stays is swept in its turn
 	}
 	text, err := x.textOf(a, append(said, last))
 	if err != nil {
@@ -334,7 +334,7 @@ func (x *texts) mark() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// markParts writes what parts of a folder are told from others by.
+// markParts writes the marks that identify parts of a folder.
 func (f *folder) markParts(h io.Writer, parts ...string) error {
 	for _, part := range parts {
 		if f.inFile(part) != nil {

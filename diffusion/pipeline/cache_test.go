@@ -85,8 +85,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestBoundedCache: what a pipeline writes keeps to the limit, and a folder that cannot be written is done without
-// where that is asked for.
+// TestBoundedCache: a pipeline's files keep to the limit, and a folder that cannot be written is done without where
+// that is asked for.
 func TestBoundedCache(t *testing.T) {
 	dir := t.TempDir()
 	p := open(t, filepath.Join(recorded, "pipe_sd3"), Options{Cache: Cache{Dir: dir, Limit: 1}})

@@ -21,7 +21,7 @@ import (
 // sees them before its last layer. Wan 2.2's TI2V reads the picture's latents in the place of its own
 // first ones, at time 0, and a clip's first latents are theirs in the end.
 
-// conditioner prepares what the network reads of pictures.
+// conditioner prepares the network's inputs from pictures.
 type conditioner struct {
 	*loader
 	*layout
@@ -30,10 +30,10 @@ type conditioner struct {
 	vae      *autoencoder
 	eyes     *vlm.Processor // of the text encoder; nil: it sees no pictures
 	cache    *cache
-	mark     string // of what latents of pictures depend on, for the cache
+	mark     string // identifies the inputs of latents of pictures, for the cache
 }
 
-// readsPictures says what a network reads of pictures.
+// readsPictures are the ways in which a network reads pictures.
 type readsPictures int
 
 const (
@@ -43,7 +43,7 @@ const (
 	besideTokens                 // tokens behind those of the picture that is made (sources.go)
 )
 
-// Given is what the network reads of pictures. It serves any number of clips of its shape.
+// Given is the network's input from pictures. It serves any number of clips of its shape.
 type Given struct {
 	channels []float32 // beside latents: [Times, Rows, Cols, frames + C]
 	tokens   []float32 // [seen, width]
@@ -53,7 +53,7 @@ type Given struct {
 	// Of pictures that a picture is made of.
 	sources []float32   // tokens of their latents
 	grids   []grid      // of each
-	patches vlm.Patches // what a text encoder sees
+	patches vlm.Patches // the text encoder's pictures
 	mark    string      // names the pictures
 }
 
@@ -130,7 +130,7 @@ func framesOf(at Shape, first, last *vision.Image) ([]float32, error) {
 	return clip, err
 }
 
-// Beside is what a network reads beside latents: for each pixel of them, which frames are given, before the latents of
+// Beside is the network's input beside latents: for each pixel of them, which frames are given, before the latents of
 // the clip that is gray but for these frames. each is how many frames one of latents stands for.
 func Beside(latents []float32, at Shape, each int, last bool) []float32 {
 	pixels := at.Rows * at.Cols
@@ -162,7 +162,7 @@ func (g *Given) Still(latents []float64) []float64 {
 	return out
 }
 
-// Finish puts what is given in the place of a clip's first latents.
+// Finish puts the given latents in the place of a clip's first ones.
 func (g *Given) Finish(latents []float64) []float64 {
 	if g == nil {
 		return latents
@@ -170,8 +170,8 @@ func (g *Given) Finish(latents []float64) []float64 {
 	return g.put(g.first, latents)
 }
 
-// Settle is the noise that a finished clip is noised with: what is clean where latents are given. Nothing is noised
-// there, and the velocity, noise less clean, is 0, as what is made of the network's output is.
+// Settle is the noise that a finished clip is noised with: the clean latents where latents are given. Nothing is
+// noised there, and the velocity, noise less clean, is 0, as the gradient at the network's output is.
 func (g *Given) Settle(noise, clean []float64) []float64 {
 	if g == nil {
 		return noise
@@ -199,7 +199,7 @@ func (g *Given) Length() (n int) {
 	return n
 }
 
-// Bytes is what it takes in memory.
+// Bytes is its size in memory.
 func (g *Given) Bytes() int64 {
 	if g == nil {
 		return 0
@@ -207,7 +207,7 @@ func (g *Given) Bytes() int64 {
 	return 4*int64(len(g.channels)+len(g.tokens)+len(g.sources)+len(g.patches.Values)) + 8*int64(len(g.first))
 }
 
-// Tokens is what the network reads of pictures' tokens, [n, Width]; none where it reads none.
+// Tokens is the network's input from pictures' tokens, [n, Width]; none where it reads none.
 func (g *Given) Tokens() []float32 { return g.tokens }
 
 // imageEncoder is the settings of the tower that reads a video's pictures; its weights are loaded for each use.
@@ -236,7 +236,7 @@ func openImageEncoder(f *folder) (*imageEncoder, error) {
 	return s, f.headers("image_encoder")
 }
 
-// SightPixels is what the tower sees of a picture, [Side, Side, 3]; nil where pictures have no tokens.
+// SightPixels is the tower's input for a picture, [Side, Side, 3]; nil where pictures have no tokens.
 func (c *conditioner) SightPixels(m *vision.Image) ([]float32, error) {
 	if c.spec.encoder == nil {
 		return nil, nil

@@ -23,7 +23,7 @@ import (
 // boundary_ratio · 1000, then the second, each with a guidance scale of its own. Upstream takes the first
 // scale for both where the second is missing; published pairs differ (4 and 3), so here that is refused.
 
-// denoiser is the networks, and what they read.
+// denoiser is the networks, and their inputs.
 type denoiser struct {
 	*loader
 	networkSpec
@@ -128,7 +128,7 @@ func (d *denoiser) AddLoRA(path string) error {
 		if err != nil {
 			return err
 		}
-		a, err := peft.Open(at, d.parts[0]) // which is what diffusers' files call either network
+		a, err := peft.Open(at, d.parts[0]) // which is the name of either network in diffusers' files
 		if err != nil {
 			return err
 		}
@@ -259,8 +259,8 @@ func (g Guidance) at(points []Point) (Guidance, error) {
 	return g, nil
 }
 
-// Tape is one for Forward: with train it records what leads to trained parameters, and so many of autograd.AllBlocks
-// blocks are computed again in backward.
+// Tape is one for Forward: with train it records the operations for gradients of trained parameters, and checkpoint
+// of autograd.AllBlocks blocks are computed again in backward.
 func (d *denoiser) Tape(train bool, checkpoint int) *autograd.Tape {
 	return autograd.New(d.Pool, autograd.Options{DType: d.Precision.dtype(), Math: d.Precision.math(), Train: train, Lean: d.Memory.Lean, Checkpoint: checkpoint})
 }
@@ -273,7 +273,7 @@ type Point struct {
 	// Negative is the text of guidance by two outputs: u + Scale·(c - u). It is not read
 	// where Guidance does not combine.
 	Negative *Text
-	Given    *Given // what a clip is given of pictures; nil for nothing
+	Given    *Given // a clip's input from pictures; nil for nothing
 }
 
 // Forward is a forward pass: the network's outputs, one per point, after guidance. Where a clip's first latents are
@@ -397,8 +397,8 @@ func (d *denoiser) inputs(tp *autograd.Tape, at Shape, g Guidance, points []Poin
 	return in, d.putGiven(tp, &in, asked)
 }
 
-// timesOf is the network's input of a point's time: one number, or one a frame of latents, where
-// a frame that is given stands at 0.
+// timesOf is the network's input of a point's time: one number, or one a frame of latents, 0 for a frame that is
+// given.
 func (d *denoiser) timesOf(q Point, at Shape) []float32 {
 	if !d.timePerFrame {
 		return []float32{float32(q.Time)}
@@ -413,7 +413,7 @@ func (d *denoiser) timesOf(q Point, at Shape) []float32 {
 	return times
 }
 
-// putGiven puts on the tape what rows are given of pictures.
+// putGiven puts the rows' inputs from pictures on the tape.
 func (d *denoiser) putGiven(tp *autograd.Tape, in *inputs, rows []Point) error {
 	if d.pictures.read == besideTokens {
 		return d.putSources(tp, in, rows)

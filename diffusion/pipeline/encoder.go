@@ -19,16 +19,16 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// encoderPart says which text encoder a pipeline has, and what is read of it.
+// encoderPart names a pipeline's text encoder, and the part of its output that is read.
 type encoderPart struct {
 	part, tokenizer string
 	kind            encoderKind
-	length          int        // tokens; 0: what the tokenizer's settings say
+	length          int        // tokens; 0: by the tokenizer's settings
 	lengthOf        string     // whose settings: another tokenizer's
 	form            promptForm // of language models
 }
 
-// encoderKind is what is read of an encoder.
+// encoderKind is the part of an encoder's output that is read.
 type encoderKind int
 
 const (
@@ -61,7 +61,7 @@ type encoder struct {
 // seen are their lengths without padding.
 type runText func(tp *autograd.Tape, ids [][]int32, seen []int32) (states, pooled *autograd.Value)
 
-// encoded is what an encoder says of one text.
+// encoded is an encoder's output for one text.
 type encoded struct {
 	ids           []int32
 	cut           string // the end of the text, which was not read
@@ -211,7 +211,7 @@ func (x *texts) encode(ctx context.Context, e *encoder, of []About, take func(i 
 	return nil
 }
 
-// read is what the encoder says of a text.
+// read returns the encoder's output for a text.
 func (e *encoder) read(tp *autograd.Tape, a About) (out encoded, err error) {
 	if e.kind == promptStates {
 		return e.readPrompt(tp, a.Prompt, a.Given)
@@ -241,7 +241,7 @@ func (e *encoder) free() error {
 	return err
 }
 
-// FreeEncoders lets the text encoders' weights go. What was encoded stays.
+// FreeEncoders lets the text encoders' weights go. Encoded texts stay.
 func (x *texts) FreeEncoders() error {
 	var errs []error
 	for _, e := range x.encoders {
@@ -253,7 +253,7 @@ func (x *texts) FreeEncoders() error {
 	return errors.Join(errs...)
 }
 
-// EncoderBytes is what the encoders' files take.
+// EncoderBytes is the size of the encoders' files.
 func (x *texts) EncoderBytes() (bytes int64) {
 	for _, e := range x.encoders {
 		if src := x.folder.inFile(e.part); src != nil {
@@ -281,7 +281,7 @@ func (x *texts) EncoderBytes() (bytes int64) {
 	return bytes
 }
 
-// absentBytes is what the file of an encoder would take that is not there.
+// absentBytes is the size of a missing encoder's file.
 func (x *texts) absentBytes(e *encoder) (bytes int64) {
 	n, err := x.load(e.part, nn.Options{Math: x.Precision.math(), Home: x.Memory.encoders(), Ring: x.ring()}, nil, func(params *nn.Params) { e.build(params) })
 	if err != nil {
@@ -301,7 +301,7 @@ func (x *texts) absentBytes(e *encoder) (bytes int64) {
 	return bytes
 }
 
-// tokenizerSettings is what tokenizer_config.json and special_tokens_map.json say.
+// tokenizerSettings has the settings of tokenizer_config.json and special_tokens_map.json.
 type tokenizerSettings struct {
 	Length float64   `json:"model_max_length"` // some have 1e30: none
 	Pad    tokenText `json:"pad_token"`
@@ -363,7 +363,7 @@ func cleaned(text string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(html.UnescapeString(text))), " ")
 }
 
-// tokens is a text's ids, how many of them are no padding, and the end that does not fit.
+// tokens is a text's ids, their number without padding, and the end that does not fit.
 func (e *encoder) tokens(text string) (ids []int32, seen int, cut string, err error) {
 	if e.words == nil {
 		return make([]int32, e.length), e.length, "", nil

@@ -11,7 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// A folder in diffusers' layout says what is sampled, at which times, by which rows.
+// A folder in diffusers' layout sets the network, the times and the rows of sampling.
 func Example() {
 	root, err := os.MkdirTemp("", "models")
 	if err != nil {

@@ -27,8 +27,8 @@ func cases(f Family) (found []string) {
 	return found
 }
 
-// TestFamilyValues: every family says what it is; each of its parts is needed, and a folder without it is refused with
-// the part's name.
+// TestFamilyValues: every family describes itself; each of its parts is needed, and a folder without it is refused
+// with the part's name.
 func TestFamilyValues(t *testing.T) {
 	classes := map[string]bool{}
 	for _, f := range Families() {
@@ -67,10 +67,10 @@ func TestFamilyValues(t *testing.T) {
 	}
 }
 
-// TestFamilies: of every family, in both precisions and at sides that are odd multiples of the least: a picture is the
-// same alone and among three, in a folder whose denoiser lies in two files, and, where a Qwen3 reads texts, in one
-// whose settings are transformers 5's; without guidance no negative text is read; what edits and clips are made of
-// counts, one picture or several.
+// TestFamilies: of every family, in both precisions and at sides that are odd multiples of the least: a picture is
+// the same alone and among three, in a folder whose denoiser lies in two files, and, where a Qwen3 reads texts, in
+// one whose settings are transformers 5's; without guidance no negative text is read; the pictures of edits and clips
+// count, one picture or several.
 func TestFamilies(t *testing.T) {
 	var all []string
 	for _, f := range Families() {

@@ -60,8 +60,8 @@ func (f *folder) architecture(o Options) (*architecture, error) {
 	return a, err
 }
 
-// An architecture is a family at one folder's settings. Each of its parts says what the network of one subject differs
-// in; a zero part is the usual case.
+// An architecture is a family at one folder's settings. Each of its parts has the differences of one subject; a zero
+// part is the usual case.
 type architecture struct {
 	family   Family
 	network  networkSpec
@@ -72,7 +72,7 @@ type architecture struct {
 	defaults Defaults
 }
 
-// networkSpec is the denoiser: its parameters, and what it reads beside latents and texts.
+// networkSpec is the denoiser: its parameters, and its inputs beside latents and texts.
 type networkSpec struct {
 	parts    []string // folders; the second network is for times below boundary
 	boundary float64  // a timestep
@@ -114,7 +114,7 @@ type scheduleSpec struct {
 	shift func(tokens, steps int) float64 // in place of the folder's line; nil: that line
 }
 
-// pictureSpec is what the network reads of pictures.
+// pictureSpec is the network's input from pictures.
 type pictureSpec struct {
 	read    readsPictures
 	sources *sourceRules  // of edits; nil: pictures are made of texts alone
@@ -122,14 +122,13 @@ type pictureSpec struct {
 	both    bool          // a video has a first and a last picture
 }
 
-// Defaults are what upstream's pipeline does where nothing is asked for.
+// Defaults are the defaults of upstream's pipeline.
 type Defaults struct {
 	Frames, Rate         int // of clips, and how many are a second; 0: pictures
 	Height, Width, Steps int
 	Pixels               bool // Height and Width are pixels already, not latents
 	Guidance             float64
-	// Embedded says that Guidance is told to the network; elsewhere it scales the difference
-	// of two outputs.
+	// Embedded: Guidance is an input of the network; elsewhere it scales the difference of two outputs.
 	Embedded bool
 	TrueCFG  bool // guidance by two outputs has to be asked for besides
 	Norm     bool // the guided output keeps the length of the conditional one

@@ -13,9 +13,9 @@ import (
 
 // FLUX.1 (diffusers' FluxPipeline).
 //
-// Text is the states of T5, pooled is CLIP's. Latents are packed. The network is told sigma
-// and, in FLUX.1-dev, the guidance scale; guidance by two outputs is asked for besides. The
-// grid of sigmas is 1, ..., 1/n, shifted by the number of tokens.
+// Text is the states of T5, pooled is CLIP's. Latents are packed. The network's inputs are sigma and, in FLUX.1-dev,
+// the guidance scale; guidance by two outputs is asked for besides. The grid of sigmas is 1, ..., 1/n, shifted by the
+// number of tokens.
 
 var flux1 = Family{
 	Class: "FluxPipeline",

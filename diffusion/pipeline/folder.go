@@ -48,7 +48,7 @@ func ClassOf(dir string) (string, error) {
 	return f.class, nil
 }
 
-// ComponentOf is what the denoiser of a pipeline's folder is called.
+// ComponentOf is the name of the denoiser in a pipeline's folder.
 func ComponentOf(dir string) (string, error) {
 	f, err := readFolder(dir)
 	if err != nil {
@@ -238,7 +238,7 @@ func (f *folder) layersPerBlock() (int, error) {
 	return said.Layers, nil
 }
 
-// inFile is a part that the file of weights holds; nil: it does not, or there is none.
+// inFile is a part that the file of weights holds; nil: a file without it, or no file.
 func (f *folder) inFile(part string) *single.Part {
 	if f.file == nil {
 		return nil

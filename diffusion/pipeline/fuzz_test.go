@@ -56,8 +56,8 @@ func (empty) Tensor(name string) (safetensors.Tensor, error) {
 	return safetensors.Tensor{}, fmt.Errorf("%s: it is not there", name)
 }
 
-// FuzzNetworkSettings takes any bytes for a network's config.json. What is accepted asks for
-// its parameters, finds none and says so, without large memory; nothing panics.
+// FuzzNetworkSettings takes any bytes for a network's config.json. Accepted settings ask for their parameters, and
+// fail for lack of them, without large memory; nothing panics.
 func FuzzNetworkSettings(f *testing.F) {
 	all := networks()
 	for i, n := range all {
@@ -90,7 +90,7 @@ func FuzzNetworkSettings(f *testing.F) {
 	})
 }
 
-// FuzzFolder takes any bytes for one of a pipeline's small files, and uses what is accepted.
+// FuzzFolder takes any bytes for one of a pipeline's small files, and uses accepted ones.
 func FuzzFolder(f *testing.F) {
 	files := []string{"model_index.json", "scheduler/scheduler_config.json", "tokenizer/tokenizer_config.json", "tokenizer/special_tokens_map.json", "tokenizer/vocab.json", "tokenizer/merges.txt",
 		"text_encoder/config.json", "unet/config.json", "vae/config.json"}

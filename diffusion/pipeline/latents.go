@@ -24,7 +24,7 @@ type layout struct {
 	span   int    // frames of a video that a frame of latents covers; 0: the pipeline makes pictures
 }
 
-// side is what a picture's sides are multiples of.
+// side is the divisor of a picture's sides.
 func (l *layout) side() int { return l.unit * l.factor }
 
 // Shape is that of a picture, or of a clip, and of its latents.

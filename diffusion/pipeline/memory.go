@@ -8,21 +8,20 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// How much memory a call will take is found by making it: the same code runs on a backend
-// that computes nothing and counts. Weights are not read. What that backend does not see is
-// added: latents and pictures on the host, and what Go's collector lets lie.
+// How much memory a call will take is found by making it: the same code runs on a backend that computes nothing and
+// counts. Weights are not read. Memory that the backend does not see is added: latents and pictures on the host, and
+// garbage of Go's collector.
 //
-// Invariant (test): the process's measured peak is what it held before and the prediction,
-// within the margin below.
+// Invariant (test): the process's measured peak is its memory before plus the prediction, within the margin below.
 
-// Memory is how a pipeline trades time for memory. No bit of what it computes depends on it.
+// Memory is how a pipeline trades time for memory. No bit of its results depends on it.
 type Memory struct {
 	KeepEncoders bool    // text encoders stay in memory between calls of Encode
 	LendEncoders bool    // text encoders read their matrices from the disk
 	Home         nn.Home // where the denoiser's frozen matrices lie
 	Tight        bool    // one matrix at a time is held of those that lie elsewhere
 	Lean         bool    // training packs one trained matrix at a time, and keeps no packed copy of each
-	// Values are another network's parameters, which vectors and what is trained share; a map for each network.
+	// Values are another network's parameters, which vectors and trained parameters share; a map for each network.
 	Values [mostExperts]map[string]*tensor.Tensor
 }
 
@@ -34,7 +33,7 @@ func (m Memory) encoders() nn.Home {
 	return nn.Device
 }
 
-// Work is what memory is asked for.
+// Work is a call to predict memory for.
 type Work struct {
 	At       Shape
 	Guidance Guidance
@@ -52,7 +51,7 @@ type Work struct {
 	Free bool
 }
 
-// Need is bytes beside what the process holds already: the most during each phase.
+// Need is bytes beside the process's memory before: the most during each phase.
 type Need struct {
 	Texts    int64 `json:"texts"`
 	Given    int64 `json:"given,omitempty"` // pictures that clips begin or end with
@@ -70,8 +69,7 @@ const (
 	MarginBytes = 48 << 20
 )
 
-// aside is what no phase does without: kernels' scratch, and garbage that waits for Go's
-// collector.
+// aside is memory of every phase: kernels' scratch, and garbage that waits for Go's collector.
 const aside = 40 << 20
 
 // Dry is a backend that counts.
@@ -81,7 +79,7 @@ type Dry interface {
 	ResetPeak()
 }
 
-// Need predicts what work takes, on an empty backend that counts.
+// Need predicts the memory of work, on an empty backend that counts.
 func (p *Pipeline) Need(w Work, dry Dry) (Need, error) {
 	var n Need
 	o := p.Options

@@ -23,7 +23,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// counting is a backend that computes, and counts what is asked for as cpu.Dry does.
+// counting is a backend that computes, and counts allocations as cpu.Dry does.
 type counting struct {
 	*cpu.Backend
 	now, peak int
@@ -63,7 +63,7 @@ func dry(t testing.TB) *cpu.Dry {
 	return cpu.NewDry(cpu.Options{Path: path, Threads: 2})
 }
 
-// What is asked of the counting twin is what is asked of a backend that computes.
+// The counting twin gets the same allocations as a backend that computes.
 func TestNeedIsWhatIsAskedFor(t *testing.T) {
 	for _, name := range small {
 		for _, precision := range []Precision{F32, BF16} {
@@ -134,7 +134,7 @@ func resident(t *testing.T, key string) int64 {
 	return n << 10
 }
 
-// measured is what a process found.
+// measured is a process's measurement.
 type measured struct {
 	Base int64
 	Need Need
@@ -259,8 +259,8 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// TestNeedOfSources: what an edit takes is counted with pictures of the sizes that it is made of, whatever size is
-// made; an output that is long and narrow refuses nobody's picture.
+// TestNeedOfSources: an edit's memory is counted with pictures of the sizes that it is made of, whatever its own
+// size; an output that is long and narrow refuses nobody's picture.
 func TestNeedOfSources(t *testing.T) {
 	path, err := isa.Choose()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// Precision is what networks compute in.
+// Precision is the precision of networks.
 type Precision int
 
 // The precisions. In BF16 the operands of products and the activations are bf16.
@@ -37,12 +37,11 @@ func (p Precision) String() string { return [...]string{F32: "f32", BF16: "bf16"
 type Options struct {
 	Pool      *tensor.Pool // memory, and so the device
 	Precision Precision
-	// Decoder is what the autoencoder computes in, where set; nil: Precision, and F32 where the folder says
-	// force_upcast.
+	// Decoder is the autoencoder's precision, where set; nil: Precision, and F32 where the folder says force_upcast.
 	Decoder *Precision
-	// TextLength is how many tokens the T5 encoder reads; 0: what the folder says, or as upstream, 256 in Stable
-	// Diffusion 3, 512 in FLUX. NoText is none: for a Stable Diffusion 3 without a third
-	// encoder that was trained without the zeros in its place.
+	// TextLength is how many tokens the T5 encoder reads; 0: the folder's setting, or upstream's, 256 in Stable
+	// Diffusion 3, 512 in FLUX. NoText disables it: for a Stable Diffusion 3 without a third encoder that was trained
+	// without the zeros in its place.
 	TextLength int
 	// TextLayers are the layers of FLUX.2's language model whose states are read, 0 for the embeddings; nil: as
 	// upstream.
@@ -52,8 +51,8 @@ type Options struct {
 	Train      []string // names of the denoiser's parameters that are trained, as expressions
 	// Frozen lists the experts (of two) that are not trained.
 	Frozen Experts
-	// Base is, where what is opened is one file (package single), a folder with the settings and tokenizers of its
-	// architecture; weights that the file does not hold are read there, too.
+	// Base is, for a single file (package single), a folder with the settings and tokenizers of its architecture;
+	// weights that the file does not hold are read there, too.
 	Base string
 	// Weights, where set, take the place of a network's stored parameters of the same names.
 	Weights [mostExperts]nn.Source
@@ -96,13 +95,13 @@ func (o Options) promptLength() (int, error) {
 // longestPrompt is more tokens than upstream lets a language model read.
 const longestPrompt = 1024
 
-// Pipeline is an open folder. It belongs to one goroutine, as its pool does. Each of its parts owns what it keeps in
-// memory, and knows the others only as far as it calls them.
+// Pipeline is an open folder. It belongs to one goroutine, as its pool does. Each of its parts owns its memory, and
+// knows the others only as far as it calls them.
 type Pipeline struct {
 	*loader      // options, and how weights come into memory (weights.go)
 	*layout      // shapes of latents (latents.go)
 	*scheduler   // times and the folder's own solver (scheduler.go)
-	*texts       // text encoders, and what was encoded (text.go)
+	*texts       // text encoders, and encoded texts (text.go)
 	*denoiser    // the networks, guidance and gradients (denoiser.go)
 	*autoencoder // pictures to latents, and back (autoencoder.go)
 	*conditioner // pictures that videos begin with or edits are made of (conditioning.go)
@@ -171,10 +170,10 @@ func assembled(l *loader, a *architecture, x *texts, v *autoencoder, s *schedule
 // Class is the pipeline's in model_index.json.
 func (p *Pipeline) Class() string { return p.folder.class }
 
-// Dir is what was opened: the folder, or the file of its weights.
+// Dir is the opened path: the folder, or the file of its weights.
 func (p *Pipeline) Dir() string { return p.folder.path }
 
-// Defaults are what upstream's pipeline does where nothing is asked for.
+// Defaults are the defaults of upstream's pipeline.
 func (p *Pipeline) Defaults() Defaults { return p.defaults }
 
 // Close gives all memory back and closes all files.

@@ -480,7 +480,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// What was not encoded, or does not fit, is an error and no panic.
+// A text that was not encoded, or does not fit, is an error and no panic.
 func TestAskRefuses(t *testing.T) {
 	p := open(t, filepath.Join(recorded, "pipe_sd3"), Options{})
 	s := stochastic(t, p, Guidance{})
@@ -599,7 +599,7 @@ func TestAdapterAndMerge(t *testing.T) {
 	}
 }
 
-// What cannot be merged leaves nothing behind.
+// A failed merge leaves nothing behind.
 func TestMergeOfAnotherModel(t *testing.T) {
 	dir := t.TempDir()
 	lora, merged := filepath.Join(dir, "lora"), filepath.Join(dir, "merged")

@@ -17,7 +17,7 @@ import (
 // published tokenizer cuts it; the number is upstream's whatever the tokenizer.
 type promptForm struct {
 	before, after string
-	picture       func(i int) string // what stands for a picture, before the prompt; nil: pictures are not seen
+	picture       func(i int) string // the mark of a picture, before the prompt; nil: pictures are not seen
 	drop          int
 	// read is which states are read of those of all layers, side by side; nil: the last.
 	read   func(layers int) []int
@@ -25,7 +25,7 @@ type promptForm struct {
 	filled bool  // texts are filled up with padding, which is read, too
 }
 
-// text is what the encoder reads of a prompt and so many pictures.
+// text is the encoder's input for a prompt and a number of pictures.
 func (f promptForm) text(prompt string, pictures int) string {
 	var b strings.Builder
 	b.WriteString(f.before)
@@ -74,7 +74,7 @@ func (e *encoder) openReader(f *folder) (most int, err error) {
 	return longestPrompt, nil
 }
 
-// stretch is what the model reads of a prompt, and the end of it that does not fit.
+// stretch is the model's input for a prompt, and the end of it that does not fit.
 func (e *encoder) stretch(prompt string, g *Given) (s vlm.Stretch, cut string, err error) {
 	if g != nil && e.form.picture != nil {
 		s.Pictures = g.patches

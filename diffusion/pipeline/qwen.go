@@ -12,11 +12,11 @@ import (
 // Qwen-Image, Qwen-Image-Edit and Edit-Plus (diffusers' QwenImagePipeline, QwenImageEditPipeline and
 // QwenImageEditPlusPipeline).
 //
-// Text is the last states of Qwen2.5-VL, which reads the prompt in a template and, of edits, the pictures;
-// the template's first tokens are dropped. Texts have lengths of their own. Latents are packed. The network
-// is told sigma. Guidance combines two outputs, and the result keeps the length of the conditional one, token by
-// token. The grid of sigmas is 1, ..., 1/n, shifted by the number of tokens and stretched to the folder's
-// last one. What edits are made of: sources.go.
+// Text is the last states of Qwen2.5-VL, which reads the prompt in a template and, of edits, the pictures; the
+// template's first tokens are dropped. Texts have lengths of their own. Latents are packed. The network's input is
+// sigma. Guidance combines two outputs, and the result keeps the length of the conditional one, token by token. The
+// grid of sigmas is 1, ..., 1/n, shifted by the number of tokens and stretched to the folder's last one. The pictures
+// of edits: sources.go.
 //
 // Invariant (test): texts, steps and pixels are those of upstream's pipelines.
 

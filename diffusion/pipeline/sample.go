@@ -18,24 +18,22 @@ import (
 //	for each row: run the network at all pictures' latents, in batches;
 //	              mean, draw and log-probability are the row's own (package sde)
 //
-// Latents are rounded to fp32 after every step: that value is the network's next input, the
-// choice that is judged, and what a record holds. Pictures that began at the same latents with
-// the same text and drew the same noise so far are one, and computed once: a group until it
-// first draws, the branches of a tree until they part.
+// Latents are rounded to fp32 after every step: that value is the network's next input, the choice that is judged,
+// and the recorded one. Pictures that began at the same latents with the same text and drew the same noise so far are
+// one, and computed once: a group until it first draws, the branches of a tree until they part.
 //
 // Invariants (tests): a picture has the same bits in any batch, and whether or not another
 // shares its way; re-evaluated, a recorded step has the log-probability that was recorded, bit
 // for bit; the network runs as often as pictures differ.
 
-// A Picture is what is asked for.
+// A Picture is a request.
 type Picture struct {
 	Text, Negative *Text
-	Given          *Given    // what a clip is given of pictures; nil for nothing
+	Given          *Given    // a clip's input from pictures; nil for nothing
 	Start          []float64 // latents to begin at; nil: drawn by StartKey
 	StartKey       rng.Key
 	StepKey        rng.Key // of steps that draw: Step(i) is the key of step i
-	// Draw, where set, is what the picture draws at a step, in place of StepKey: it is on the
-	// way to a leaf of a tree.
+	// Draw, where set, is the picture's draw at a step, in place of StepKey: it is on the way to a leaf of a tree.
 	Draw func(step int) Draw
 }
 
@@ -64,8 +62,8 @@ type Sampler struct {
 	// Watch, where set, sees every step of every picture: the network's output, and the
 	// latents after it.
 	Watch func(step, picture int, output, next []float64)
-	// Progress, where set, hears how many of all runs of pictures through the network are
-	// done.
+	// Progress, where set, is called with the number of runs of pictures through the network that are done, and of
+	// all.
 	Progress func(done, all int)
 }
 
@@ -75,7 +73,7 @@ type Track struct {
 	Steps []Step
 }
 
-// A Step is one transition. Time is what the network was told.
+// A Step is one transition. Time is the network's time input.
 type Step struct {
 	Index               int
 	Time                float64
@@ -126,7 +124,7 @@ type run struct {
 	all      int // runs of pictures through the network
 }
 
-// begin draws what pictures start at, and says which are one, and how long.
+// begin draws the first latents of pictures, finds equal ones, and how long they stay equal.
 func (r *run) begin() error {
 	if r.Batch == 0 {
 		r.Batch = usualBatch(r.At, r.pictures)
@@ -197,7 +195,7 @@ func (r *run) follow(twin []int) {
 	}
 }
 
-// drawOf is what a picture draws at a step.
+// drawOf is a picture's draw at a step.
 func (r *run) drawOf(step, i int) Draw {
 	switch pic := r.pictures[i]; {
 	case pic.Draw != nil:

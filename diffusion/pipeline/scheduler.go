@@ -31,7 +31,7 @@ type scheduler struct {
 	clip       float64 // bound of the clean prediction; 0: none
 }
 
-// schedulerFile is what the file says. What it leaves out is upstream's default.
+// schedulerFile has the file's settings. Missing ones are upstream's defaults.
 type schedulerFile struct {
 	Class      string   `json:"_class_name"`
 	Kind       string   `json:"time_shift_type"`
@@ -144,7 +144,7 @@ func (s *scheduler) checkLadder(path string, said schedulerFile) error {
 	return nil
 }
 
-// leastShare is far below what any published schedule leaves (0.0047 in Stable Diffusion).
+// leastShare is far below the last share of any published schedule (0.0047 in Stable Diffusion).
 const leastShare = 1e-12
 
 // Flow reports whether the network predicts the velocity of a flow; else its noise process is variance-preserving.
@@ -202,7 +202,7 @@ func (s *scheduler) Solver() string {
 	return "ddim"
 }
 
-// Prediction is what a ladder's network puts out.
+// Prediction is the output of a ladder's network.
 func (s *scheduler) Prediction() sde.Prediction { return s.prediction }
 
 // Rows are the folder's own solver: Euler's steps of a flow, or DDIM with eta.
@@ -237,8 +237,8 @@ func (s *scheduler) Shares() ([]float64, error) {
 	return shares, err
 }
 
-// unipcFile is scheduler_config.json of a UniPCMultistepScheduler, as flows have it. What it leaves out is
-// upstream's default.
+// unipcFile is scheduler_config.json of a UniPCMultistepScheduler, as flows have it. Missing settings are upstream's
+// defaults.
 type unipcFile struct {
 	Prediction string  `json:"prediction_type"`
 	Flow       bool    `json:"use_flow_sigmas"`

@@ -44,7 +44,7 @@ func openSD(f *folder, _ Options) (*architecture, error) {
 	return a, nil
 }
 
-// openUNet is what pipelines of U-Nets have in common; added is what their network adds to the embedding of times.
+// openUNet is the common part of pipelines of U-Nets; added names their network's addition to the embedding of times.
 func openUNet(f *folder, class, added string, guidance float64) (*architecture, unet.Config, error) {
 	c, err := readConfig(f, "unet", unet.ReadConfig)
 	if err != nil {

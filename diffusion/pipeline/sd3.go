@@ -14,10 +14,9 @@ import (
 
 // Stable Diffusion 3 and 3.5 (diffusers' StableDiffusion3Pipeline).
 //
-// Text is the states before the last layer of two CLIP encoders side by side, filled up
-// with zeros to the joint width, then the states of T5, which sees its padding too; pooled
-// are the two projections. Without a third encoder its states are zeros, as many as it
-// would have read. The network is told 1000·sigma.
+// Text is the states before the last layer of two CLIP encoders side by side, filled up with zeros to the joint
+// width, then the states of T5, which sees its padding too; pooled are the two projections. Without a third encoder
+// its states are zeros, as many as it would have read. The network's input is 1000·sigma.
 
 var stableDiffusion3 = Family{
 	Class: "StableDiffusion3Pipeline",

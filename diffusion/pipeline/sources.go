@@ -13,22 +13,21 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Pictures that a picture is made of (Qwen-Image-Edit, FLUX.1-Kontext). Each is resized to a size of its
-// own, and its latents, the middle of what the autoencoder says, are tokens behind those of the picture
-// that is made, at every step the same. Text encoders that see pictures see them, too.
-// Latents lie on the disk, a file a picture, named by its pixels, the autoencoder, the precision and the device's
-// arithmetic.
+// Pictures that a picture is made of (Qwen-Image-Edit, FLUX.1-Kontext). Each is resized to a size of its own, and its
+// latents, the middle of the autoencoder's distribution, are tokens behind those of the picture that is made, at
+// every step the same. Text encoders that see pictures see them, too. Latents lie on the disk, a file a picture,
+// named by its pixels, the autoencoder, the precision and the device's arithmetic.
 
 // sourceRules are how a pipeline takes pictures.
 type sourceRules struct {
 	most int
 	must bool // there is no picture without
-	// size is that of a picture's latents, and sight that which the text encoder sees of the original; nil:
-	// it sees what was resized for the latents.
+	// size is that of a picture's latents, and sight that which the text encoder sees of the original; nil: it sees
+	// the picture resized for the latents.
 	size, sight func(width, height int) (w, h int)
 	// fits is why a picture of a size is not read; nil: all are.
 	fits func(width, height int) error
-	// cut is what is taken of a picture of more than an area of pixels, in place of a size.
+	// cut is the part that is used of a picture of more than an area of pixels, in place of a size.
 	cut     func(m *vision.Image, side, area int) (*vision.Image, error)
 	follows bool // the picture that is made has its size, where none is asked for, from the last source
 }
@@ -36,7 +35,7 @@ type sourceRules struct {
 // mostSources is more than any model was trained on, and keeps a slip from asking for all memory.
 const mostSources = 16
 
-// AsIs is Options.SourceArea for pictures that keep their size, but for what is beyond a multiple of the
+// AsIs is Options.SourceArea for pictures that keep their size, but for the pixels beyond a multiple of the
 // pipeline's side.
 const AsIs = -1
 
@@ -69,7 +68,7 @@ func (c *conditioner) FitsSource(width, height int) error {
 	return nil
 }
 
-// SizeFor is the size of what is made of pictures where none is asked for.
+// SizeFor is the default size of a picture made of others.
 func (c *conditioner) SizeFor(pictures ...*vision.Image) (height, width int) {
 	d := c.defaults
 	if r := c.spec.sources; r != nil && r.cut != nil && len(pictures) > 0 {
@@ -98,8 +97,7 @@ func (c *conditioner) sourceSize(m *vision.Image) (w, h int) {
 	return max(side, w/side*side), max(side, h/side*side)
 }
 
-// Source prepares pictures that a picture is made of. What it returns serves any number of pictures of
-// any size.
+// Source prepares pictures that a picture is made of. The result serves any number of pictures of any size.
 func (c *conditioner) Source(ctx context.Context, pictures ...*vision.Image) (*Given, error) {
 	r := c.spec.sources
 	switch {
@@ -154,7 +152,7 @@ func (c *conditioner) addSource(g *Given, m, small *vision.Image) error {
 	return c.lookAt(g, m, small)
 }
 
-// lookAt adds what the text encoder sees of a picture.
+// lookAt adds the text encoder's view of a picture.
 func (c *conditioner) lookAt(g *Given, m, small *vision.Image) (err error) {
 	if c.eyes == nil {
 		return nil
@@ -200,7 +198,7 @@ func (g *Given) Sources() (tokens []float32, grids [][2]int) {
 	return g.sources, grids
 }
 
-// Seen is what the text encoder sees of a given's pictures: patches, and grids of frames, rows and columns.
+// Seen is the text encoder's view of a given's pictures: patches, and grids of frames, rows and columns.
 func (g *Given) Seen() (patches []float32, grids [][3]int) {
 	for _, one := range g.patches.Grids {
 		grids = append(grids, [3]int{one.Frames, one.Rows, one.Columns})
@@ -264,8 +262,8 @@ func readLatents(path string) ([]float32, error) {
 	return latents.Float32(nil)
 }
 
-// blank is what clips must be given of pictures, or edits are made of, black ones; nil where they need none. An edit
-// that must be made of some, of which no size is known, is made of one of the usual size.
+// blank is black pictures for clips or edits that need some; nil where they need none. An edit that must be made of
+// some, of which no size is known, is made of one of the usual size.
 func (c *conditioner) blank(at Shape, sources [][2]int) (*Given, error) {
 	if r := c.spec.sources; r != nil {
 		if r.must && len(sources) == 0 {

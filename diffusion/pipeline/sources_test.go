@@ -25,7 +25,7 @@ func editing(t *testing.T, name string) *Pipeline {
 	return open(t, filepath.Join(recorded, name), Options{Precision: BF16, SourceArea: 48 * 48, SightArea: 48 * 48, TextLength: 24})
 }
 
-// drawnOf is a picture of a prompt and of what it is given, with draws of its own.
+// drawnOf is a picture of a prompt and given pictures, with draws of its own.
 func drawnOf(t *testing.T, p *Pipeline, given *Given, prompt string, seed uint64, sample int) Picture {
 	t.Helper()
 	texts, err := p.EncodeWith(given, prompt, "")
@@ -37,8 +37,8 @@ func drawnOf(t *testing.T, p *Pipeline, given *Given, prompt string, seed uint64
 	return pic
 }
 
-// An edit has the same bits beside one of other pictures, whose sizes and texts differ; what is
-// made depends on the pictures.
+// An edit has the same bits beside one of other pictures, whose sizes and texts differ; the result depends on the
+// pictures.
 func TestEditsAlone(t *testing.T) {
 	for name, g := range map[string]Guidance{"pipe_qwen_image_edit_plus": {Scale: 4, Norm: true}, "pipe_flux_kontext": {Embedded: 2, Scale: 2}, "pipe_flux2_klein": {Scale: 2}} {
 		p := editing(t, name)
@@ -142,7 +142,7 @@ func TestEditSizes(t *testing.T) {
 	}
 }
 
-// FLUX.2 takes the middle of a picture, in multiples of 16, and a smaller one of what is larger than a million pixels.
+// FLUX.2 takes the middle of a picture, in multiples of 16, and shrinks one of more than a million pixels.
 func TestCutInMiddle(t *testing.T) {
 	m := vision.New(90, 70)
 	m.Pix[3*(3*90+5)] = 200 // the first pixel that stays

@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// texts is the text encoders, and what was encoded.
+// texts is the text encoders, and encoded texts.
 type texts struct {
 	*loader
 	spec        textSpec
@@ -17,13 +17,13 @@ type texts struct {
 	needsSource bool // pictures are made of pictures alone
 	known       map[textKey]*Text
 	cache       *cache
-	fingerprint string // of what texts depend on, for the cache
+	fingerprint string // identifies the inputs of texts, for the cache
 }
 
-// Text is what a network reads of a prompt.
+// Text is a network's input from a prompt.
 type Text struct {
 	Prompt        string
-	IDs           [][]int32 // what each encoder read
+	IDs           [][]int32 // the tokens of each encoder
 	Cut           []string  // the ends that were too long for them
 	Tokens, Width int
 	States        []float32 // [Tokens, Width]
@@ -76,8 +76,8 @@ func (x *texts) EncodeUntil(ctx context.Context, all ...About) ([]*Text, error) 
 	return texts, nil
 }
 
-// textKey names a text: a prompt, and the pictures that were seen with it; of what one encoder said of it, that one's
-// place, from 1.
+// textKey names a text: a prompt, and the pictures that were seen with it; of one encoder's output for it, that
+// encoder's place, from 1.
 type textKey struct {
 	prompt, pictures string
 	encoder          int
@@ -109,8 +109,8 @@ func (x *texts) eyes() (last *vlm.Processor) {
 	return last
 }
 
-// ReadsLength reports whether Options.TextLength means something: a T5 encoder reads texts, zeros stand for what it
-// would have read, or a language model reads prompts that hold no pictures, which are never cut.
+// ReadsLength reports whether Options.TextLength means something: a T5 encoder reads texts, zeros replace its output,
+// or a language model reads prompts without pictures, which are never cut.
 func (x *texts) ReadsLength() bool {
 	return x.spec.zeros || slices.ContainsFunc(x.encoders, func(e *encoder) bool {
 		return e.ofT5() || e.kind == promptStates && e.form.picture == nil
@@ -134,10 +134,10 @@ func (x *texts) fresh(of []About) (all []About) {
 	return all
 }
 
-// Bytes is what a text takes in memory.
+// Bytes is a text's size in memory.
 func (t *Text) Bytes() int64 { return 4 * int64(len(t.States)+len(t.Pooled)) }
 
-// Remembered is what all texts that were not forgotten take in memory.
+// Remembered is the size in memory of all texts that were not forgotten.
 func (x *texts) Remembered() (bytes int64) {
 	for _, t := range x.known {
 		bytes += t.Bytes()

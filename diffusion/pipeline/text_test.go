@@ -35,7 +35,7 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// TestReadsLength: a text's length means something wherever it changes what is read, and nothing where prompts hold
+// TestReadsLength: a text's length has a meaning wherever it changes the encoder's input, and none where prompts hold
 // pictures.
 func TestReadsLength(t *testing.T) {
 	be, err := cpu.New()

@@ -31,8 +31,8 @@ func decoded(t *testing.T, dir string, tile, height, width int) ([]float32, []fl
 	return picture, x, at
 }
 
-// Tiles change a picture a little, and only one that is larger than a tile; several pictures
-// at once are each what they are alone. (Tiles of clips' autoencoders have a size of their own.)
+// Tiles change a picture a little, and only one that is larger than a tile; each of several pictures is the same as
+// alone. (Tiles of clips' autoencoders have a size of their own.)
 func TestTiles(t *testing.T) {
 	for _, name := range []string{"pipe_sd3", "pipe_flux", "pipe_sd15"} {
 		dir := filepath.Join(recorded, name)

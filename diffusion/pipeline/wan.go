@@ -13,9 +13,9 @@ import (
 
 // Wan 2.1 and 2.2 (diffusers' WanPipeline and WanImageToVideoPipeline).
 //
-// Text is the states of UMT5, which does not see its padding; in its place there are zeros, which the
-// network sees. The network is told 1000·sigma, as a whole number where the folder's scheduler is UniPC;
-// with expand_timesteps once for each frame of latents. Pictures that videos begin with: conditioning.go.
+// Text is the states of UMT5, which does not see its padding; in its place there are zeros, which the network sees.
+// The network's input is 1000·sigma, as a whole number where the folder's scheduler is UniPC; with expand_timesteps
+// once for each frame of latents. Pictures that videos begin with: conditioning.go.
 
 var wan = Family{
 	Class: "WanPipeline",
@@ -37,7 +37,7 @@ var wanPicture = Family{
 	open:  func(f *folder, o Options) (*architecture, error) { return openWan(f, o, true) },
 }
 
-// wanSettings is what model_index.json says besides the parts.
+// wanSettings has the settings of model_index.json beside the parts.
 type wanSettings struct {
 	Boundary *float64 `json:"boundary_ratio"`
 	Expand   bool     `json:"expand_timesteps"`
@@ -79,7 +79,7 @@ func openWan(f *folder, o Options, picture bool) (*architecture, error) {
 	return a, a.openWan(f, c, picture)
 }
 
-// openWan reads the number of networks, and what they read of pictures.
+// openWan reads the number of networks, and their inputs from pictures.
 func (a *architecture) openWan(f *folder, c dit.Config, picture bool) error {
 	index := filepath.Join(f.dir, "model_index.json")
 	var said wanSettings

@@ -116,7 +116,7 @@ func TestClipsAgain(t *testing.T) {
 	}
 }
 
-// What does not go together is refused with its reason.
+// Settings that contradict each other are refused with the reason.
 func TestClipsRefused(t *testing.T) {
 	p, at, texts := clipsOf(t, "pipe_wan22_t2v", Options{})
 	q := func(time float64) Point {

@@ -73,8 +73,8 @@ func (w *weights) close() error {
 }
 
 // Absent are the parts of a pipeline's folder whose weights are not there. On a backend that may do without them
-// (tensor.Pool.Bare) memory is counted by what config.json says, as if weights were bf16, and tokenizers may be absent,
-// too: texts then have the greatest length.
+// (tensor.Pool.Bare) memory is counted by config.json, as if weights were bf16, and tokenizers may be absent, too:
+// texts then have the greatest length.
 func Absent(dir string) (parts []string, err error) {
 	f, err := readFolder(dir)
 	if err != nil {

@@ -11,10 +11,9 @@ import (
 
 // Z-Image and Z-Image-Turbo (diffusers' ZImagePipeline).
 //
-// Text is the states before Qwen3's last layer, of the prompt in its form of a conversation. The network is told
-// the clean share, 1 - sigma, and its output's sign is turned. Upstream's guidance g is c + g·(c - u), which
-// is our scale g + 1; Turbo is sampled with none, which is 1 here. The grid of sigmas is PyTorch's
-// 1, ..., 1/n, shifted.
+// Text is the states before Qwen3's last layer, of the prompt in its form of a conversation. The network's input is
+// the clean share, 1 - sigma, and its output's sign is turned. Upstream's guidance g is c + g·(c - u), which is our
+// scale g + 1; Turbo is sampled with none, which is 1 here. The grid of sigmas is PyTorch's 1, ..., 1/n, shifted.
 //
 // Invariant (test): texts, steps and pixels are those of upstream's pipeline.
 

@@ -26,7 +26,7 @@ type Config struct {
 	Context   int   `json:"joint_attention_dim"`
 	Axes      []int `json:"axes_dims_rope"` // of a head: picture, row, column
 	Guidance  bool  `json:"guidance_embeds"`
-	// Clean says that pictures that a picture is made of are told the time 0 (Edit-2511).
+	// Clean: the time of source pictures is 0 (Edit-2511).
 	Clean   bool `json:"zero_cond_t"`
 	Layered bool `json:"use_layer3d_rope"`
 	Kinds   bool `json:"use_additional_t_cond"`
@@ -78,7 +78,7 @@ type Model struct {
 // timeDim is the length of the sinusoidal embedding.
 const timeDim = 256
 
-// New asks p for the network's parameters; p.Check says what was wrong with them.
+// New asks p for the network's parameters; p.Check reports problems with them.
 func New(p *nn.Params, c Config) *Model {
 	w := c.Width()
 	m := &Model{Config: c, norm: nn.PlainNorm(kernels.LayerNorm, 1e-6), textNorm: p.RMSNorm("txt_norm", c.Context, 1e-6)}
@@ -188,7 +188,7 @@ func seen(pictures []Picture, words []int32) []int32 {
 	return all
 }
 
-// check panics where inputs do not fit: the caller has looked at what people wrote.
+// check panics where inputs do not fit: the caller has checked users' input.
 func (m *Model) check(in Inputs) {
 	if len(in.Pictures) == 0 || in.Pictures[0].Len() != in.Latents.Dim(1) {
 		panic(fmt.Sprintf("qwenimage: %d tokens of pictures %v", in.Latents.Dim(1), in.Pictures))

@@ -55,7 +55,7 @@ func Up(p *nn.Params, channels int) *nn.Conv {
 	return p.Conv("upsamplers.0.conv", nn.Square(channels, channels, 3, 1, 1), true)
 }
 
-// Double is what Up's layer does.
+// Double does as Up's layer.
 func Double(tp *autograd.Tape, conv *nn.Conv, x *autograd.Value) *autograd.Value {
 	big := tp.Upsample(x, 2)
 	defer tp.Release(big)

@@ -1,6 +1,6 @@
 package single
 
-// Joined is how a tensor of the file is made of a part's: the inverse of what Open does.
+// Joined is how a tensor of the file is made of a part's: the inverse of Open.
 type Joined struct {
 	From         string
 	Rows         [2]int

@@ -11,7 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
-// Settings are what a file's names do not tell.
+// Settings are settings that a file's names lack.
 type Settings struct {
 	LayersPerBlock int // of a U-Net
 }
@@ -38,7 +38,7 @@ func (k Kind) String() string {
 	return [...]string{UNet: "a U-Net (Stable Diffusion 1.5 or SDXL)", SD3: "Stable Diffusion 3", FLUX: "FLUX"}[k]
 }
 
-// A piece is where a tensor's numbers lie, and what is done to them.
+// A piece is the place of a tensor's numbers, and the operation on them.
 type piece struct {
 	from   string
 	rows   [2]int // of these rows; both 0: of all
@@ -54,7 +54,7 @@ type placed struct {
 	piece
 }
 
-// A rule says what becomes of a tensor of a part, whose prefix is cut off; nothing: it is not read.
+// A rule returns the places of a part's tensor, whose prefix is cut off; nothing: it is not read.
 type rule func(name string, shape []int) []placed
 
 // Open understands a checkpoint.
@@ -129,7 +129,7 @@ func inOther(name string) bool {
 	return false
 }
 
-// where are the tensors of a part, and what becomes of them.
+// where is the place of a part's tensors, and their rule.
 type where struct {
 	part, prefix string
 	rule         rule
@@ -177,7 +177,7 @@ type Part struct {
 // Names are diffusers' names.
 func (p *Part) Names() []string { return slices.Sorted(maps.Keys(p.pieces)) }
 
-// Bytes is what the part takes in the file.
+// Bytes is the part's size in the file.
 func (p *Part) Bytes() (bytes int64) {
 	seen := map[string]bool{}
 	for _, at := range p.pieces {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// flux is FLUX's transformer. Queries, keys and values are one layer, in single blocks together with the first layer of
-// the perceptron, four times as wide; the modulation of what is put out has shift before scale.
+// flux is FLUX's transformer. Queries, keys and values are one layer, in single blocks together with the first layer
+// of the perceptron, four times as wide; the modulation of the output has shift before scale.
 func flux(name string, shape []int) []placed {
 	if rest, ok := strings.CutPrefix(name, "double_blocks."); ok {
 		block, rest, _ := strings.Cut(rest, ".")
@@ -70,7 +70,7 @@ func alone(block, name string, shape []int) []placed {
 	return []placed{{name: to + rest}}
 }
 
-// mmdit is Stable Diffusion 3's transformer. Queries, keys and values are one layer; the modulation of what is put out,
+// mmdit is Stable Diffusion 3's transformer. Queries, keys and values are one layer; the modulation of the output,
 // and of the texts in the last block, has shift before scale.
 func (f *File) mmdit() rule {
 	last := 0
@@ -169,7 +169,7 @@ func renamed(name string, begins map[string]string) string {
 	return ""
 }
 
-// resnet is what follows a block's name.
+// resnet is the rest of a name after its block.
 func resnet(rest string) string {
 	return strings.NewReplacer("in_layers.0", "norm1", "in_layers.2", "conv1", "out_layers.0", "norm2", "out_layers.3", "conv2",
 		"emb_layers.1", "time_emb_proj", "skip_connection", "conv_shortcut").Replace(rest)
@@ -298,8 +298,8 @@ func as(name string, _ []int) []placed { return []placed{{name: name}} }
 // widest is more than any text encoder's states have.
 const widest = 1 << 14
 
-// unprojected is the first encoder of Stable Diffusion 3: as diffusers has it, its projection is none, whatever the
-// file holds.
+// unprojected is the first encoder of Stable Diffusion 3: as in diffusers, it has no projection, whatever the file
+// holds.
 func unprojected(name string, shape []int) []placed {
 	switch {
 	case name == "text_projection.weight":
@@ -321,7 +321,7 @@ func openCLIP(name string, shape []int) []placed {
 	}
 	rest, ok := strings.CutPrefix(name, "transformer.resblocks.")
 	if !ok {
-		return nil // what training had, and a causal mask
+		return nil // values of training, and a causal mask
 	}
 	layer, rest, _ := strings.Cut(rest, ".")
 	to := "text_model.encoder.layers." + layer + "."

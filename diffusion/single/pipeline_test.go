@@ -116,8 +116,8 @@ func fill(t *testing.T, file map[string]safetensors.Tensor, joins map[string]sin
 	}
 }
 
-// TestPipeline: one file and a folder of settings are the pipeline that the folder with its weights is: the same texts,
-// parameters and pixels. What the file does not hold is read in the folder.
+// TestPipeline: one file and a folder of settings are the pipeline that the folder with its weights is: the same
+// texts, parameters and pixels. Weights that the file lacks are read in the folder.
 func TestPipeline(t *testing.T) {
 	for kind, absent := range map[string][]string{"sd15": {"unet", "vae", "text_encoder"}, "sdxl": {"unet", "vae", "text_encoder", "text_encoder_2"}, "flux": {"transformer"}} {
 		whole := models + "pipe_" + kind
@@ -199,7 +199,7 @@ func same(t *testing.T, kind string, a, b *pipeline.Pipeline) {
 	}
 }
 
-// TestBase: what is missing is said, with its remedy.
+// TestBase: the error names the missing part, with its remedy.
 func TestBase(t *testing.T) {
 	path := checkpoint(t, "flux", models+"pipe_flux")
 	for _, c := range []struct{ path, base, want string }{

@@ -84,8 +84,7 @@ func Today(src nn.Source) nn.Source {
 		".ffn_gate.", ".layer.1.DenseReluDense.wi_0.", ".ffn_up.", ".layer.1.DenseReluDense.wi_1.", ".ffn_down.", ".layer.1.DenseReluDense.wo.")
 }
 
-// New asks p for the encoder's parameters; p.Check says what was wrong with them. What a
-// folder has of a decoder is left alone.
+// New asks p for the encoder's parameters; p.Check reports problems with them. A folder's decoder is left alone.
 func New(p *nn.Params, c Config) *Model {
 	p.Ignore(`decoder\..*`, `lm_head\.weight`, `encoder\.embed_tokens\.weight`)
 	m := &Model{Config: c, tokens: p.Embedding("shared", c.Vocabulary, c.Width), final: p.RMSNorm("encoder.final_layer_norm", c.Width, c.Eps)}

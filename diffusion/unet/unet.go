@@ -144,7 +144,7 @@ type Model struct {
 	norm          *nn.GroupNorm
 }
 
-// New asks p for the network's parameters; p.Check says what was wrong with them.
+// New asks p for the network's parameters; p.Check reports problems with them.
 func New(p *nn.Params, c Config) *Model {
 	embedder := func(name string, in int) *nn.MLP {
 		return &nn.MLP{Up: p.Linear(name+".linear_1", in, c.TimeWidth(), true), Down: p.Linear(name+".linear_2", c.TimeWidth(), c.TimeWidth(), true), Act: kernels.SiLU}
@@ -173,7 +173,7 @@ func New(p *nn.Params, c Config) *Model {
 type Inputs struct {
 	Latents, Text *autograd.Value // [B, H, W, In], [B, S, Context]
 	Time          []float32
-	Pooled        *autograd.Value // [B, ...], where the network is told more (SDXL)
+	Pooled        *autograd.Value // [B, ...], where the network has a pooled input (SDXL)
 	Sizes         [][]float32     // and six numbers a sample: original height, width, crop top, left, target height, width
 }
 
@@ -212,9 +212,9 @@ func (m *Model) condition(tp *autograd.Tape, in Inputs) *autograd.Value {
 	return tp.Unary(kernels.SiLU, t)
 }
 
-// A level is residual blocks, each followed by a transformer where the level attends to
-// text, and a convolution that halves or doubles the picture. On the way up every block
-// reads, beside its input, what the way down left on the stack.
+// A level is residual blocks, each followed by a transformer where the level attends to text, and a convolution that
+// halves or doubles the picture. On the way up every block reads, beside its input, the outputs of the way down on
+// the stack.
 type level struct {
 	blocks       []*resnet.Block
 	transformers []*transformer // none where the level does not attend
@@ -235,7 +235,7 @@ func newDown(p *nn.Params, c Config, i int) *level {
 	return l
 }
 
-// newUp is the level that stands across from level i of the way down.
+// newUp is the level opposite level i of the way down.
 func newUp(p *nn.Params, c Config, i int) *level {
 	last := len(c.Channels) - 1
 	below, out, skip := c.Channels[min(i+1, last)], c.Channels[i], c.Channels[max(i-1, 0)]
@@ -274,7 +274,7 @@ func (l *level) block(tp *autograd.Tape, j int, x, time, text *autograd.Value) *
 	return x
 }
 
-// down computes the level, and leaves what the way up reads on the stack.
+// down computes the level, and leaves the inputs of the way up on the stack.
 func (l *level) down(tp *autograd.Tape, x, time, text *autograd.Value, stack *[]*autograd.Value) *autograd.Value {
 	for j := range l.blocks {
 		x = l.block(tp, j, x, time, text)

@@ -141,7 +141,7 @@ func Names(src nn.Source) nn.Source {
 		"attentions.0.value.", "attentions.0.to_v.", "attentions.0.proj_attn.", "attentions.0.to_out.0.")
 }
 
-// New asks p for both halves' parameters; p.Check says what was wrong with them.
+// New asks p for both halves' parameters; p.Check reports problems with them.
 func New(p *nn.Params, c Config) *KL {
 	v := &KL{Config: c, encoder: newEncoder(p.Sub("encoder"), c), decoder: newDecoder(p.Sub("decoder"), c)}
 	if c.QuantConv {
@@ -195,7 +195,7 @@ func newLevel(p *nn.Params, in, out, blocks, groups int) *level {
 	return l
 }
 
-// finish asks for what both halves have: the middle, and the last convolution.
+// finish asks for the common parts of both halves: the middle, and the last convolution.
 func (h *half) finish(p *nn.Params, c Config, in, out, deep int) {
 	m := p.Sub("mid_block")
 	h.middle = &middle{first: resnet.New(m.At("resnets", 0), deep, deep, 0, c.Groups, eps), second: resnet.New(m.At("resnets", 1), deep, deep, 0, c.Groups, eps)}

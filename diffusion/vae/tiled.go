@@ -51,8 +51,7 @@ func (t Tiling) Tiles(rows, cols int) [][]Tile {
 	return all
 }
 
-// Decode puts a picture [rows·Factor, cols·Factor, channels] together of what decode says of its
-// tiles.
+// Decode joins a picture [rows·Factor, cols·Factor, channels] from its decoded tiles.
 func (t Tiling) Decode(rows, cols, channels int, decode func(Tile) ([]float32, error)) ([]float32, error) {
 	picture := make([]float32, rows*cols*t.Factor*t.Factor*channels)
 	keep, fade := t.Side/4*3*t.Factor, t.Side/4*t.Factor

@@ -46,9 +46,9 @@ func TestTilesOfALocalDecoderAreTheWhole(t *testing.T) {
 	}
 }
 
-// Tiles that differ from each other fade: in a row or a column of tiles no step between
-// neighbours is larger than a pixel's share. Where four tiles meet, rows fade before columns
-// do, which leaves upstream's step of a quarter of what the tiles differ by.
+// Tiles that differ from each other fade: in a row or a column of tiles no step between neighbours is larger than a
+// pixel's share. Where four tiles meet, rows fade before columns do, which leaves upstream's step of a quarter of the
+// tiles' difference.
 func TestTilesHaveNoSeams(t *testing.T) {
 	const side, factor = 16, 4
 	for _, c := range []struct {

@@ -20,7 +20,7 @@ type Tiny struct {
 // step is an item of the list that the parameters' names count through.
 type step func(tp *autograd.Tape, x *autograd.Value) *autograd.Value
 
-// NewTiny asks p for both halves' parameters; p.Check says what was wrong with them.
+// NewTiny asks p for both halves' parameters; p.Check reports problems with them.
 func NewTiny(p *nn.Params, c TinyConfig) *Tiny {
 	t := &Tiny{TinyConfig: c, half: p.Constant("1/2", []float32{0.5}, 1), one: p.Constant("-1", []float32{-1}, 1)}
 	l := list{p: p.Sub("encoder")}

@@ -41,7 +41,7 @@ type Config struct {
 // Patch is the side of a token in latents.
 func (c Config) Patch() int { return c.Patches[0] }
 
-// timeWidth is the length of what modulations read of the time.
+// timeWidth is the width of the modulations' time input.
 func (c Config) timeWidth() int { return min(c.Width, 256) }
 
 // ReadConfig reads a folder's config.json.
@@ -89,7 +89,7 @@ type Model struct {
 	wordNorm                *nn.Norm
 	timeMLP                 *nn.MLP
 	picture, caption, joint []*layer
-	noPixel, noWord         *autograd.Param // what fills sequences up
+	noPixel, noWord         *autograd.Param // padding of sequences
 	norm                    *nn.Norm
 	modulateOut, out        *nn.Linear
 }
@@ -100,7 +100,7 @@ const (
 	inner = 1024
 )
 
-// New asks p for the network's parameters; p.Check says what was wrong with them.
+// New asks p for the network's parameters; p.Check reports problems with them.
 func New(p *nn.Params, c Config) *Model {
 	w, patch := c.Width, c.Patch()*c.Patch()*c.In
 	kind := fmt.Sprintf("%d-1", c.Patch())
@@ -143,7 +143,7 @@ func (m *Model) Forward(tp *autograd.Tape, latents, caption *autograd.Value, cle
 	return tp.Reshape(rows, 1, h*p, w*p, m.In)
 }
 
-// time is what modulations read of it.
+// time is the modulations' input for a time.
 func (m *Model) time(tp *autograd.Tape, clean float32) *autograd.Value {
 	at := []float32{clean * float32(m.Times)}
 	return m.timeMLP.Apply(tp, tp.Upload("time", nn.Timestep{Dim: waves, CosFirst: true}.Embed(at), 1, waves), autograd.With{})
@@ -160,7 +160,7 @@ func (m Config) Fits(h, w, words int) bool {
 //	x += tanh(g₁) · norm(attention(norm(x)·(1+c₁)))
 //	x += tanh(g₂) · norm(mlp(norm(x)·(1+c₂)))
 type layer struct {
-	modulation      *nn.Linear // nil: the layer is told no time
+	modulation      *nn.Linear // nil: the layer has no time input
 	attention       *nn.Attention
 	mlp             *nn.GatedMLP
 	before1, after1 *nn.Norm
@@ -197,7 +197,7 @@ func newLayers(p *nn.Params, name string, n int, c Config, told bool) (all []*la
 // turning rotates queries or keys.
 type turning = func(*autograd.Value) *autograd.Value
 
-// through takes tokens [1, S, Width] through layers, each a unit of memory. time is nil where they are told none.
+// through takes tokens [1, S, Width] through layers, each a unit of memory. time is nil without such an input.
 func through(tp *autograd.Tape, layers []*layer, x, time *autograd.Value, turn turning) *autograd.Value {
 	for _, l := range layers {
 		in := []*autograd.Value{x}
@@ -250,7 +250,7 @@ func add(tp *autograd.Tape, y, gate, x *autograd.Value) *autograd.Value {
 // learned and that all others see. A caption's tokens are at (1, 0, 0), (2, 0, 0), ..., through its filling;
 // a picture's at (end of the caption + 1, row, column), and its filling at (0, 0, 0).
 
-// multiple is what lengths are multiples of.
+// multiple is the divisor of lengths.
 const multiple = 32
 
 // filled is the length of a sequence of n tokens.

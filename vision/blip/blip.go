@@ -448,7 +448,7 @@ func (m *Model) texts(prompts []string) (ids [][]int32, lens []int32, err error)
 func (m *Model) Unread(prompt string) string {
 	whole, err := m.tokens.Encode(prompt)
 	if err != nil {
-		return "" // who scores it is told
+		return "" // the score's reader gets the error
 	}
 	if room := mostTokens - len(m.tokens.Frame()); len(whole.IDs) > room {
 		return strings.TrimSpace(m.tokens.Decode(whole.IDs[room:]))

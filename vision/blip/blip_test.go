@@ -44,7 +44,7 @@ func open(t *testing.T, batch int) *Model {
 	return m
 }
 
-// answers are what transformers says.
+// answers are transformers' results.
 type answers struct {
 	Prompts       []string
 	Rewards       []float64
@@ -124,7 +124,7 @@ func TestRewardsAreTransformers(t *testing.T) {
 	}
 }
 
-// What is beside a picture, and how long its text is, does not change a bit.
+// Neither the rest of a batch nor a text's length changes a bit.
 func TestBatch(t *testing.T) {
 	a := recorded(t)
 	var first []float64

@@ -49,7 +49,7 @@ func BenchmarkViTL14(b *testing.B) {
 				Forward: func(tp *autograd.Tape, x *autograd.Value) *autograd.Value { return m.Forward(tp, x).Projected }}
 			run := func(what string, f func() error) {
 				b.Run(fmt.Sprintf("%s/%s/threads=%d", what, name, threads), func(b *testing.B) {
-					best := time.Duration(math.MaxInt64) // what else the machine does only adds
+					best := time.Duration(math.MaxInt64) // other work of the machine only adds
 					for range b.N {
 						begin := time.Now()
 						if err := f(); err != nil {

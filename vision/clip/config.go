@@ -7,7 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 )
 
-// Encoder is what both towers' settings have.
+// Encoder has the settings of both towers.
 type Encoder struct {
 	Width  int     `json:"hidden_size"`
 	Inner  int     `json:"intermediate_size"`

@@ -52,7 +52,7 @@ type Text struct {
 	tokens, positions *autograd.Param
 	layers            []*layer
 	final             *nn.Norm
-	projection        *nn.Linear // nil where there is none
+	projection        *nn.Linear // nil without one
 }
 
 // NewText asks p for a text tower's parameters, and for its projection where projected is
@@ -72,10 +72,10 @@ func NewText(p *nn.Params, c TextConfig, projected bool) *Text {
 	return t
 }
 
-// TextOut is what a text tower says of each text.
+// TextOut is a text tower's output for each text.
 type TextOut struct {
 	Last      *autograd.Value // [B, S, Width], after the final norm
-	Before    *autograd.Value // [B, S, Width], what enters the last layer: what SD3 and SDXL read
+	Before    *autograd.Value // [B, S, Width], the input of the last layer: SD3 and SDXL read it
 	Pooled    *autograd.Value // [B, Width]
 	Projected *autograd.Value // [B, Out], where there is a projection
 }
@@ -142,7 +142,7 @@ func NewVision(p *nn.Params, c VisionConfig) *Vision {
 	return v
 }
 
-// NewSight asks p for a picture tower without its projection: what is read is its tokens.
+// NewSight asks p for a picture tower without its projection: its tokens are read.
 func NewSight(p *nn.Params, c VisionConfig) *Vision {
 	m := p.Sub("vision_model")
 	m.Ignore("embeddings\\.position_ids")
@@ -153,7 +153,7 @@ func NewSight(p *nn.Params, c VisionConfig) *Vision {
 		post: m.LayerNorm("post_layernorm", c.Width, c.Eps)}
 }
 
-// VisionOut is what a picture tower says of each picture.
+// VisionOut is a picture tower's output for each picture.
 type VisionOut struct {
 	Last      *autograd.Value // [B, 1 + patches, Width], before the last norm
 	Pooled    *autograd.Value // [B, Width]: the class token, after it
@@ -171,8 +171,7 @@ func (v *Vision) Forward(tp *autograd.Tape, pictures *autograd.Value) VisionOut 
 	return VisionOut{Last: x, Pooled: pooled, Projected: v.projection.Apply(tp, pooled, autograd.With{Wide: true})}
 }
 
-// BeforeLast is the tokens of pictures before the last layer, [B, Tokens, Width]: what Wan's networks
-// read of them.
+// BeforeLast is the tokens of pictures before the last layer, [B, Tokens, Width]: Wan's networks read them.
 func (v *Vision) BeforeLast(tp *autograd.Tape, pictures *autograd.Value) *autograd.Value {
 	return v.through(tp, pictures, len(v.layers)-1)
 }

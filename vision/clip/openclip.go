@@ -13,8 +13,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 )
 
-// Card: the layout of open_clip (mlfoundations), which HPSv2 and LAION's own folders have.
-// The networks are CLIP's; what differs is names, and
+// Card: the layout of open_clip (mlfoundations), which HPSv2 and LAION's own folders have. The networks are CLIP's;
+// the differences are names, and
 //
 //	attn.in_proj_weight   queries, keys and values stacked in one product
 //	visual.proj, text_projection   [width, embed_dim]: multiplied from the right
@@ -44,7 +44,7 @@ type openModel struct {
 	Text      map[string]any `json:"text_cfg"`
 }
 
-// openTower is what either tower's settings may say.
+// openTower has the settings of either tower.
 type openTower struct {
 	Side       int     `json:"image_size"`
 	Patch      int     `json:"patch_size"`
@@ -57,7 +57,7 @@ type openTower struct {
 	Ratio      float64 `json:"mlp_ratio"`
 }
 
-// harmless settings change nothing of what is computed here.
+// harmless settings change no result here.
 var harmless = []string{"patch_dropout", "drop_path"}
 
 // usualOnly are settings with the one value that is known.

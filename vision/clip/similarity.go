@@ -19,7 +19,7 @@ import (
 //
 // Invariant (tests): gradients agree with finite differences.
 
-// Similarities are features' logits, and what their gradients need.
+// Similarities are features' logits, and the values that their gradients need.
 type Similarities struct {
 	Logits       [][]float64 // [pictures][texts]
 	images, text [][]float64 // unit vectors

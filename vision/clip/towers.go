@@ -126,7 +126,7 @@ func (t *Towers) settings(dir string) (c Config, weights string, build builder, 
 	return c, weights, newOpen, err
 }
 
-// pipelines chooses what happens to pictures.
+// pipelines chooses the preprocessing of pictures.
 func (t *Towers) pipelines(dir string, c VisionConfig, o Options) (err error) {
 	if c.Channels != 3 {
 		return fmt.Errorf("%s: a tower of %d channels cannot read pictures", dir, c.Channels)
@@ -212,7 +212,7 @@ func (t *Towers) checkTokens(where string, c TextConfig) error {
 // Close gives the memory back.
 func (t *Towers) Close() { t.Free(t.params) }
 
-// Scale is what cosines are multiplied with before a softmax: exp(logit_scale).
+// Scale is the factor of cosines before a softmax: exp(logit_scale).
 func (t *Towers) Scale() float64 { return t.scale }
 
 // Length is how many tokens of a text are read.
@@ -245,7 +245,7 @@ func (t *Towers) Unread(text string) string {
 	if t.tokens == nil {
 		return ""
 	}
-	_, unread, _ := t.IDs(text) // what cannot be encoded is told where it is scored
+	_, unread, _ := t.IDs(text) // the score's reader gets the error
 	return unread
 }
 
@@ -306,8 +306,8 @@ func (t *Towers) remember(s string, v []float64) {
 	t.texts[s] = v
 }
 
-// encode runs the text tower. Texts that are shorter than others get more of their last
-// token: nothing of a text sees what follows it, and it is pooled at the first.
+// encode runs the text tower. Texts that are shorter than others get more of their last token: causal attention hides
+// it from earlier tokens, and the first is pooled.
 func (t *Towers) encode(texts []string) ([][]float64, error) {
 	rows, longest := make([][]int32, len(texts)), 0
 	for i, s := range texts {

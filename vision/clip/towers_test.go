@@ -121,8 +121,8 @@ func layerNumber(name string) string {
 	return strings.Join(parts, ".")
 }
 
-// TestBatch: neither its batch nor what else was asked changes a bit of a vector, going
-// forward alone or with the way back.
+// TestBatch: neither its batch nor other calls change a bit of a vector, in the forward pass alone or with the way
+// back.
 func TestBatch(t *testing.T) {
 	for _, dir := range []string{"clip_laion", "hpsv2"} {
 		for _, p := range []features.Precision{features.F32, features.BF16} {
@@ -197,7 +197,7 @@ func TestNoTexts(t *testing.T) {
 	}
 }
 
-// TestUnread: what does not fit is said, and nothing else.
+// TestUnread: an unread end is reported, and nothing else.
 func TestUnread(t *testing.T) {
 	m, err := Open(golden+"neural/clip_laion", Options{Device: device(t, features.F32)})
 	if err != nil {

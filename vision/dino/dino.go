@@ -1,6 +1,6 @@
-// Package dino is the vision transformers that DINO (Caron et al., 2021) and DINOv2 (Oquab et
-// al., 2023) trained without labels, with the parameter names of the hub's folders (ViTModel,
-// Dinov2Model): how alike two pictures are in what they show.
+// Package dino is the vision transformers that DINO (Caron et al., 2021) and DINOv2 (Oquab et al., 2023) trained
+// without labels, with the parameter names of the hub's folders (ViTModel, Dinov2Model): how alike the contents of
+// two pictures are.
 //
 //	t, err := dino.Open("dino-vitb16", dino.Options{Device: device})
 //	vectors, err := t.Images(ctx, pictures)
@@ -117,7 +117,7 @@ type layer struct {
 	before, between *nn.Norm
 	attention       *nn.Attention
 	mlp             mlp
-	scale           [2]*autograd.Param // of the branches, nil where there is none
+	scale           [2]*autograd.Param // of the branches, nil without one
 }
 
 type mlp interface {

@@ -62,7 +62,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestResized: positions keep what is the same everywhere, and come back the same at the same size.
+// TestResized: positions keep constants, and come back the same at the same size.
 func TestResized(t *testing.T) {
 	const from, to, width = 3, 5, 2
 	x := []float32{7, 8}

@@ -9,8 +9,8 @@
 // Device says where and how exactly a Tower computes, processor.go reads a folder's preprocessing. Packages clip and
 // dino have the networks.
 //
-// Vectors are float64 on the host: they are small, and what is made of them is computed once,
-// the same way with and without gradients. Prepared pictures are [Size, Size, 3], channels last.
+// Vectors are float64 on the host: they are small, and later values are computed once, the same way with and without
+// gradients. Prepared pictures are [Size, Size, 3], channels last.
 package features
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Precision is what networks compute in.
+// Precision is the precision of networks.
 type Precision int
 
 // The precisions. In BF16 the operands of products and the activations are bf16.
@@ -36,8 +36,8 @@ const (
 	BF16
 )
 
-// A Device is memory and what computes in it. Networks that share one may be asked from any
-// goroutine: they wait for each other.
+// A Device is memory and the backend that computes in it. Networks that share one may be asked from any goroutine:
+// they wait for each other.
 type Device struct {
 	pool      *tensor.Pool
 	precision Precision
@@ -58,8 +58,8 @@ func (d *Device) dtype() kernels.DType {
 	return [...]kernels.DType{F32: kernels.F32, BF16: kernels.BF16}[d.precision]
 }
 
-// Load hands parameters of a source to a network that build makes, all of them frozen, and
-// reports what is missing, misshapen or left over.
+// Load hands parameters of a source to a network that build makes, all of them frozen, and reports missing, misshapen
+// and unused ones.
 func (d *Device) Load(src nn.Source, build func(p *nn.Params)) (*nn.Params, error) {
 	d.turn.Lock()
 	defer d.turn.Unlock()
@@ -109,8 +109,8 @@ func Rows(v *autograd.Value) [][]float64 {
 // A Tower turns pictures into vectors.
 type Tower struct {
 	*Device
-	// Prepare is what happens to pictures of bytes; Soft to pictures of numbers, whose
-	// gradient is wanted. Both have the size that Forward reads.
+	// Prepare is the preprocessing of pictures of bytes; Soft to pictures of numbers, whose gradient is wanted. Both
+	// have the size that Forward reads.
 	Prepare, Soft vision.Preprocess
 	Batch         int // pictures at once; 0: 8
 	// Forward is the network: [B, Size, Size, 3] to [B, Width].
@@ -129,8 +129,8 @@ func (t *Tower) batch() int {
 	return usualBatch
 }
 
-// An At says how what is wanted changes with the vectors of a batch whose first picture is
-// number from: a row of derivatives a vector.
+// An At returns the derivatives of a score with respect to the vectors of a batch whose first picture is number from:
+// a row of derivatives a vector.
 type At = func(from int, vectors [][]float64) ([][]float64, error)
 
 // Images are pictures' vectors.

@@ -15,7 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// TestReadProcessor: what preprocessors say, and what is refused.
+// TestReadProcessor: settings of preprocessors, and those that are refused.
 func TestReadProcessor(t *testing.T) {
 	usual := vision.CLIPPillow(32)
 	for text, want := range map[string]any{
@@ -117,7 +117,7 @@ func TestTower(t *testing.T) {
 	}
 }
 
-// TestTowerErrors: what cannot be computed is an error, and the tower works afterwards.
+// TestTowerErrors: an impossible computation is an error, and the tower works afterwards.
 func TestTowerErrors(t *testing.T) {
 	tower, ctx := twice(), context.Background()
 	good := make([]float32, 48)

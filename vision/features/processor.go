@@ -10,8 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// processorFile is preprocessor_config.json. What it leaves out is as in the pipeline that
-// the network's kind usually has.
+// processorFile is preprocessor_config.json. A missing setting is that of the usual pipeline of the network's kind.
 type processorFile struct {
 	Resize    *bool     `json:"do_resize"`
 	Crop      *bool     `json:"do_center_crop"`

@@ -324,7 +324,7 @@ func (b *bits) number(zeros int, v int32, c *codes) {
 	}
 }
 
-// The tables of ITU T.81, annex K, which libjpeg takes unless it is told otherwise.
+// The tables of ITU T.81, annex K, which are libjpeg's defaults.
 
 // Divisors at quality 50, in the order of the picture.
 var lumaTable = [64]uint8{
@@ -361,8 +361,8 @@ var zigzag = [64]uint8{
 	53, 60, 61, 54, 47, 55, 62, 63,
 }
 
-// Huffman codes of means and of the rest, as a file holds them: how many codes have 1 to 16
-// bits, then what they stand for.
+// Huffman codes of means and of the rest, as a file holds them: the number of codes of 1 to 16 bits, then their
+// symbols.
 const (
 	lumaMeans = "\x00\x01\x05\x01\x01\x01\x01\x01\x01\x00\x00\x00\x00\x00\x00\x00" +
 		"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b"

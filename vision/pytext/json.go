@@ -52,13 +52,13 @@ type Ordered struct {
 	Values Object
 }
 
-// deepest is how far lists and objects may be nested: about what Python's stack allows.
+// deepest is how far lists and objects may be nested: about the depth that Python's stack allows.
 const deepest = 900
 
 // longestInt is how many characters a whole number may have: Python refuses to read longer ones.
 const longestInt = 4300
 
-// An errSyntax says that a text is no JSON.
+// An errSyntax reports a text that is not JSON.
 var errSyntax = errors.New("not JSON")
 
 type reader struct {
@@ -172,7 +172,7 @@ func (r *reader) members(depth int) (o Ordered, err error) {
 	}
 }
 
-// string reads what follows a quotation mark. Control characters must be escaped.
+// string reads the text after a quotation mark. Control characters must be escaped.
 func (r *reader) string() (string, error) {
 	var b strings.Builder
 	for r.at < len(r.text) {
@@ -281,13 +281,13 @@ func (r *reader) number() (any, error) {
 		r.at = from
 		return nil, r.wrong("a whole number has too many digits")
 	}
-	n.Value, _ = strconv.ParseFloat(n.text, 64) // its form is right; what is too large is an infinity
+	n.Value, _ = strconv.ParseFloat(n.text, 64) // its form is right; a number that is too large is an infinity
 	return n, nil
 }
 
-// Dumps is json.dumps(v, ensure_ascii=False): what templates write where they say tojson.
-// Separators are ", " and ": ", keys keep their order, nothing but quotation marks, backslashes
-// and control characters is escaped. v is what OrderedJSON returns.
+// Dumps is json.dumps(v, ensure_ascii=False): the output of tojson in templates. Separators are ", " and ": ", keys
+// keep their order, nothing but quotation marks, backslashes and control characters is escaped. v is a value of
+// OrderedJSON.
 func Dumps(v any) string {
 	var b strings.Builder
 	dump(&b, v)

@@ -79,7 +79,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestDumps: what Python 3.11 writes.
+// TestDumps: the output of Python 3.11.
 func TestDumps(t *testing.T) {
 	for text, want := range map[string]string{
 		` {"b":[1,2.0,-0,-0.0],"a":{"c":null,"b":[]},"b2":true , "b":{}} `:        `{"b": {}, "a": {"c": null, "b": []}, "b2": true}`,
@@ -98,7 +98,7 @@ func TestDumps(t *testing.T) {
 	}
 }
 
-// FuzzJSON: what encoding/json takes, this takes, too; nothing panics.
+// FuzzJSON: it accepts each text that encoding/json accepts; nothing panics.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{`{"a": [1, "x"]}`, "[NaN]", `"\ud800"`, "[[", "1e5", "{}"} {
 		f.Add(s)
@@ -120,8 +120,8 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// TestValues: what json.dumps(json.loads(text), ensure_ascii=False) and repr(json.loads(text))
-// give in Python 3.11.
+// TestValues: the results of json.dumps(json.loads(text), ensure_ascii=False) and repr(json.loads(text)) in Python
+// 3.11.
 func TestValues(t *testing.T) {
 	for _, c := range [][3]string{
 		{`{"z": 1, "a": {"y": 2.0, "b": [true, null]}, "z": "é"}`, `{"z": "é", "a": {"y": 2.0, "b": [true, null]}}`, `{'z': 'é', 'a': {'y': 2.0, 'b': [True, None]}}`},

@@ -39,7 +39,7 @@ func Lower(s string) string { return cases.Lower(language.Und).String(s) }
 // Upper is str.upper.
 func Upper(s string) string { return cases.Upper(language.Und).String(s) }
 
-// Last is s.split(sep)[-1]: what follows the last sep, all where there is none.
+// Last is s.split(sep)[-1]: the text after the last sep, all of it without one.
 func Last(s, sep string) string {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[i+len(sep):]
@@ -59,8 +59,7 @@ func Tail(s string, n int) string {
 	return string(runes[max(0, len(runes)-n):])
 }
 
-// What Python says of a value that OrderedJSON read: its type, whether it counts as true, how it
-// is printed.
+// Python's view of a value that OrderedJSON read: its type, whether it counts as true, how it is printed.
 
 // NewInt, NewUint and NewFloat are ints and a float.
 func NewInt(n int) Number { return Number{float64(n), false, strconv.Itoa(n)} }
@@ -157,7 +156,7 @@ func printed(b *strings.Builder, v any) {
 	}
 }
 
-// printed is as JSON has it, but for what is no finite number.
+// printed is as JSON has it, except for infinities and NaN.
 func (n Number) printed() string {
 	switch {
 	case math.IsNaN(n.Value):
@@ -201,8 +200,8 @@ func quotePython(text string) string {
 
 var floatForm = regexp.MustCompile(`^[+-]?(?:[0-9](?:_?[0-9])*\.?(?:[0-9](?:_?[0-9])*)?|\.[0-9](?:_?[0-9])*)(?:[eE][+-]?[0-9](?:_?[0-9])*)?$`)
 
-// Float is float(s), and whether it does not raise. Digits of any script count, underscores
-// between digits do not; what is too large is an infinity.
+// Float is float(s), and whether it does not raise. Digits of any script count, underscores between digits do not; a
+// number that is too large is an infinity.
 func Float(s string) (float64, bool) {
 	s = strings.Map(asciiDigit, Strip(s))
 	switch strings.TrimLeft(strings.ToLower(s), "+-") {

@@ -154,8 +154,8 @@ func inGlyph(letter byte, x, y int) bool {
 	return i >= 0 && glyphs[i][y/dot]>>(5-x/dot)&1 == 1
 }
 
-// Degradations are what generators do to pictures when they fail, or when a reward is hacked:
-// what a judge of quality must rank below the picture as it was drawn.
+// Degradations are typical defects of generators that fail, or that hack a reward: a judge of quality must rank them
+// below the picture as it was drawn.
 var Degradations = []string{"noise", "blur", "blocks", "fade", "ghost", "stain", "ripple", "bleed"}
 
 // Products that are added are rounded first, so that no compiler fuses them: the same bytes

@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
-// An Edit is a scene of two objects, and what is to become of one of them:
+// An Edit is a scene of two objects, and the change of one of them:
 //
 //	make the circle red      remove the square      move the triangle up
 //
@@ -19,7 +19,7 @@ type Edit struct {
 	Before, After Scene
 	Touched       []Box // where a picture may change
 
-	asked Object // what is to be there afterwards; no shape: nothing
+	asked Object // the object afterwards; no shape: nothing
 }
 
 // directions are how far an object is moved.
@@ -63,7 +63,7 @@ func (s Scene) editText(r *rng.Stream) string {
 // Begins reports whether the first word of the edit's text is one of some.
 func (e Edit) Begins(verbs []string) bool { return slices.Contains(verbs, strings.Fields(e.Text)[0]) }
 
-// EditOf is what a text asks for of the scene of a caption.
+// EditOf is the change that a text asks for in the scene of a caption.
 func EditOf(caption, text string) (Edit, error) {
 	bad := func(why string) (Edit, error) {
 		return Edit{}, fmt.Errorf("%q is no edit of %q (%s); edits read like %q, %q or %q", text, caption, why, "make the circle red", "remove the square", "move the triangle up")
@@ -110,11 +110,11 @@ func (e Edit) touched(i int) bool {
 	})
 }
 
-// same is how far a pixel's level may be from what it was, to count as kept.
+// same is the largest change of a pixel's level that counts as kept.
 const same = 24
 
-// Score judges a picture that was made of another: how much of what was asked for is done, 0 where nothing is better
-// than it was before, and how much else is as it was.
+// Score judges a picture that was made of another: how much of the wanted change is done, 0 where nothing is better
+// than before, and how much else is unchanged.
 func (e Edit) Score(before, after []uint8) (done, kept float64, err error) {
 	if err := errors.Join(sized(before), sized(after)); err != nil {
 		return 0, 0, err
@@ -123,8 +123,8 @@ func (e Edit) Score(before, after []uint8) (done, kept float64, err error) {
 	return max(0, e.done(after)-began) / (1 - min(began, 0.99)), e.kept(before, after), nil
 }
 
-// kept is the mean of two shares of the pixels that may not change: of those of the other object, and of the ground's,
-// of which there are several times as many. A share counts what is as it was.
+// kept is the mean of two shares of the pixels that may not change: of those of the other object, and of the
+// ground's, of which there are several times as many. A share counts unchanged pixels.
 func (e Edit) kept(before, after []uint8) float64 {
 	ground := background(e.Before.Background)
 	var left, all [2]float64 // of objects, of the ground
@@ -150,12 +150,12 @@ func (e Edit) kept(before, after []uint8) float64 {
 	return sum / max(1, n)
 }
 
-// alike reports whether no level of a pixel is further from another's than what counts as kept.
+// alike reports whether no level of a pixel changed by more than same.
 func alike(a, b []uint8) bool {
 	return max(difference(a[0], b[0]), difference(a[1], b[1]), difference(a[2], b[2])) <= same
 }
 
-// done is how well what is to be there afterwards is: in the pixels that may change, the object in its place and
+// done is the score of the wanted object afterwards: in the pixels that may change, the object in its place and
 // nothing else, or the share of the background.
 func (e Edit) done(px []uint8) float64 {
 	inside, ground := slices.Clone(px), background(e.Before.Background)
@@ -183,13 +183,13 @@ func (e Edit) done(px []uint8) float64 {
 
 func difference(a, b uint8) uint8 { return max(a, b) - min(a, b) }
 
-// A Made says what a pair of pictures shows, beside the text of an edit.
+// A Made is the content of a pair of pictures, beside the text of an edit.
 type Made string
 
 // Kinds of pairs. Collections of edits that generators made have all of them.
 const (
-	Asked  Made = "asked"  // what the text says, and nothing else
-	Redone Made = "redone" // what the text says, and everything else anew: another ground, another second object
+	Asked  Made = "asked"  // the change of the text, and nothing else
+	Redone Made = "redone" // the change of the text, and everything else anew: another ground, another second object
 	Kept   Made = "kept"   // nothing has changed
 	Other  Made = "other"  // another edit
 )
@@ -237,16 +237,16 @@ func (e Edit) another(r *rng.Stream) Edit {
 		}
 		o, err := EditOf(e.Before.Prompt, text)
 		if err != nil {
-			panic(err) // editText writes what EditOf reads
+			panic(err) // editText writes texts that EditOf reads
 		}
 		return o
 	}
 }
 
-// anew is the scene afterwards, where everything but what was asked for is another.
+// anew is the scene afterwards, where everything but the wanted change is another.
 func (e Edit) anew(r *rng.Stream) Scene {
 	s := e.After
-	if e.asked.Shape != "" { // where something is removed, the ground is what is asked for
+	if e.asked.Shape != "" { // where something is removed, the ground is wanted
 		s.Background = pick(r, slices.DeleteFunc(slices.Clone(Backgrounds), func(b string) bool { return b == e.Before.Background }))
 	}
 	s.Objects = slices.Clone(s.Objects)

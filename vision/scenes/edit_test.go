@@ -8,7 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
-// TestEdits: what was asked for, drawn, is worth more than half in every part; the picture as it was is not done, and
+// TestEdits: the wanted scene, drawn, scores above a half in every part; the picture as it was is not done, and
 // another scene is not kept, though it may be done; nor is one whose other object has another colour.
 func TestEdits(t *testing.T) {
 	kinds := map[string]int{}
@@ -58,7 +58,7 @@ func TestPair(t *testing.T) {
 		Asked:  {{0.7, 1}, {0.999, 1}}, // a large object may reach beyond its rim
 		Redone: {{0.6, 1}, {0, 0.5}},
 		Kept:   {{0, 0}, {1, 1}},
-		Other:  {{0, 0.35}, {0.6, 0.9}}, // the other object is half of what is kept
+		Other:  {{0, 0.35}, {0.6, 0.9}}, // the other object is half of the kept pixels
 	} {
 		var done, kept float64
 		const n = 100

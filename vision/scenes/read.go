@@ -7,15 +7,13 @@ import (
 	"strings"
 )
 
-// Card: the built-in recogniser reads words of Letters in the built-in font and any of Colors,
-// without being told which word, where or in what colour. For each colour, words of one letter
-// and more are laid over its pixels, at every place where they could lie; in each cell the letter
-// counts that shares the most pixels with them for its size. The fit is the intersection over
-// union of the whole word and all pixels of the colour, so that what the word leaves over counts
-// against it. The best fit is read if it reaches readable.
+// Card: the built-in recogniser reads words of Letters in the built-in font and any of Colors, with no hint of word,
+// place or colour. For each colour, words of one letter and more are laid over its pixels, at every place where they
+// could lie; in each cell the letter counts that shares the most pixels with them for its size. The fit is the
+// intersection over union of the whole word and all pixels of the colour, so that left-over pixels count against it.
+// The best fit is read if it reaches readable.
 //
-// Between "nothing is written", which is an answer, and "something is there that is no word of
-// this font", which is an error, lies the size of the smallest letter.
+// An empty picture is an answer, and an unreadable mark is an error: the size of the smallest letter divides the two.
 // Invariants (tests): a drawn word is read exactly, jittered and under noise; a shape is not read.
 
 // Written is a word that was read.
@@ -59,7 +57,7 @@ func Read(px []uint8) ([]Written, error) {
 	return words, nil
 }
 
-// cleaned has nothing but the regions of colours that are no specks.
+// cleaned has nothing but the regions of colours, without specks.
 func (s *segments) cleaned() *segments {
 	c := &segments{}
 	for i := range c.near {

@@ -59,7 +59,7 @@ func TestReadAnyLength(t *testing.T) {
 	}
 }
 
-// What is no word is not read as one, and an empty picture holds none.
+// Other marks are not read as a word, and an empty picture holds none.
 func TestReadNothing(t *testing.T) {
 	for _, prompt := range []string{"a red circle on white", "a blue square on gray", "a green triangle on black", "four red squares on white",
 		"three purple triangles on white", "a red circle left of a blue square on white"} {

@@ -49,7 +49,7 @@ const (
 	Word     Family = "word"     // the word "CAT" in red on white
 )
 
-// Scene is what a caption says.
+// Scene is the content of a caption.
 type Scene struct {
 	Family     Family
 	Prompt     string

@@ -8,8 +8,8 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// Score is how well a picture shows a scene, each between 0 and 1, with no learnt model:
-// what the benchmark's PyTorch peer computes, number for number.
+// Score is how well a picture shows a scene, each between 0 and 1, with no learnt model: the benchmark's PyTorch peer
+// computes the same, number for number.
 type Score struct {
 	Task   float64 // layout, or for words OCR
 	Strict bool    // everything right
@@ -215,8 +215,8 @@ type Thing struct {
 	Likeness     float64 // intersection over union with that shape in its box
 }
 
-// Find is everything that stands out in a picture of Size x Size x 3: by colour, then as rows
-// are read. Regions of fewer than minArea pixels are specks.
+// Find returns all things in a picture of Size x Size x 3: by colour, then as rows are read. Regions of fewer than
+// minArea pixels are specks.
 func Find(px []uint8) ([]Thing, error) {
 	if err := sized(px); err != nil {
 		return nil, err
@@ -241,8 +241,8 @@ func sized(px []uint8) error {
 	return nil
 }
 
-// Ground is the share of pixels of the background's colour, of all that have a background's: what
-// Score's formulas hardly look at. It sees backgrounds that drift while the objects become better.
+// Ground is the share of pixels of the background's colour, of all that have a background's: Score's formulas hardly
+// look at it. It sees backgrounds that drift while the objects become better.
 func (s Scene) Ground(px []uint8) float64 {
 	k := uint8(len(Colors) + slices.Index(Backgrounds, s.Background))
 	right, all := 0, 0
@@ -257,11 +257,10 @@ func (s Scene) Ground(px []uint8) float64 {
 	return float64(right) / float64(max(1, all))
 }
 
-// Shade is how near the background's colour is to the one asked for, over the pixels that have a
-// background's or hardly any colour: 1 at it, 0 where the nearest other background is, linear
-// between. Ground counts a pixel as right until it is half-way to another; this sees a drift from its
-// first level on. (Half-way from black to gray the palette's nearest colour is green, so that what is
-// nearest does not decide alone.)
+// Shade is how near the background's colour is to the one asked for, over the pixels that have a background's or
+// hardly any colour: 1 at it, 0 where the nearest other background is, linear between. Ground counts a pixel as right
+// until it is half-way to another; this sees a drift from its first level on. (Half-way from black to gray the
+// palette's nearest colour is green, so that the nearest colour does not decide alone.)
 func (s Scene) Shade(px []uint8) float64 {
 	asked := background(s.Background)
 	far := math.Inf(1)

@@ -10,12 +10,12 @@ import (
 // bpe is byte-pair encoding (Sennrich et al., 2016): a word begins as its characters, and
 // the adjacent pair that was learned first is merged, again and again.
 //
-// Invariant (tests): the heap of pairs gives what looking for the best pair each time does.
+// Invariant (tests): the heap of pairs agrees with a search for the best pair each time.
 type bpe struct {
 	ids        map[string]int32
 	texts      map[int32]string
 	ranks      map[[2]int32]merge
-	unknown    int32 // -1: what is not known is dropped
+	unknown    int32 // -1: unknown pieces are dropped
 	suffix     string
 	prefix     string
 	bytes      bool // unknown characters become <0x..> pieces

@@ -43,7 +43,7 @@ func readDecoder(raw json.RawMessage) (decoder, error) {
 	return f.build()
 }
 
-// joinWords is what there is without a decoder: blanks between tokens.
+// joinWords replaces a missing decoder: blanks between tokens.
 func joinWords(tokens []string) []string { return []string{strings.Join(tokens, " ")} }
 
 func (f decoderFile) build() (decoder, error) {
@@ -93,7 +93,7 @@ func (f decoderFile) build() (decoder, error) {
 		}
 		return decoder{func(t []string) []string {
 			out := make([]string, len(t))
-			w, total := begin(""), 0 // what grows beyond the limits is left out: a decoded text is only read
+			w, total := begin(""), 0 // text beyond the limits is left out: a decoded text is only read
 			for i, s := range t {
 				out[i] = replaceAll(w, s, find, f.Content)
 				if total += len(out[i]); !w.holds(total) {
@@ -120,7 +120,7 @@ func (f decoderFile) build() (decoder, error) {
 	return nil, fmt.Errorf("decoder of type %.40q is not known", f.Type)
 }
 
-// joinBytes reads tokens as bytes; what is not UTF-8 becomes U+FFFD.
+// joinBytes reads tokens as bytes; invalid UTF-8 becomes U+FFFD.
 func joinBytes(tokens []string) []string {
 	var all []byte
 	for _, t := range tokens {
@@ -188,7 +188,7 @@ func (f decoderFile) blanks(tokens []string) []string {
 	return out
 }
 
-// joinFallback joins runs of <0x..>: what is not UTF-8 becomes U+FFFD for every byte.
+// joinFallback joins runs of <0x..>: invalid UTF-8 becomes U+FFFD for every byte.
 func joinFallback(tokens []string) []string {
 	var out []string
 	var run []byte

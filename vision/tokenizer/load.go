@@ -100,7 +100,7 @@ func openMerges(dir string) (*Tokenizer, error) {
 	return t, nil
 }
 
-// settingsFile is what tokenizer_config.json says about special tokens.
+// settingsFile has the special tokens of tokenizer_config.json.
 type settingsFile struct {
 	Class   string           `json:"tokenizer_class"`
 	Decoder map[string]added `json:"added_tokens_decoder"`
@@ -187,7 +187,7 @@ func (t *Tokenizer) likeQwen() (err error) {
 	return err
 }
 
-// tokenizer.json of the hub: one file with the model, its merges, and what comes before and after.
+// tokenizer.json of the hub: one file with the model, its merges, and the steps before and after it.
 
 // file is tokenizer.json.
 type file struct {

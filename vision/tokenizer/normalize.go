@@ -29,7 +29,7 @@ type normalizerFile struct {
 	bertNormal
 }
 
-// plainly is a function that costs what the text's length says.
+// plainly is a function whose cost is bounded by the text's length.
 func plainly(f func(string) string) normalizer { return func(_ *work, s string) string { return f(s) } }
 
 // pattern is a text to find, or an expression.
@@ -152,10 +152,9 @@ func replaceAll(w *work, s string, find finder, content string) string {
 // A table of characters, as sentencepiece stores it: a trie in a double array (Yata's
 // darts-clone) from bytes to places in a text of replacements, each ended by a zero byte.
 //
-// As the hub's tokenizers apply it: a grapheme of less than six bytes is replaced as a
-// whole by what its shortest prefix in the trie says; otherwise each of its characters
-// alone. (sentencepiece takes the longest prefix at each place; they differ on stacked
-// accents.)
+// As the hub's tokenizers apply it: a grapheme of less than six bytes is replaced as a whole by the value of its
+// shortest prefix in the trie; otherwise each of its characters alone. (sentencepiece takes the longest prefix at
+// each place; they differ on stacked accents.)
 type charsMap struct {
 	trie         []uint32
 	replacements []byte

@@ -70,7 +70,7 @@ func readPost(raw json.RawMessage) (p post, err error) {
 			switch {
 			case s.Sequence != nil:
 				seen = true
-			case p.extra() > mostFrame: // told below
+			case p.extra() > mostFrame: // reported below
 			case s.SpecialToken != nil && seen:
 				p.after = append(p.after, f.Tokens[s.SpecialToken.ID].IDs...)
 			case s.SpecialToken != nil:

@@ -10,9 +10,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 )
 
-// spiece.model is a protocol buffer (sentencepiece_model.proto). Read here: the pieces (1:
-// text 1, score 2, kind 3), the table of characters (3.2). What T5's folders add, 100
-// placeholders, stands in tokenizer_config.json.
+// spiece.model is a protocol buffer (sentencepiece_model.proto). Read here: the pieces (1: text 1, score 2, kind 3),
+// the table of characters (3.2). T5's folders add 100 placeholders, in tokenizer_config.json.
 
 var extraID = regexp.MustCompile(`^<extra_id_\d+>$`)
 

@@ -86,7 +86,7 @@ func (f splitterFile) build() (splitter, error) {
 	return nil, fmt.Errorf("pre_tokenizer of type %.40q is not known", f.Type)
 }
 
-// each applies f to every piece, and drops what is empty.
+// each applies f to every piece, and drops empty ones.
 func each(f func(*work, string) []string) splitter {
 	return func(w *work, pieces []string, _ bool) []string {
 		var all []string
@@ -156,7 +156,7 @@ func knownBehavior(b string) error {
 	return fmt.Errorf("pre_tokenizer Split: behavior %.40q is not known", b)
 }
 
-// cutAt cuts at matches; invert exchanges them with what lies between.
+// cutAt cuts at matches; invert exchanges them with the text between them.
 func cutAt(s string, matches [][2]int, behavior string, invert bool) []string {
 	type part struct {
 		text  string
@@ -175,7 +175,7 @@ func cutAt(s string, matches [][2]int, behavior string, invert bool) []string {
 		parts = append(parts, part{s[from:], invert})
 	}
 	var all []string
-	joined := false // whether the last of all takes what follows
+	joined := false // whether the last of all takes the following text
 	for i, p := range parts {
 		last := len(all) - 1
 		switch {
@@ -199,7 +199,7 @@ func cutAt(s string, matches [][2]int, behavior string, invert bool) []string {
 type added struct {
 	ID         int32  `json:"id"`
 	Content    string `json:"content"`
-	SingleWord bool   `json:"single_word"` // only between what is not of words
+	SingleWord bool   `json:"single_word"` // only between characters outside of words
 	LStrip     bool   `json:"lstrip"`      // takes the blanks before it
 	RStrip     bool   `json:"rstrip"`
 	Normalized bool   `json:"normalized"` // found in the normalised text

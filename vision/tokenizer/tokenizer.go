@@ -21,7 +21,7 @@ type Tokenizer struct {
 	ids        map[string]int32 // of added tokens
 	names      map[int32]string
 	special    map[int32]bool
-	roles      map[string]string // eos_token, pad_token, ...: what the folder's settings call so
+	roles      map[string]string // eos_token, pad_token, ...: the roles in the folder's settings
 	vocabulary int
 }
 
@@ -241,12 +241,11 @@ func (t *Tokenizer) Normalized(text string) string {
 	return t.normalize(begin(text), text)
 }
 
-// Card: what a text may cost. A tokenizer's file is a stranger's: its expressions may take time that
-// grows exponentially, and its replacements may make a text a million times as long. A text that costs
-// more than the limits below is an error, and never other tokens: ids must not depend on how busy a
-// machine is. So where time ran out, and the process had less of a CPU than that (it was stopped, or others took its
-// turns), the text is encoded again. Text that is not UTF-8 is an error, too:
-// byte offsets of matches are those of characters.
+// Card: the cost of a text. A tokenizer's file is a stranger's: its expressions may take time that grows
+// exponentially, and its replacements may make a text a million times as long. A text that costs more than the limits
+// below is an error, and never other tokens: ids must not depend on how busy a machine is. So where time ran out, and
+// the process had less of a CPU than that (it was stopped, or others took its turns), the text is encoded again. Text
+// that is not UTF-8 is an error, too: byte offsets of matches are those of characters.
 //
 // Invariants (tests): no file of 64 KB makes an encoding take more than about twice workTime of a CPU that it has to
 // itself, or more memory than a few times mostText.
@@ -255,10 +254,10 @@ const (
 	workTime  = 5 * time.Second // of all matching in one text
 	mostTries = 60              // encodings of one text
 	mostText  = 4 << 20         // bytes of a text, before and after it is rewritten
-	mostWord  = 1 << 10         // bytes of what a file puts around or in the place of words
+	mostWord  = 1 << 10         // bytes that a file puts around words or in their place
 )
 
-// work is what one text has cost so far. The first limit that is met ends it: what follows does nothing.
+// work is the cost of one text until now. The first limit that is met ends it: later work does nothing.
 type work struct {
 	begun time.Time
 	late  bool // time ran out
@@ -306,7 +305,7 @@ func (w *work) starved(had time.Duration) bool {
 	return spent.Known && w.late && had < workTime*3/4
 }
 
-// short refuses what a file would put around words, or in their place, if it is too long.
+// short refuses text that a file would put around words, or in their place, if it is too long.
 func short(what, text string) error {
 	if len(text) > mostWord {
 		return fmt.Errorf("%s of %d bytes: at most %d are usual", what, len(text), mostWord)

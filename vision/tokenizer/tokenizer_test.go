@@ -218,8 +218,7 @@ func FuzzSentencePiece(f *testing.F) {
 	})
 }
 
-// TestNotUTF8: bytes that are no text are refused by their place, also where an expression would count
-// them as longer than they are.
+// TestNotUTF8: invalid UTF-8 is refused by its place, also where an expression would count it as longer than it is.
 func TestNotUTF8(t *testing.T) {
 	for _, name := range []string{"tok_clip", "tok_qwen2", "tok_umt5"} {
 		tok, err := Open(filepath.Join(recorded, name))
@@ -304,7 +303,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// TestStarved: time that ran out while others had the CPU is no fault of the text; time that was used is.
+// TestStarved: time that ran out while others had the CPU is not a fault of the text; time that was used is.
 func TestStarved(t *testing.T) {
 	for _, c := range []struct {
 		late bool

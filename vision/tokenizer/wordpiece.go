@@ -13,11 +13,10 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 )
 
-// Card: WordPiece as BERT has it (Schuster and Nakajima 2012; Devlin et al. 2019). Texts are
-// cleaned, Chinese characters stand alone, accents and capitals go; words are split at white space
-// and at every mark of punctuation, and each word is cut from its start into the longest pieces
-// that there are, of which all but the first begin with "##". A word that cannot be cut to its
-// end, or is longer than 100 characters, is one unknown.
+// Card: WordPiece as BERT has it (Schuster and Nakajima 2012; Devlin et al. 2019). Texts are cleaned, each Chinese
+// character is a word, accents and capitals go; words are split at white space and at every mark of punctuation, and
+// each word is cut from its start into the longest pieces that there are, of which all but the first begin with "##".
+// A word that cannot be cut to its end, or is longer than 100 characters, is one unknown.
 // Invariant (tests): ids are those of Hugging Face's tokenizers.
 
 // wordPiece is the model.
@@ -84,7 +83,7 @@ func (m *wordPiece) pieces(word string, out []Piece) []Piece {
 	return out
 }
 
-// bertNormal says what is done to a text.
+// bertNormal has the steps of normalisation.
 type bertNormal struct {
 	Clean   *bool `json:"clean_text"`
 	Chinese *bool `json:"handle_chinese_chars"`
@@ -122,7 +121,7 @@ func (o bertNormal) normalizer() normalizer {
 	})
 }
 
-// cleaned drops what is no character, and makes white space a blank.
+// cleaned drops control characters, and makes white space a blank.
 func cleaned(r rune) rune {
 	switch {
 	case r == '\t' || r == '\n' || r == '\r' || unicode.IsSpace(r):

@@ -35,7 +35,7 @@ func (p Picture) Hash() string {
 type Album struct {
 	Pictures []Picture
 	Clip     []*vision.Image // the frames of a clip that the episode is about
-	// Keep is what is kept of a picture that a tool made: itself, or a smaller one; nil: itself.
+	// Keep makes the kept form of a picture that a tool made: itself, or a smaller one; nil: itself.
 	Keep func(*vision.Image) (*vision.Image, error)
 }
 
@@ -98,9 +98,9 @@ func (a *Album) given() int {
 	return len(a.Pictures)
 }
 
-// ToRoot is a box of picture i in pixels of the prompt's picture that it was cropped from, step
-// by step, and the number of that picture. ok is false where a step is no crop: a turned or
-// painted picture has no rectangle in its source.
+// ToRoot is a box of picture i in pixels of the prompt's picture that it was cropped from, step by step, and the
+// number of that picture. ok is false after a step other than a crop: a turned or painted picture has no rectangle in
+// its source.
 func (a *Album) ToRoot(i int, b Box) (root int, out Box, ok bool) {
 	for i >= 0 && i < len(a.Pictures) {
 		op := a.Pictures[i].From

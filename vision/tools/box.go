@@ -28,8 +28,7 @@ func (b Box) width() float64 { return b[2] - b[0] }
 
 func (b Box) height() float64 { return b[3] - b[1] }
 
-// Overlap is the share of want that b covers: a crop that shows what was asked for covers
-// most of it.
+// Overlap is the share of want that b covers: a crop that shows the wanted thing covers most of it.
 func (b Box) Overlap(want Box) float64 {
 	area := want.width() * want.height()
 	w := math.Min(b[2], want[2]) - math.Max(b[0], want[0])
@@ -61,9 +60,8 @@ func crop(picture int, b Box) (Op, error) {
 	return Op{Kind: "crop", Picture: picture, Box: b, Rect: b.Rounded()}, nil
 }
 
-// A Frame says what the numbers of a box mean. A model sees a picture after the processor has
-// resized it, and a crop is cut from the picture at full size: a frame that is only assumed is
-// the most common defect of such systems.
+// A Frame is the unit of a box's numbers. A model sees a picture after the processor has resized it, and a crop is
+// cut from the picture at full size: a frame that is only assumed is the most common defect of such systems.
 type Frame string
 
 const (

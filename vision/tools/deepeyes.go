@@ -24,7 +24,7 @@ const (
 
 // deepEyes is a version of it.
 type deepEyes struct {
-	open  string  // what an observation begins with
+	open  string  // the beginning of an observation
 	calls int     // how many are made a turn; 0: the last alone
 	least float64 // pixels that a box must exceed
 	ask   string  // the reminder after pictures
@@ -92,8 +92,7 @@ func (d deepEyes) call(text string) Call {
 	return named(v)
 }
 
-// named is an object with a name and arguments as a call. A name that is no text stands as
-// Python prints it.
+// named is an object with a name and arguments as a call. A name that is not a text is written as Python prints it.
 func named(v any) Call {
 	name, err := field(v, "name")
 	if err != nil {

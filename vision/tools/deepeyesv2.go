@@ -17,9 +17,9 @@ import (
 // A text with neither ends the episode. The model reads on behind "<think>", which stands in every observation.
 // Upstream repairs a block's indentation with autopep8 first; here code is run as it was written. Upstream looks an
 // image search up by the row's number; here the call has {"picture": "..."}, SHA-256 of "WIDTHxHEIGHT\n" and the RGB
-// bytes of the prompt's first picture. Pictures that a search found stand behind its text; upstream writes each beside
-// its title. What is wrong with JSON is said in this program's words. What code printed before it raised is not told. A
-// code block shows at most ten pictures.
+// bytes of the prompt's first picture. The pictures of a search come after its text; upstream writes each beside its
+// title. Errors of JSON have this program's words. The output of code before it raised is left out. A code block
+// shows at most ten pictures.
 // Invariant (test): observations of code, of a search and of each refusal are those of upstream's execute.
 
 // codePictures is how many pictures a block shows.
@@ -128,7 +128,7 @@ func sayDeepEyesV2(_ *State, r *Reply) string {
 	return "<|im_end|>\n" + userTurn + text + modelTurn + "<think>"
 }
 
-// codeResult is what code printed and drew, as upstream tells it.
+// codeResult is the output and the pictures of code, in upstream's words.
 func codeResult(printed, raised string, pictures int) string {
 	drawn := ""
 	if pictures > 0 {

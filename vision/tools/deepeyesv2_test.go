@@ -21,7 +21,7 @@ func (d scribbles) Run(code string) (Execution, error) {
 	return Execution{Text: code}, nil
 }
 
-// finds repeats what it is asked.
+// finds repeats the request.
 type finds struct{}
 
 func (finds) Answer(name string, arguments pytext.Ordered) (Answer, error) {

@@ -5,14 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// Card: a model's own words come back to it in observations: the name of a tool that does not exist,
-// a label, what its code printed, text that a tool read in a picture. A special token among them would
-// be read as one: it could open a turn of the user, or claim a place for a picture that does not exist.
-// Each special token is therefore broken by a blank after its first character ("<|im_end|>" becomes
-// "< |im_end|>") before the protocol writes the observation. Three sets are broken: everything in
-// Qwen's form "<|", the protocol's own place-holder, and the special tokens of the model's vocabulary.
-// Published protocols tell the words back as they are; they differ from this only where a model writes
-// a special token, which ends or corrupts the episode upstream.
+// Card: a model's own words come back to it in observations: the name of an unknown tool, a label, its code's output,
+// text that a tool read in a picture. A special token among them would be read as one: it could open a turn of the
+// user, or claim a place for a picture that does not exist. Each special token is therefore broken by a blank after
+// its first character ("<|im_end|>" becomes "< |im_end|>") before the protocol writes the observation. Three sets are
+// broken: everything in Qwen's form "<|", the protocol's own place-holder, and the special tokens of the model's
+// vocabulary. Published protocols tell the words back as they are; they differ from this only where a model writes a
+// special token, which ends or corrupts the episode upstream.
 //
 // Invariant (test): in every protocol, whatever a model or a program writes, the observation holds
 // exactly the special tokens that the protocol's template holds.
@@ -50,7 +49,7 @@ func broken(text, token string, n int) (string, int) {
 		return text, n
 	}
 	_, first := utf8.DecodeRuneInString(token)
-	if first == len(token) { // one character alone: nothing stands behind it
+	if first == len(token) { // one character alone: no place behind it
 		return strings.ReplaceAll(text, token, " "), n + found
 	}
 	return strings.ReplaceAll(text, token, token[:first]+" "+token[first:]), n + found

@@ -79,8 +79,8 @@ func TestDefusedIsCounted(t *testing.T) {
 	}
 }
 
-// TestPicturesOfATurn: however many calls a turn makes, neither the turn's pictures nor the album's
-// exceed their limits, and the model is told which call was refused.
+// TestPicturesOfATurn: however many calls a turn makes, neither the turn's pictures nor the album's exceed their
+// limits, and the model reads which call was refused.
 func TestPicturesOfATurn(t *testing.T) {
 	turn := strings.Repeat(call("rotate", `{"angle": 90}`), 100)
 	got, _ := played(t, Limits{Turns: 2}, turn, "<answer>B</answer>")

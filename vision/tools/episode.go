@@ -11,7 +11,7 @@ type Sampled struct {
 	IDs          []int32
 	LogProb      []float64 // of the distribution that was sampled from
 	ModelLogProb []float64 // of the model; nil: not kept
-	Text         string    // what the ids say
+	Text         string    // the ids' text
 	Cut          bool      // stopped by its length, not by an end
 }
 
@@ -33,7 +33,7 @@ type Coder interface {
 	Code(text string, shown []Picture) (Seen, error)
 }
 
-// An Episode is what is needed to play one.
+// An Episode has all that Play needs.
 type Episode struct {
 	Protocol *Protocol
 	State    *State
@@ -43,9 +43,9 @@ type Episode struct {
 	Prompt   Seen
 }
 
-// Play is the loop: the model writes, its calls are planned and made, it reads what came of them,
-// until it answers or a limit says so. Errors are of the sampler and the coder, and of what is
-// impossible; whatever the model writes is answered.
+// Play is the loop: the model writes, its calls are planned and made, it reads the results, until it answers or a
+// limit ends the episode. Errors come from the sampler and the coder, or report an impossible state; whatever the
+// model writes is answered.
 func (e Episode) Play(ctx context.Context) (*Transcript, error) {
 	t := &Transcript{Protocol: e.Protocol.Name, Tokens: append([]int32(nil), e.Prompt.Tokens...), Prompt: len(e.Prompt.Tokens)}
 	n := len(t.Tokens)
@@ -122,22 +122,22 @@ func (e Episode) observe(r *recorder, reply *Reply) error {
 	return nil
 }
 
-// Limits end an episode; 0 is none. Published loops differ in what they count, so that the
-// same number does not mean the same; the fields say which one counts so.
+// Limits end an episode; 0 means no limit. Published loops count differently, so that one number has different
+// meanings; the fields say which one counts so.
 type Limits struct {
-	// Tokens is of the whole sequence, with its prompt: the model's own stream (one place a
-	// picture) and the trainer's (all of them) are both held to it. PromptRoom is what the prompt
-	// counts for in the latter, where prompts are padded to one width (DeepEyes).
+	// Tokens is of the whole sequence, with its prompt: the model's own stream (one place a picture) and the
+	// trainer's (all of them) are both held to it. PromptRoom is the prompt's count in the latter, where prompts are
+	// padded to one width (DeepEyes).
 	Tokens     int `toml:"tokens"`
 	PromptRoom int `toml:"prompt_room"`
-	// Response is of what follows the prompt, in the trainer's stream (verl, Mini-o3). With
-	// Margin, a call is not answered when fewer than that are left (Mini-o3: 2000).
+	// Response counts tokens after the prompt, in the trainer's stream (verl, Mini-o3). With Margin, a call is not
+	// answered when fewer than that are left (Mini-o3: 2000).
 	Response int `toml:"response"`
 	Margin   int `toml:"margin"`
 
 	Turns        int `toml:"turns"`        // answers of the model
 	Observations int `toml:"observations"` // answers of the environment
-	Pictures     int `toml:"pictures"`     // with the prompt's: no tool is called when there are so many
+	Pictures     int `toml:"pictures"`     // with the prompt's: at this number no tool is called
 	Pixels       int `toml:"pixels"`       // of all pictures as shown
 
 	// Known is the highest id that the model's stream takes; others are left out of it, and stay
@@ -148,7 +148,7 @@ type Limits struct {
 	ActFirst bool `toml:"-"`
 }
 
-// full reports whether the streams have reached their limits, with so many tokens more.
+// full reports whether the streams reach their limits with more tokens.
 func (l Limits) full(t *Transcript, engine, more, moreEngine int) bool {
 	response := len(t.Tokens) - t.Prompt + more
 	whole := max(t.Prompt, l.PromptRoom) + response
@@ -236,7 +236,7 @@ func (r *recorder) sampled(s Sampled) error {
 	return nil
 }
 
-// credit enters a turn's calls, and what they are worth.
+// credit enters a turn's calls, and their rewards.
 func (r *recorder) credit(reply *Reply) {
 	turn := &r.Turns[len(r.Turns)-1]
 	r.Defused += reply.Defused
@@ -276,7 +276,7 @@ func (r *recorder) over(s Sampled, reply *Reply) End {
 	return end
 }
 
-// observed appends what the model reads next.
+// observed appends the model's next input.
 func (r *recorder) observed(s Seen) {
 	for _, id := range s.Tokens {
 		r.Tokens, r.Sampled = append(r.Tokens, id), append(r.Sampled, false)
@@ -290,7 +290,7 @@ func (r *recorder) observed(s Seen) {
 	r.Answers++
 }
 
-// cut leaves out what is beyond the room: the end of a last turn that was too long.
+// cut drops tokens beyond the room: the end of a last turn that was too long.
 func (r *recorder) cut() {
 	n := r.limits.room(r.Transcript)
 	r.Tokens, r.Sampled, r.LogProb, r.Reward = r.Tokens[:n], r.Sampled[:n], r.LogProb[:n], r.Reward[:n]

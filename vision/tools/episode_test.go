@@ -74,8 +74,8 @@ func pads(pictures int) []int {
 
 var zooms = call("zoom", `{"bbox_2d": [10, 10, 60, 60]}`)
 
-// TestPlay: what the model reads next begins with all that was there before, token for token;
-// what it wrote is marked, and nothing else.
+// TestPlay: the model's next input begins with all earlier tokens, token for token; its own tokens are marked, and
+// nothing else.
 func TestPlay(t *testing.T) {
 	got, w := played(t, Limits{}, zooms, call("zoom", `{"bbox_2d": [1]}`), "<answer>B</answer>")
 	if got.End != Answered || got.Answer != "B" || len(got.Turns) != 3 || got.Answers != 2 || got.Calls != 2 || got.Over {

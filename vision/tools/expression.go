@@ -8,9 +8,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// Some systems evaluate what a model wrote as a Python expression. Here is the part of Python
-// that a box needs, which can run nothing: numbers, texts, lists, tuples, None, True, False,
-// signs and + - * / with brackets. A name is a NameError as there, all else a SyntaxError.
+// Some systems evaluate a model's text as a Python expression. Here is the part of Python that a box needs, which can
+// run nothing: numbers, texts, lists, tuples, None, True, False, signs and + - * / with brackets. A name is a
+// NameError as there, all else a SyntaxError.
 
 // A tuple is a list in round brackets, which a box must not be.
 type tuple []any

@@ -8,26 +8,26 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// Card: what a model reads of its tools before it can call one. Of a published system that is its published text, byte
-// for byte, as instructions/NAME.system.txt (a system message), NAME.question.txt (what stands around a question) and
-// NAME.words.txt (the same where nothing is shown). Of our own protocol it is written from the tools that may be
+// Card: the description of tools that a model reads before it can call one. A published system has its published
+// text, byte for byte, as instructions/NAME.system.txt (a system message), NAME.question.txt (text around a question)
+// and NAME.words.txt (the same without pictures). Of our own protocol it is written from the tools that may be
 // called, in the form of Qwen's templates.
 //
 //	deepeyes, deepeyes_v5  SYSTEM_PROMPT_V2 and USER_PROMPT_V2, SYSTEM_PROMPT_V5 and USER_PROMPT_V5; the schema requires
 //	                       "bbox" of a property that is called bbox_2d, as upstream's does
 //	deepeyes_v2            SYSTEM_PROMPT and USER_PROMPT; its "<image>" is the picture's own place here
 //	mini_o3                TOOL_CROP_SYSTEM_PROMPT
-//	pixel_reasoner         what NousFnCallPrompt of Qwen-Agent writes of both tools, and the trigger "vcot"
+//	pixel_reasoner         the text of NousFnCallPrompt of Qwen-Agent for both tools, and the trigger "vcot"
 //	pyvision               "vistool_with_img_info_v2", and "retool" where nothing is shown
-//	verl                   what the recipe's template writes; its schema has no "items", which verl's classes drop
+//	verl                   the text of the recipe's template; its schema has no "items", which verl's classes drop
 //	vrag                   USER_PROMPT
 //
 // Invariant (test): the texts have the sums that upstream's have at the commits that Source names.
 
-// Instructions are what a model reads of its tools.
+// Instructions describe the tools to a model.
 type Instructions struct {
 	System   string `json:"system,omitempty"`   // the system message; "": the template's own
-	Question string `json:"question,omitempty"` // what stands around the question: {question}, and {width} and {height} of its first picture; "": nothing
+	Question string `json:"question,omitempty"` // text around the question: {question}, and {width} and {height} of its first picture; "": nothing
 	Words    string `json:"words,omitempty"`    // Question where nothing is shown; "": Question
 	Source   string `json:"source,omitempty"`   // repository, commit and file of a published text; "": a text that somebody wrote for this run
 }
@@ -50,7 +50,7 @@ func (p *Protocol) Instructions() Instructions {
 	return Instructions{System: text("system"), Question: text("question"), Words: text("words"), Source: p.Source}
 }
 
-// written are the instructions of a protocol whose tools say what they do.
+// written are the instructions of a protocol whose tools describe themselves.
 func (p *Protocol) written() string {
 	var b strings.Builder
 	b.WriteString("You are a helpful assistant.\n\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\n" +
@@ -66,7 +66,7 @@ func (p *Protocol) written() string {
 	return b.String()
 }
 
-// Around are what stands before a question and behind it, where its first picture has such a size; 0: it has none.
+// Around returns the texts before and after a question whose first picture has this size; 0: it has none.
 func (in Instructions) Around(width, height int) (before, behind string) {
 	text := in.Question
 	if width == 0 && in.Words != "" {

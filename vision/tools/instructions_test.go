@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestPublishedInstructions: the texts are byte for byte what was read at the commits that their sources name.
+// TestPublishedInstructions: the texts are byte for byte those at the commits that their sources name.
 func TestPublishedInstructions(t *testing.T) {
 	sums := map[string][3]string{
 		"deepeyes":       {"1fc5b8b5ebdc9b24", "b35581ac51ca9465"},
@@ -59,7 +59,7 @@ func TestInstructionsNameTools(t *testing.T) {
 	}
 }
 
-// TestOwnInstructions: schemas are JSON, a frame is named, and a tool that may not be called is not told.
+// TestOwnInstructions: schemas are JSON, a frame is named, and a tool that may not be called is not described.
 func TestOwnInstructions(t *testing.T) {
 	p := DarkroomIn(Thousandths)
 	text := p.Instructions().System
@@ -95,7 +95,7 @@ func TestOwnInstructions(t *testing.T) {
 	}
 }
 
-// TestAroundAQuestion: PyVision tells the first picture's size, and asks otherwise where there is none.
+// TestAroundAQuestion: PyVision gives the first picture's size, and asks differently without one.
 func TestAroundAQuestion(t *testing.T) {
 	in := PyVision(0.1).Instructions()
 	if before, behind := in.Around(640, 480); !strings.Contains(before, "Image Width: 640; Image Height: 480\n") || !strings.HasPrefix(behind, "\n\nRemember") {

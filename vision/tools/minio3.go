@@ -144,7 +144,7 @@ func times(v any, by any) (any, error) {
 	name := pytext.TypeName(v)
 	switch v := v.(type) {
 	case string:
-		if isInt { // only the start of it is ever told
+		if isInt { // only its beginning is ever shown
 			return strings.Repeat(v, min(n, 1+longestLiteral/max(1, len(v)))), nil
 		}
 		return nil, refuse(WrongType, "TypeError", "can't multiply sequence by non-int of type 'float'")
@@ -200,7 +200,7 @@ func (m miniO3) say(s *State, r *Reply) string {
 	return MiniO3Observation(s.Turn)
 }
 
-// MiniO3Observation is what is read after a crop: actions count from 0, observations from 1.
+// MiniO3Observation is the text after a crop: actions count from 0, observations from 1.
 func MiniO3Observation(turn int) string {
 	return userTurn + fmt.Sprintf("After the above Action %d, here is the the zoom-in image (Observation %d):\n%s.\n", turn, turn+1, VisionPad) +
 		"Continue your reasoning process inside <think> and </think>. If needed, you can continue to zoom in on the original image or any of the observations, by outputting <grounding> and </grounding> as before. If the final answer is confirmed, put your final answer inside <answer> and </answer>." + modelTurn

@@ -23,7 +23,7 @@ import (
 
 var mutants = flag.Int("mutants", 4000, "how many calls and conversations to break")
 
-// scraps are what texts are broken with.
+// scraps are texts that are put into other texts to break them.
 var scraps = []string{
 	"", " ", "\n", "{", "}", "[", "]", "\"", ":", ",", "'", "\\", "\\u0000", "\\ud800", "\x00", "\xff", "é", "\u2028", "🂡",
 	"0", "-1", "1", "2", "7", "0.5", "1e308", "-1e308", "1e400", "NaN", "Infinity", "-0", "99999999999999999999", "0x10", "1_000", "True", "None", "null", "true",
@@ -112,7 +112,7 @@ func callSeeds() map[string][]string {
 	}
 }
 
-// moody runs nothing, and fails, raises or draws by what it is told to run.
+// moody runs nothing, and fails, raises or draws as its code says.
 type moody struct{ m *vision.Image }
 
 func (p moody) Run(code string) (Execution, error) {
@@ -139,9 +139,9 @@ func (p moody) Read(m *vision.Image) ([]string, error) {
 // kinds are all that a refusal may be.
 var kinds = map[Kind]bool{BadSyntax: true, MissingKey: true, WrongType: true, BoxArity: true, InvalidBox: true, UnknownTool: true, NoPicture: true, BadValue: true, Failed: true}
 
-// TestMutantCalls: every protocol answers whatever was made of its calls, and of the others':
-// with an end, or with a text; each refusal is of a known kind and says something; what is
-// planned can be made, in pictures of a bounded size, in bounded time.
+// TestMutantCalls: every protocol answers whatever was made of its calls, and of the others': with an end, or with a
+// text; each refusal is of a known kind and says something; planned calls can be made, in pictures of a bounded size,
+// in bounded time.
 func TestMutantCalls(t *testing.T) {
 	m := striped(64, 48)
 	protocols, seeds := byName(), callSeeds()
@@ -220,7 +220,7 @@ func judge(t *testing.T, p *Protocol, s *State, text string) string {
 		t.Errorf("%s says %d bytes to %d: %q", p.Name, len(reply.Text), len(text), text)
 	}
 	if reply.End == "" && !reply.Sound() {
-		return "unsound" // what an episode ends with
+		return "unsound" // the end of an episode
 	}
 	n, err := reply.Make(s.Album)
 	switch {
@@ -253,8 +253,8 @@ func refusals(r *Reply) (all []*Refusal) {
 	return all
 }
 
-// TestMutantChats: conversations are read or refused; every template writes what was read or
-// says why not, with no fewer places than pictures where it writes pictures, in bounded room.
+// TestMutantChats: conversations are read or refused; every template writes the messages or gives a reason, with no
+// fewer places than pictures where it writes pictures, in bounded room.
 func TestMutantChats(t *testing.T) {
 	seeds := []string{
 		`[{"role": "system", "content": "You are kind."}, {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What is it?"}]}]`,

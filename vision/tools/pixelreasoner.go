@@ -8,8 +8,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// Card: Pixel-Reasoner (TIGER-AI-Lab/Pixel-Reasoner, experience_maker.py). A call is wanted only
-// where the text ends with </tool_call>; what follows the last <tool_call> is read as JSON.
+// Card: Pixel-Reasoner (TIGER-AI-Lab/Pixel-Reasoner, experience_maker.py). A call is wanted only where the text ends
+// with </tool_call>; the text after the last <tool_call> is read as JSON.
 //
 //	crop_image_normalized {"bbox_2d": [...], "target_image": k}
 //	select_frames         {"target_frames": [...]}
@@ -126,7 +126,7 @@ func pythonIndex(target any, n, given int) (i int, full bool, err error) {
 // padded is a box with a tenth of the picture added on every side, cut to it.
 func padded(v any, width, height float64) (Box, error) {
 	shares := true
-	for i := 0; i < 4 && shares; i++ { // the first number that is none of a share ends the look
+	for i := 0; i < 4 && shares; i++ { // the first number that is not a share ends the loop
 		e, err := element(v, i)
 		if err != nil {
 			return Box{}, err
@@ -156,7 +156,7 @@ func padded(v any, width, height float64) (Box, error) {
 		} else {
 			x += padding
 		}
-		share := 0.0 // of what is not a number, too
+		share := 0.0 // NaN, too
 		if x > 0 {
 			share = math.Min(x, 1)
 		}

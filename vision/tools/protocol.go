@@ -14,20 +14,20 @@ type Call struct {
 	Refused *Refusal // the call cannot be read at all
 }
 
-// A Reading is what a text asks for.
+// A Reading is the calls or the answer of a text.
 type Reading struct {
-	Answer   string   // what stands in the answer's tags
+	Answer   string   // the content of the answer's tags
 	Answered bool     // the answer ends the episode; calls beside it are not made
 	Calls    []Call   // those that are made, in order
 	Refused  *Refusal // neither an answer nor a call, which this protocol does not let pass
 	Rest     string   // the text without its calls, where the protocol says so
 }
 
-// A Plan is what a call came to.
+// A Plan is the result of a call.
 type Plan struct {
 	Ops   []Op            // new pictures, in order
 	Ready []*vision.Image // new pictures that a program drew
-	Text  string          // what is said about them
+	Text  string          // the text about them
 
 	Figures int // how many pictures a program says there are by now; 0: it does not say
 }
@@ -37,14 +37,14 @@ type State struct {
 	Album   *Album
 	Turn    int         // answers before this one
 	Program Interpreter // runs code; nil where none was configured
-	Reader  Reader      // reads text in pictures; nil where there is none
-	Outside Answerer    // tools of other programs; nil where there are none
+	Reader  Reader      // reads text in pictures; nil without one
+	Outside Answerer    // tools of other programs; nil without any
 	Figures int         // PyVision's count of pictures, its own included
 	Special []string    // the vocabulary's special tokens: no text that goes back may hold one
 	Most    int         // pictures that the album may come to hold; 0: no limit
 }
 
-// A Result is a call with what came of it.
+// A Result is a call with its result.
 type Result struct {
 	Call
 	Plan
@@ -55,7 +55,7 @@ type Result struct {
 // A Protocol is how one system writes calls, refuses them and answers.
 type Protocol struct {
 	Name   string
-	Card   string   // what it is, in a sentence
+	Card   string   // its description, in a sentence
 	Source string   // repository, commit and file of its instructions; "": they are written from its tools
 	Limits Limits   // that it was trained with
 	Cases  []string // recorded operations of published code that hold it
@@ -68,18 +68,17 @@ type Protocol struct {
 	Open bool
 
 	Read func(text string) Reading
-	// Tools are the ones that may be called. Where there is none of a name, Unknown says so;
-	// nil: in this package's words.
+	// Tools are the ones that may be called. An unknown name is answered by Unknown; nil: in this package's words.
 	Tools   []Tool
 	Unknown func(name string) *Refusal
 	// Together: a call that is refused refuses the whole turn, and ends the planning of it.
 	Together bool
 	// Strict: a turn that is refused ends the episode, and nobody reads why.
 	Strict bool
-	// Say is what the model reads after a turn; Pad is how it writes the place of a picture.
+	// Say is the model's input after a turn; Pad is how it writes the place of a picture.
 	Say func(s *State, r *Reply) string
 	Pad string
-	// Worth is what a call earns or costs by itself.
+	// Worth is the reward or the cost of a call by itself.
 	Worth func(r Result) float64
 }
 
@@ -103,13 +102,13 @@ func Named(name string) (*Protocol, error) {
 	return nil, fmt.Errorf("there is no protocol %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// A Reply is what a turn leads to.
+// A Reply is the result of a turn.
 type Reply struct {
 	End      End      // "" while the episode goes on
 	Answer   string   // with End == Answered
 	Results  []Result // the calls that were made, refused ones included
 	Refusal  *Refusal // the turn is refused
-	Text     string   // what the model reads next, with the protocol's own place-holders
+	Text     string   // the model's next input, with the protocol's own place-holders
 	Pictures int      // new ones, that many place-holders
 	Reward   float64
 
@@ -209,16 +208,15 @@ func (r *Reply) Observation() string {
 	return strings.ReplaceAll(r.Text, r.pad, VisionPad)
 }
 
-// Sound reports whether the observation has one place for each new picture, and none for a clip.
-// Step defuses what a model writes, so this fails only for a protocol whose own words are wrong:
-// such an observation must not be used.
+// Sound reports whether the observation has one place for each new picture, and none for a clip. Step defuses the
+// model's text, so this fails only for a protocol whose own words are wrong: such an observation must not be used.
 func (r *Reply) Sound() bool {
 	text := r.Observation()
 	return strings.Count(text, "<|image_pad|>") == r.Pictures && !strings.Contains(text, "<|video_pad|>")
 }
 
-// Make does what was planned and adds the new pictures to the album; how many there were. A
-// refused turn makes none. What cannot be made is an error, and the album is as before.
+// Make carries out the plan and adds the new pictures to the album; how many there were. A refused turn makes none. A
+// failed operation is an error, and the album is as before.
 func (r *Reply) Make(a *Album) (int, error) {
 	if r.Refusal != nil || r.taken {
 		return 0, nil
@@ -255,7 +253,7 @@ func (r Result) make(a *Album) error {
 	return nil
 }
 
-// A Kind says what was wrong with a call.
+// A Kind is the kind of a call's mistake.
 type Kind string
 
 const (
@@ -270,9 +268,8 @@ const (
 	Failed      Kind = "failed"       // the call was right, and could not be done
 )
 
-// A Refusal is the answer to a call that is not done. Message is what the model is told;
-// Raised is the exception by which the published code says the same, since some protocols'
-// answers depend on it.
+// A Refusal is the answer to a call that is not done. The model reads Message; Raised is the exception by which the
+// published code says the same, since some protocols' answers depend on it.
 type Refusal struct {
 	Kind    Kind
 	Key     string // which key is missing

@@ -7,8 +7,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// What published tools do with the values of a call, mistakes included: they index and
-// compare whatever json.loads returned, and what Python then raises is what the model reads.
+// Published tools' treatment of a call's values, mistakes included: they index and compare any result of json.loads,
+// and the model reads Python's exceptions.
 
 // field is v[key].
 func field(v any, key string) (any, error) {
@@ -131,8 +131,8 @@ func uncomparable(sign string, v any) *Refusal {
 	return refuse(WrongType, "TypeError", "'%s' not supported between instances of '%s' and 'int'", sign, pytext.TypeName(v))
 }
 
-// between is re.findall(open + "(.*?)" + end) over lines: what stands between pairs of tags,
-// each opening one with the next closing one.
+// between is re.findall(open + "(.*?)" + end) over lines: the texts between pairs of tags, each opening one with the
+// next closing one.
 func between(text, open, end string) []string {
 	var all []string
 	for {
@@ -162,7 +162,7 @@ func without(text, open, end string) string {
 	}
 }
 
-// A tagged is a pair of tags by name, and what stands between.
+// A tagged is a pair of tags by name, and the text between.
 type tagged struct{ name, inside string }
 
 // allTagged is re.findall("<(a|b)>(.*?)</\1>"): pairs of any of the names, from left to right,

@@ -9,35 +9,33 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// Card: PyVision-RL (agents-x-project/PyVision-RL, safe_persis_python_exe_tool_w_image_hint.py).
-// The last answer that is not empty ends the episode. Else the last ```python block inside
-// <code> is run, or the last such block anywhere; without one the turn is told that something
-// is wrong with its format. Code that ran earns its reward, also where it raised; where the
-// interpreter itself failed, nothing; nor where a picture that it drew cannot be read. Nothing is
-// run here: an Interpreter that someone configured does (program), and without one each piece of
-// code is refused. Held to vlm.tool_pyvision. Pictures are numbered from the prompt's on; upstream
-// from 1, which is the same where the prompt has one. Its training loop (parallel_env.py) takes any
-// refusal, of code that raised too, for an error in the action, which ends the episode after it
-// earned its reward: Strict. Without it the model reads what went wrong, which is what the text is
-// there for.
+// Card: PyVision-RL (agents-x-project/PyVision-RL, safe_persis_python_exe_tool_w_image_hint.py). The last answer that
+// is not empty ends the episode. Else the last ```python block inside <code> is run, or the last such block anywhere;
+// without one the reply is an error of its format. Code that ran earns its reward, also where it raised; where the
+// interpreter itself failed, nothing; nor where a picture that it drew cannot be read. Nothing is run here: an
+// Interpreter that someone configured does (program), and without one each piece of code is refused. Held to
+// vlm.tool_pyvision. Pictures are numbered from the prompt's on; upstream from 1, which is the same where the prompt
+// has one. Its training loop (parallel_env.py) takes any refusal, of code that raised too, for an error in the
+// action, which ends the episode after it earned its reward: Strict. Without it the model reads the error, which is
+// the text's purpose.
 
 // An Interpreter runs code in a sandbox that keeps its variables between calls.
 type Interpreter interface {
 	Run(code string) (Execution, error)
 }
 
-// An Execution is what a piece of code did.
+// An Execution is the result of a piece of code.
 type Execution struct {
 	Failed  bool   // it raised
 	Spoiled bool   // a picture that it drew cannot be read
 	Error   string // with Failed; with Spoiled: why, where that is known
-	Text    string // what it printed
+	Text    string // its output
 	Silent  bool   // nothing can have been printed: a result without a text
-	Figures int    // how many pictures there are by now, the prompt's included; 0: not told
+	Figures int    // the number of pictures until now, the prompt's included; 0: unknown
 	Drawn   []*vision.Image
 }
 
-// PyVision is its protocol; worth is what a turn that ran earns.
+// PyVision is its protocol; worth is the reward of a turn that ran.
 func PyVision(worth float64) *Protocol {
 	return &Protocol{
 		Name: "pyvision", Card: "Code that sees and draws pictures (PyVision-RL).",

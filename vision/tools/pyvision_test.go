@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// notebook is an interpreter that does what its code is called.
+// notebook is an interpreter that acts by the name of its code.
 type notebook struct{ ran []string }
 
 func (n *notebook) Run(code string) (Execution, error) {
@@ -27,7 +27,7 @@ func (n *notebook) Run(code string) (Execution, error) {
 	return Execution{Text: "ran " + code}, nil
 }
 
-// TestPrograms: what the model reads of each, what a turn earns, and where the episode goes on.
+// TestPrograms: the model's input after each, a turn's reward, and the place where the episode goes on.
 func TestPrograms(t *testing.T) {
 	fence := func(code string) string { return "<code>\n```python\n" + code + "\n```\n</code>" }
 	answer := "<answer>1</answer>"
@@ -80,7 +80,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// text is what the bytes of a stream say.
+// text is the text of a stream's bytes.
 func text(ids []int32) string {
 	var s strings.Builder
 	for _, id := range ids {

@@ -12,8 +12,8 @@ type Reader interface {
 	Read(m *vision.Image) ([]string, error)
 }
 
-// readText says which words stand in a picture or a box of it: {"picture": 1, "bbox_2d": [...]}.
-// It makes no picture. No run has a Reader, so that no model is told of it.
+// readText says which words stand in a picture or a box of it: {"picture": 1, "bbox_2d": [...]}. It makes no picture.
+// No run has a Reader, so that no model is offered it.
 var readText = Builtin{
 	Name:     "read_text",
 	Examples: []string{`{"bbox_2d": [0, 0, 20, 20]}`},

@@ -7,20 +7,20 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// A Tool plans a call: it says what is to be done, or why nothing can be.
+// A Tool plans a call: it returns the operations, or the reason of a refusal.
 type Tool struct {
 	Name string
 	Plan func(s *State, args any) (Plan, error)
-	// About and Parameters are what a model is told of it where the protocol has no published text: what it does, and
-	// the JSON schema of its arguments.
+	// About and Parameters describe it to a model where the protocol has no published text: its purpose, and the JSON
+	// schema of its arguments.
 	About, Parameters string
 }
 
-// A Builtin is one of our own tools, as a value in its file: a card, the arguments that it takes, how it plans a call,
-// and what its operations do to a picture.
+// A Builtin is one of our own tools, as a value in its file: a card, its arguments, its plan of a call, and its
+// operations on a picture.
 type Builtin struct {
 	Name     string
-	Card     string             // what a model reads of it; "": no model is offered it
+	Card     string             // the description that a model reads; "": no model is offered it
 	Schema   func(Frame) string // JSON schema of its arguments
 	Examples []string           // arguments that are right, which tests call it with and break
 	Ops      map[string]drawing // its operations by their kinds
@@ -172,7 +172,7 @@ func boxIn(f Frame) string {
 	return `"bbox_2d": {"type": "array", "items": {"type": "number"}, "minItems": 4, "maxItems": 4, "description": "[x1, y1, x2, y2], ` + f.words() + `"}`
 }
 
-// words say what a frame counts.
+// words are the unit of a frame.
 func (f Frame) words() string {
 	return map[Frame]string{
 		ShownPixels: "in pixels of the picture as it is shown", FullPixels: "in pixels of the picture at full size",
@@ -182,7 +182,7 @@ func (f Frame) words() string {
 
 // An Answerer is tools that live outside of the program, as an episode calls them: a search, an environment.
 type Answerer interface {
-	// Answer is what a tool says to a call. An error is no answer: nothing is learned from the episode.
+	// Answer returns a tool's answer to a call. An error ends learning: nothing is learned from the episode.
 	Answer(name string, arguments pytext.Ordered) (Answer, error)
 }
 

@@ -108,8 +108,8 @@ func TestEveryTool(t *testing.T) {
 	}
 }
 
-// TestBuiltins: every tool of our own has a name of its own, takes its examples, and, where a model is offered it, says
-// what it does and takes; whatever it plans can be made.
+// TestBuiltins: every tool of our own has a name of its own, takes its examples, and, where a model is offered it,
+// describes itself and its arguments; whatever it plans can be made.
 func TestBuiltins(t *testing.T) {
 	names, ops := map[string]bool{}, map[string]bool{}
 	for _, b := range Builtins() {

@@ -43,12 +43,12 @@ type Transcript struct {
 	Answer       string    `json:"answer,omitempty"`
 	Calls        int       `json:"calls"`   // turns that asked for a tool and were let go on
 	Answers      int       `json:"answers"` // observations that the model read
-	// Defused is how many special tokens a model or a program wrote into what goes back to it, where
-	// they became plain text (defuse.go).
+	// Defused is the number of special tokens in a model's or a program's text that goes back to it, where they
+	// became plain text (defuse.go).
 	Defused int `json:"defused,omitempty"`
 }
 
-// A Turn is one answer of the model, and what came back. Ranges are of Tokens.
+// A Turn is one answer of the model, and its observation. Ranges are of Tokens.
 type Turn struct {
 	From     int         `json:"from"`
 	To       int         `json:"to"`       // sampled: From to To
@@ -94,7 +94,7 @@ func (a *Album) shots(first, turn int) []Shot {
 	return all
 }
 
-// Response is what follows the prompt.
+// Response is the tokens after the prompt.
 func (t *Transcript) Response() []int32 { return t.Tokens[t.Prompt:] }
 
 // ToolCalls is how many calls were made, and how many of them were refused.
@@ -110,9 +110,9 @@ func (t *Transcript) ToolCalls() (made, refused int) {
 	return made, refused
 }
 
-// Check holds a transcript to what every one must be: a transcript that was read from a file,
-// or whose pictures and places differ, must not be trained on. pad is the id of a picture's
-// place and pads how many of them each picture has; nil: that is not checked.
+// Check checks the invariants of a transcript: a transcript that was read from a file, or whose pictures and places
+// differ, must not be trained on. pad is the id of a picture's place and pads how many of them each picture has; nil:
+// that is not checked.
 func (t *Transcript) Check(pad int32, pads []int) error {
 	n := len(t.Tokens)
 	if len(t.Sampled) != n || len(t.LogProb) != n || len(t.Reward) != n || t.ModelLogProb != nil && len(t.ModelLogProb) != n {

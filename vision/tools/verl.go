@@ -17,7 +17,7 @@ import (
 
 const leastSide = 28
 
-// Verl is its protocol with so many calls made a turn.
+// Verl is its protocol with this number of calls made a turn.
 func Verl(parallel int) *Protocol {
 	return &Protocol{
 		Name: "verl", Card: "Hermes calls and one zoom (verl's agent loop).",
@@ -101,7 +101,7 @@ func zoomVerl(s *State, args any) (Plan, error) {
 
 // fittedVerl is the box that is cropped: cut to the picture, and grown where it is small.
 func fittedVerl(b Box, width, height float64) (Box, bool) {
-	for i, v := range b { // a comparison with what is not a number is false
+	for i, v := range b { // a comparison with NaN is false
 		switch {
 		case i < 2 && !(v > 0):
 			b[i] = 0

@@ -10,12 +10,11 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// Card: VRAG-RL (Alibaba-NLP/VRAG, vrag_agent/generation.py). The first whole pair of <search>,
-// <answer>, <bbox> decides. A box [x1, y1, x2, y2] is in pixels of the last picture as shown; it
-// is scaled to the page (the last picture that is no crop), cut towards zero, then cut to the
-// page; in validation it is widened by 28 shown pixels first. The crop is shown with 256 to 512
-// times 28 x 28 pixels. Upstream writes the sampled text anew from its tags before training
-// (Rewritten), so that what is trained on was never sampled: transcripts here keep the tokens.
+// Card: VRAG-RL (Alibaba-NLP/VRAG, vrag_agent/generation.py). The first whole pair of <search>, <answer>, <bbox>
+// decides. A box [x1, y1, x2, y2] is in pixels of the last picture as shown; it is scaled to the page (the last
+// picture that is not a crop), cut towards zero, then cut to the page; in validation it is widened by 28 shown pixels
+// first. The crop is shown with 256 to 512 times 28 x 28 pixels. Upstream writes the sampled text anew from its tags
+// before training (Rewritten), so that it trains on text that was never sampled: transcripts here keep the tokens.
 // Held to vlm.tool_vrag.
 //
 // Pages are found by the tool outside that is called search: {"query": "..."} in, pictures out, the best first. The
@@ -68,7 +67,7 @@ func (a *Album) has(m *vision.Image) bool {
 	})
 }
 
-// VRAGAction is the first action of a text and its content; "" where there is none.
+// VRAGAction is the first action of a text and its content; "" without one.
 func VRAGAction(text string) (action, content string) {
 	all := allTagged(text, "search", "answer", "bbox")
 	if len(all) == 0 {
@@ -77,7 +76,7 @@ func VRAGAction(text string) (action, content string) {
 	return all[0].name, pytext.Strip(all[0].inside)
 }
 
-// Rewritten is what upstream trains on in place of a text: its tags and nothing else.
+// Rewritten is upstream's training text in place of a text: its tags and nothing else.
 func Rewritten(text string) string {
 	var lines []string
 	for _, t := range allTagged(text, "answer", "search", "think", "bbox") {
@@ -148,7 +147,7 @@ func cropPage(s *State, args any, validation bool) (Plan, error) {
 	return Plan{Ops: []Op{op}}, err
 }
 
-// page is the last picture that is no crop; -1 where there is none.
+// page is the last picture that is not a crop; -1 without one.
 func (a *Album) page() int {
 	for i := len(a.Pictures) - 1; i >= 0; i-- {
 		if from := a.Pictures[i].From; from == nil || from.Kind != "crop" {
@@ -158,8 +157,8 @@ func (a *Album) page() int {
 	return -1
 }
 
-// withinPixels makes a picture smaller, then larger, so that it has at most and at least so
-// many pixels; sides are cut to whole numbers.
+// withinPixels makes a picture smaller, then larger, so that its pixels lie within both bounds; sides are cut to
+// whole numbers.
 func withinPixels(width, height, least, most int) (w, h int, err error) {
 	scaled := func(to int) {
 		by := math.Sqrt(float64(to) / float64(width*height))

@@ -40,8 +40,8 @@ var zoom = Builtin{
 	},
 }
 
-// inside is a box in pixels of the picture at full size, cut to it; what has no area or is
-// thinner than 1 : 100 is refused.
+// inside is a box in pixels of the picture at full size, cut to it; an empty box or one thinner than 1 : 100 is
+// refused.
 func inside(f Frame, b Box, p Picture) (Box, error) {
 	b, err := f.ToFull(b, p)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
-// Card: a folder that answers questions about pictures: a judge. A question is one message of
-// the user, pictures first, in the folder's own template; the answer is what is likeliest, token
-// by token, so that the same question always has the same answer. Chances are the probabilities
-// of given answers, as VQAScore (arXiv 2404.01291) scores by that of "Yes".
+// Card: a folder that answers questions about pictures: a judge. A question is one message of the user, pictures
+// first, in the folder's own template; the answer has the likeliest tokens, one by one, so that the same question
+// always has the same answer. Chances are the probabilities of given answers, as VQAScore (arXiv 2404.01291) scores
+// by that of "Yes".
 
 // Answerer may be asked from any goroutine: questions wait for each other.
 type Answerer struct {

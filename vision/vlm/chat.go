@@ -21,7 +21,7 @@ type Part struct {
 	Text string // of a picture, too, where a list gives both
 }
 
-// A PartKind is what a part holds.
+// A PartKind is the kind of a part's content.
 type PartKind int
 
 const (
@@ -176,7 +176,7 @@ func ReadTools(text string) ([]any, error) {
 // program from a stranger's folder can run for ever. Which one a folder has is found in chatfile.go.
 //
 //	qwen2_5_vl  Qwen2-VL and Qwen2.5-VL: tools and calls of tools are NOT written, a tool's reply
-//	            is a turn of its own role, a system turn is added where the first is none
+//	            is a turn of its own role, a system turn is added if the first turn is of another role
 //	qwen3_vl    tools and calls written, replies that follow each other share a user's turn;
 //	            system turns that are not the first and other roles are not written
 //	qwen2_5     Qwen2.5, text alone: as qwen3_vl, with a system text of its own
@@ -191,8 +191,8 @@ const (
 	Qwen3VL
 	Qwen25
 	Qwen3VLThinking
-	Qwen35Think   // Qwen3.5 from 4B on: it thinks unless it is told not to
-	Qwen35NoThink // Qwen3.5 up to 2B: it thinks where it is told to
+	Qwen35Think   // Qwen3.5 from 4B on: it thinks by default
+	Qwen35NoThink // Qwen3.5 up to 2B: it thinks on request
 	Qwen36
 )
 
@@ -222,7 +222,7 @@ func TemplateNamed(name string) (Template, error) {
 // WritesTools reports whether the template tells the model of a row's tools.
 func (t Template) WritesTools() bool { return t != Qwen25VL }
 
-// Rendering is what a template is asked for beside the conversation.
+// Rendering has a template's options beside the conversation.
 type Rendering struct {
 	Tools    []any // as pytext.OrderedJSON reads them
 	Generate bool  // end with the assistant's turn begun
@@ -446,9 +446,9 @@ func (p *page) answered(from int) {
 	p.spans = append(p.spans, Span{from + len(turn+"assistant\n"), p.Len()})
 }
 
-// Card: the templates of models that think before they answer. A thought stands between <think> and </think>, or in
-// reasoning_content. It is written for turns behind the user's last query alone, since earlier thoughts are not
-// read again; a user's turn that is a reply of a tool is no query.
+// Card: the templates of models that think before they answer. A thought is written between <think> and </think>, or
+// in reasoning_content. It is written for turns behind the user's last query alone, since earlier thoughts are not
+// read again; a user's turn that is a tool's reply does not count as a query.
 //
 //	qwen3_vl_thinking  as qwen3_vl, but that system turns are written wherever they stand, and pictures of the
 //	                   assistant; a thought that is empty is written in the last turn alone
@@ -456,7 +456,7 @@ func (p *page) answered(from int) {
 //	                   space around them; a second system turn, other roles, pictures in the system turn and
 //	                   conversations without a query are refused; the turn that is begun thinks
 //	qwen3_5_nothink    the same, but the turn that is begun has an empty thought
-//	qwen3_6            as qwen3_5_think, but parameters that are no text are JSON ("true", not "True"), and earlier
+//	qwen3_6            as qwen3_5_think, but parameters other than texts are JSON ("true", not "True"), and earlier
 //	                   thoughts may be kept
 //
 // Held to testdata/chat, which transformers rendered.
@@ -518,7 +518,7 @@ func (k thinking) render(messages []Message) error {
 	return nil
 }
 
-// check refuses what the template refuses.
+// check refuses messages that the template refuses.
 func (k thinking) check(messages []Message) error {
 	if !k.form.third() {
 		return nil
@@ -561,7 +561,7 @@ func (k thinking) content(m Message, counted bool) string {
 	return in.String()
 }
 
-// query is the place of the user's last turn that is no reply of a tool. Where there is none, Qwen3-VL's has the last
+// query is the place of the user's last turn that is not a reply of a tool. Without one, Qwen3-VL's has the last
 // message, and the others -1.
 func (k thinking) query(messages []Message) int {
 	for i := len(messages) - 1; i >= 0; i-- {
@@ -581,7 +581,7 @@ func (k thinking) query(messages []Message) int {
 
 const functionTail = "\n</tools>\n\nIf you choose to call a function ONLY reply in the following format with NO suffix:\n\n<tool_call>\n<function=example_function_name>\n<parameter=example_parameter_1>\nvalue_1\n</parameter>\n<parameter=example_parameter_2>\nThis is the value for the second parameter\nthat can span\nmultiple lines\n</parameter>\n</function>\n</tool_call>\n\n<IMPORTANT>\nReminder:\n- Function calls MUST follow the specified format: an inner <function=...></function> block must be nested within <tool_call></tool_call> XML tags\n- Required parameters MUST be specified\n- You may provide optional reasoning for your function call in natural language BEFORE the function call, but NOT after\n- If there is no function call available, answer the question like normal with your current knowledge and do not tell the user about function calls\n</IMPORTANT>"
 
-// head is the first system turn. Tools stand before its text in Qwen3.5's, and behind it in Qwen3-VL's.
+// head is the first system turn. Tools come before its text in Qwen3.5's, and after it in Qwen3-VL's.
 func (k thinking) head(first Message) {
 	tools, system := k.asked.Tools, first.Role == "system"
 	if !system && len(tools) == 0 {
@@ -642,7 +642,7 @@ func (k thinking) says(m Message, content string, behind, last bool) {
 	k.write(turnEnd)
 }
 
-// apart takes what the assistant thought and what it said from each other.
+// apart separates the assistant's thought from its answer.
 func apart(m Message, content string) (thought, said string) {
 	if m.Thought != nil {
 		return *m.Thought, content

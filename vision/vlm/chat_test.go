@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestRender: what the three forms differ in, beside what is recorded.
+// TestRender: differences between the three forms, beside the recorded ones.
 func TestRender(t *testing.T) {
 	const talk = `[{"role": "user", "content": [{"type": "image", "text": "seen by system turns alone"}, {"type": "video"}, {"type": "text", "text": "what?"}]},
 		{"role": "assistant", "content": null, "tool_calls": [{"name": "zoom", "arguments": {"b": [1, 2.50], "a": "é"}}, {"function": {"name": "f", "arguments": "{}"}}]},

@@ -12,9 +12,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 )
 
-// Card: which of the published templates a folder has. Its program is not run; it is brought to a plain form in which
-// nothing is left that cannot be seen in what it renders (plainTemplate), and known by the hash of that. A program that
-// is not known is refused: a wrong space between turns is a mistake that nobody sees.
+// Card: which of the published templates a folder has. Its program is not run; it is brought to a plain form without
+// anything invisible in its output (plainTemplate), and known by that form's hash. A program that is not known is
+// refused: a wrong space between turns is a mistake that nobody sees.
 
 // templateHashes are SHA-256 sums of the published templates in their plain form. Training templates of TRL that render
 // the same are among them.
@@ -141,17 +141,17 @@ func templateHash(text string) string {
 }
 
 // Card: the plain form of a Jinja template. Copies of a published template are indented otherwise, have comments, or
-// marks of what the assistant generates, and render the same bytes. Their plain form is one:
+// marks of the assistant's output, and render the same bytes. Their plain form is one:
 //
 //	line ends are \n, and the last one is left out
-//	white space that a tag's "-" takes away is gone, and so is what trim_blocks and lstrip_blocks take, with which
+//	white space that a tag's "-" removes is gone, and so is that of trim_blocks and lstrip_blocks, with which
 //	transformers compiles templates
 //	comments, {% generation %} and {% endgeneration %} are gone
 //	within a tag, words are one space apart and other signs none; a text is in single quotes where it holds no quotes
 //
 // Two templates of one plain form render the same of every conversation. The reverse does not hold.
 
-// A tag is what stands between braces.
+// A tag is the text between braces.
 type tag struct {
 	kind        byte // '%', '{' or '#'
 	left, right byte // '-', '+' or 0
@@ -181,7 +181,7 @@ func plainTemplate(text string) string {
 		if at < 0 {
 			break
 		}
-		if t.kind == '%' && plainCode(t.inside) == "raw" { // what looks like tags may be text
+		if t.kind == '%' && plainCode(t.inside) == "raw" { // texts that look like tags may be text
 			return whole
 		}
 		t.write(&b)
@@ -204,7 +204,7 @@ func nextTag(text string) int {
 	return -1
 }
 
-// cut is the text before a tag without what the tag takes of it.
+// cut is the text before a tag without the part that the tag removes.
 func (t tag) cut(before string, starting bool) string {
 	if t.left == '-' {
 		return strings.TrimRight(before, " \t\n")
@@ -261,13 +261,13 @@ func (t tag) write(b *strings.Builder) {
 	if t.kind == '#' || t.kind == '%' && (inside == "generation" || inside == "endgeneration") {
 		return
 	}
-	b.WriteByte(0) // no text has it: what stands outside looks like no tag
+	b.WriteByte(0) // no text has it: no text outside looks like a tag
 	b.WriteByte(t.kind)
 	b.WriteString(inside)
 	b.WriteByte(0)
 }
 
-// plainCode is what stands in a tag, with single spaces between words.
+// plainCode is the content of a tag, with single spaces between words.
 func plainCode(code string) string {
 	var b strings.Builder
 	word := false // the last sign was one of a word, and a space may be needed

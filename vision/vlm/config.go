@@ -42,15 +42,15 @@ type TextConfig struct {
 	Sliding    bool    `json:"use_sliding_window"`
 	Bias       *bool   `json:"attention_bias"` // Qwen3-VL's; the others have it on q, k, v alone
 
-	// Qwen3.5: which layers attend ("full_attention"), and what the others ("linear_attention") are.
+	// Qwen3.5: the layers that attend ("full_attention"), and the kind of the others ("linear_attention").
 	Kinds      []string `json:"layer_types"`
-	Every      int      `json:"full_attention_interval"` // every so many layers attend, where Kinds is not said
+	Every      int      `json:"full_attention_interval"` // one layer in this many attends, where Kinds is absent
 	Taps       int      `json:"linear_conv_kernel_dim"`
 	KeyDim     int      `json:"linear_key_head_dim"`
 	ValueDim   int      `json:"linear_value_head_dim"`
 	KeyHeads   int      `json:"linear_num_key_heads"`
 	ValueHeads int      `json:"linear_num_value_heads"`
-	// Qwen3-VL-MoE: layers of experts, and which are none.
+	// Qwen3-VL-MoE: layers of experts, and those without.
 	Experts      int   `json:"num_experts"`
 	LocalExperts int   `json:"num_local_experts"` // the same in files of today's library
 	Chosen       int   `json:"num_experts_per_tok"`
@@ -139,7 +139,7 @@ func readConfig(path string, data []byte) (Config, error) {
 	return c, nil
 }
 
-// settle works out what is said by other settings.
+// settle derives missing settings from others.
 func (c *Config) settle() {
 	t, v := &c.Text, &c.Vision
 	t.settleRope()
@@ -297,7 +297,7 @@ func familyOf(kind string, classes []string) (Family, bool) {
 	return 0, false
 }
 
-// defaults are what the reference takes for settings that a file leaves out.
+// defaults are the reference's values for missing settings.
 func (f Family) defaults() Config {
 	c := Config{Family: f, Picture: 151655, Clip: 151656, Begin: 151652, End: 151653}
 	c.Text = TextConfig{Eps: 1e-6, Act: "silu", Theta: 1e6}

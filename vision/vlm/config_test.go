@@ -11,7 +11,7 @@ import (
 
 const golden = "../../internal/golden/"
 
-// TestLayouts: the flat settings of published checkpoints say what the nested ones do.
+// TestLayouts: the flat settings of published checkpoints equal the nested ones.
 func TestLayouts(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"vlm/models/qwen2_vl_greedy/config.json", "vlm/models/qwen2_vl_greedy/config.hub.json"},
@@ -42,8 +42,8 @@ func recorded(t *testing.T, file string) Config {
 	return c
 }
 
-// TestAbsurdSettings: every setting takes absurd values in turn. What is accepted is sound
-// enough to ask for parameters by; the others are refused by name.
+// TestAbsurdSettings: every setting takes absurd values in turn. Accepted settings are sound enough to ask for
+// parameters; the others are refused by name.
 func TestAbsurdSettings(t *testing.T) {
 	for _, name := range []string{"qwen2_vl_greedy", "qwen2_5_vl_greedy", "qwen3_vl_multiturn"} {
 		for _, file := range []string{"config.json", "config.hub.json"} {

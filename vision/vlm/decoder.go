@@ -8,12 +8,11 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// Card: decoding with kept keys and values. Rows of one batch have lengths of their own; a
-// stretch of tokens, pictures among them, is read behind what a row holds (Extend, ExtendAll), or
-// one token each behind many rows (Step). Indices continue those of the whole row: a picture moves
-// what follows it. The invariants: logits have the bits of Model.Hidden and Logits over the
-// whole row, however it was cut into stretches, whatever other rows there are and in which
-// order they are named.
+// Card: decoding with kept keys and values. Rows of one batch have lengths of their own; a stretch of tokens,
+// pictures among them, is read behind a row's tokens (Extend, ExtendAll), or one token each behind many rows (Step).
+// Indices continue those of the whole row: a picture moves the following ones. The invariants: logits have the bits
+// of Model.Hidden and Logits over the whole row, however it was cut into stretches, whatever other rows there are and
+// in which order they are named.
 
 // Decoder reads and continues rows of tokens.
 type Decoder struct {
@@ -26,14 +25,14 @@ type Decoder struct {
 	banned banned         // of the last Draw
 }
 
-// row is what is known of a row of tokens.
+// row is the state of a row of tokens.
 type row struct {
 	read  Stretch // without pixels
 	delta int     // of the next token's index
 }
 
-// NewDecoder is one for so many rows, all of them empty. What o says of arithmetic must be
-// what the trainer's tape has, for the same bits.
+// NewDecoder is one with this number of rows, all of them empty. o must have the arithmetic of the trainer's tape,
+// for the same bits.
 func (m *Model) NewDecoder(pool *tensor.Pool, o autograd.Options, rows int) *Decoder {
 	tape := autograd.New(pool, autograd.Options{DType: o.DType, Math: o.Math})
 	return &Decoder{m: m, tape: tape, cache: newCache(pool, o.DType, m.Text, rows), rows: make([]row, rows)}
@@ -70,7 +69,7 @@ func (d *Decoder) Copy(to, from int) {
 	d.rows[to] = row{read: Stretch{}.joined(d.rows[from].read), delta: d.rows[from].delta}
 }
 
-// Extend reads a stretch behind a row, and gives the logits of what follows it.
+// Extend reads a stretch behind a row, and gives the logits of the next token.
 func (d *Decoder) Extend(r int, s Stretch) ([]float32, error) {
 	logits, err := d.ExtendAll([]int{r}, []Stretch{s})
 	if err != nil {
@@ -79,7 +78,7 @@ func (d *Decoder) Extend(r int, s Stretch) ([]float32, error) {
 	return logits[0], nil
 }
 
-// ExtendAll is Read, and gives the logits of what follows, a slice a row.
+// ExtendAll is Read, and gives the logits of the next tokens, a slice a row.
 func (d *Decoder) ExtendAll(rows []int, stretches []Stretch) ([][]float32, error) {
 	if err := d.Read(rows, stretches); err != nil {
 		return nil, err
@@ -140,8 +139,8 @@ func (d *Decoder) runs(parts []part) func(layer int) []run {
 	}
 }
 
-// behind is attention of each part to what its row holds, and to itself. The last layer's queries
-// are of each part's last token.
+// behind is attention of each part to its row's keys, and to itself. The last layer's queries are of each part's last
+// token.
 func (d *Decoder) behind(tp *autograd.Tape, parts []part, layer int, q, k, v *autograd.Value) *autograd.Value {
 	queries := []*autograd.Value{q}
 	if len(parts) > 1 {
@@ -208,7 +207,7 @@ func (d *Decoder) LogProbs(tokens []int32, temperature float32) ([]float32, erro
 	return y.F32(), nil
 }
 
-// Step is Next, and gives the logits of what follows, a slice a row.
+// Step is Next, and gives the logits of the next tokens, a slice a row.
 func (d *Decoder) Step(rows []int, ids []int32) ([][]float32, error) {
 	if err := d.Next(rows, ids); err != nil {
 		return nil, err
@@ -248,7 +247,7 @@ func (d *Decoder) Next(rows []int, ids []int32) error {
 	return nil
 }
 
-// abreast are rows that follow each other and hold as many tokens: the first of n, what each holds, and the first one's
+// abreast are rows that follow each other and hold as many tokens: the first of n, their length, and the first one's
 // place among the rows of a step. A group's answers to one prompt are, and one copy a layer writes all of their keys.
 type abreast struct{ row, at, first, n int }
 
@@ -264,7 +263,7 @@ func (d *Decoder) stores(rows []int) (all []abreast) {
 	return all
 }
 
-// Logits are those of what follows the last reading, a slice a row.
+// Logits are those of the tokens after the last reading, a slice a row.
 func (d *Decoder) Logits() [][]float32 {
 	all, logits := d.logits.F32(), make([][]float32, len(d.of))
 	for i := range logits {
@@ -273,7 +272,7 @@ func (d *Decoder) Logits() [][]float32 {
 	return logits
 }
 
-// checkRows refuses rows that are none, or are named twice.
+// checkRows refuses invalid rows and repeated ones.
 func (d *Decoder) checkRows(rows []int, things int) error {
 	if len(rows) != things || len(rows) == 0 {
 		return fmt.Errorf("%d rows are to be read, and there is something for %d", len(rows), things)
@@ -343,8 +342,8 @@ func (b batch) attention(tp *autograd.Tape, t TextConfig, q *autograd.Value, key
 	return tp.Reshape(y, 1, n, width)
 }
 
-// cache is the keys and values of rows of tokens, [rows, room, KVHeads HeadDim] a layer. Room
-// is the same for all rows and grows by steps; what lies beyond a row's length is never read.
+// cache is the keys and values of rows of tokens, [rows, room, KVHeads HeadDim] a layer. Room is the same for all
+// rows and grows by steps; places beyond a row's length are never read.
 type cache struct {
 	pool         *tensor.Pool
 	dtype        kernels.DType
@@ -368,7 +367,7 @@ func newCache(pool *tensor.Pool, d kernels.DType, t TextConfig, rows int) *cache
 	return c
 }
 
-// reserve makes room for so many tokens of a row.
+// reserve makes room for tokens more of a row.
 func (c *cache) reserve(tokens int) {
 	if tokens <= c.room {
 		return
@@ -390,8 +389,7 @@ func (c *cache) reserve(tokens int) {
 	c.room = room
 }
 
-// copy takes runs of tokens from one tensor to another: n tokens, so many times, that lie
-// apart by strides in tokens.
+// copy takes runs of tokens from one tensor to another: n tokens, times times, that lie apart by strides in tokens.
 func (c *cache) copy(dst *tensor.Tensor, to, dstStride int, src *tensor.Tensor, from, srcStride, n, times int) {
 	d, s := dst.Span(), src.Span()
 	c.pool.Backend().Copy(&kernels.Copy{

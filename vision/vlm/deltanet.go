@@ -83,9 +83,9 @@ func knownFamilies() string {
 	return strings.Join(names, ", ")
 }
 
-// deltaNet is what stands in place of attention in most layers of Qwen3.5: queries, keys and
-// values go through a causal convolution of each channel alone and SiLU, then through the delta
-// rule; its result is normalised head by head and gated.
+// deltaNet takes the place of attention in most layers of Qwen3.5: queries, keys and values go through a causal
+// convolution of each channel alone and SiLU, then through the delta rule; its result is normalised head by head and
+// gated.
 type deltaNet struct {
 	deltaRule
 	taps                int // of the convolution
@@ -105,8 +105,8 @@ func newDeltaNet(p *nn.Params, t TextConfig) *deltaNet {
 	return n
 }
 
-// memory is what a row of tokens leaves behind in a layer: the convolution's last inputs, and the
-// rule's state. It is as large whatever the row's length.
+// memory is the state of a row of tokens in a layer: the convolution's last inputs, and the rule's state. It is as
+// large whatever the row's length.
 type memory struct{ inputs, state []float32 }
 
 func (n *deltaNet) empty() memory {
@@ -115,14 +115,14 @@ func (n *deltaNet) empty() memory {
 
 func (m memory) clone() memory { return memory{slices.Clone(m.inputs), slices.Clone(m.state)} }
 
-// run is tokens first to first+n-1, of one row, behind what the row left; nil for nothing, and
-// where nothing shall be kept.
+// run is tokens first to first+n-1, of one row, behind the row's state; nil for nothing, and where nothing shall be
+// kept.
 type run struct {
 	first, n int
 	behind   *memory
 }
 
-// mix is what the tokens h [1, tokens, Width] become, before the last product.
+// mix is the layer's output for tokens h [1, tokens, Width], before the last product.
 func (n *deltaNet) mix(tp *autograd.Tape, h *autograd.Value, runs []run) *autograd.Value {
 	x := tp.Unary(kernels.SiLU, n.convolved(tp, n.qkv.Apply(tp, h, autograd.With{}), runs))
 	y := n.ruled(tp, x, n.b.Apply(tp, h, autograd.With{}), n.a.Apply(tp, h, autograd.With{}), runs)
@@ -130,7 +130,7 @@ func (n *deltaNet) mix(tp *autograd.Tape, h *autograd.Value, runs []run) *autogr
 	return tp.GLU(kernels.SiLU, n.norm.Heads(tp, y, n.valueHeads), z)
 }
 
-// convolved is y[t, c] = Σ w[c, k] x[t - taps + 1 + k, c], within a run, behind what it follows.
+// convolved is y[t, c] = Σ w[c, k] x[t - taps + 1 + k, c], within a run, behind earlier inputs.
 func (n *deltaNet) convolved(tp *autograd.Tape, x *autograd.Value, runs []run) *autograd.Value {
 	c, k := n.channels, n.taps
 	return tp.Host(autograd.Host{Name: "causal convolution", In: []*autograd.Value{x}, Params: []*autograd.Param{n.conv}, Shape: x.Shape(),
@@ -251,26 +251,26 @@ type deltaRule struct {
 // stride is how many tokens lie between states that the backward keeps.
 const stride = 64
 
-// lengthEps is what is added to a squared length.
+// lengthEps is added to a squared length.
 const lengthEps = 1e-6
 
 func (r deltaRule) qkv() int   { return 2*r.keyHeads*r.key + r.valueHeads*r.value }
 func (r deltaRule) state() int { return r.valueHeads * r.key * r.value }
 
-// deltaInput is what the rule reads of n tokens: queries, keys and values side by side, and two
-// numbers a head of values.
+// deltaInput is the rule's input for n tokens: queries, keys and values side by side, and two numbers a head of
+// values.
 type deltaInput struct{ qkv, b, a []float32 }
 
-// part is what is read of tokens first to first+n-1.
+// part is the input of tokens first to first+n-1.
 func (r deltaRule) part(in deltaInput, first, n int) deltaInput {
 	h, w := r.valueHeads, r.qkv()
 	return deltaInput{in.qkv[first*w : (first+n)*w], in.b[first*h : (first+n)*h], in.a[first*h : (first+n)*h]}
 }
 
-// deltaWeights are a number a head: the logarithm of a decay, and what is added to a.
+// deltaWeights are a number a head: the logarithm of a decay, and the bias of a.
 type deltaWeights struct{ decay, bias []float32 }
 
-// gates are α and β of a token and head, and what their gradients need.
+// gates are α and β of a token and head, and the values that their gradients need.
 type gates struct{ alpha, beta, softplus, rate, slope float32 }
 
 func (w deltaWeights) gates(head int, a, b float32) gates {
@@ -303,7 +303,7 @@ type head struct {
 	w       deltaWeights
 	number  int
 	q, k    []float32
-	m       []float32 // what the state says of k
+	m       []float32 // the state's value for k
 	d       []float32
 	qi, ki  float32 // 1 over the lengths of q and k
 	ofValue []float32
@@ -322,7 +322,7 @@ func (h *head) places(t int) (q, k, v int) {
 	return at + keys, at + r.keyHeads*r.key + keys, at + 2*r.keyHeads*r.key + h.number*r.value
 }
 
-// step takes token t into state s, and sets what came up on the way.
+// step takes token t into state s, and sets its intermediate values.
 func (h *head) step(s []float32, t int) {
 	dk, dv := h.key, h.value
 	q, k, v := h.places(t)
@@ -471,7 +471,7 @@ func (h *head) back(t int, before, after, ds, dy []float32, g deltaGrads) {
 	h.gatesBack(t, dalpha, dbeta, g)
 }
 
-// again sets what came up at token t; before stays as it is.
+// again sets the intermediate values of token t; before stays as it is.
 func (h *head) again(before []float32, t int) {
 	s := append([]float32(nil), before...)
 	h.step(s, t)
@@ -488,7 +488,7 @@ func unitBack(dx, dy, y []float32, inverse, scale float32) {
 	}
 }
 
-// gatesBack is the gradients of what α and β are made of.
+// gatesBack is the gradients of the inputs of α and β.
 func (h *head) gatesBack(t int, dalpha, dbeta float32, g deltaGrads) {
 	at := t*h.valueHeads + h.number
 	dlog := float32(dalpha * h.alpha)              // of log α = -rate softplus

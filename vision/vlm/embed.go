@@ -8,7 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
 )
 
-// A Stretch of a conversation, or all of it: tokens, with what their marks stand for.
+// A Stretch of a conversation, or all of it: tokens, with the pictures and clips of their marks.
 // IDs hold a mark for each merged cell (Marks.Expand).
 type Stretch struct {
 	IDs      []int32
@@ -39,7 +39,7 @@ func (e Mismatch) Error() string {
 	return fmt.Sprintf("the sequence has %d marks of %s, and they have %d tokens: expand each mark to its picture's tokens, and cut no picture off", e.Marks, e.What, e.Tokens)
 }
 
-// checkSequence refuses what the network cannot read. It comes before anything is allocated.
+// checkSequence refuses sequences that the network cannot read. It comes before anything is allocated.
 func (c Config) checkSequence(s Stretch) error {
 	if len(s.IDs) == 0 {
 		return fmt.Errorf("a sequence without tokens")
@@ -102,13 +102,13 @@ func (c Config) Positions(s Stretch) (at [3][]int, delta int, err error) {
 	return c.Rule().Positions(Sequence{Kinds: c.kinds(s.IDs), Pictures: s.Pictures.Grids, Clips: s.Clips.Grids, Seconds: s.Seconds})
 }
 
-// input is what the layers read: the tokens of some stretches, one after another.
+// input is the layers' input: the tokens of some stretches, one after another.
 type input struct {
 	x         *autograd.Value // [1, tokens, Width]
 	positions [3][]int
 	ends      []int             // of each stretch, in tokens
 	deltas    []int             // of the index behind each
-	deep      []*autograd.Value // what is added behind the first layers, at marks
+	deep      []*autograd.Value // added behind the first layers, at marks
 	marks     []int32           // where marks are, those of pictures before those of clips
 }
 
@@ -248,7 +248,7 @@ func (in input) add(tp *autograd.Tape, x, states *autograd.Value) *autograd.Valu
 	return in.put(tp, x, tp.Add(tp.Gather(x, in.marks, 1, len(in.marks)), states))
 }
 
-// joined is a sequence with another behind it, without pixels: what positions depend on.
+// joined is a sequence with another behind it, without pixels: positions depend on it.
 func (s Stretch) joined(next Stretch) Stretch {
 	return Stretch{
 		IDs:      slices.Concat(s.IDs, next.IDs),
@@ -279,10 +279,9 @@ func MarksOf(t *tokenizer.Tokenizer) (Marks, error) {
 // Marks are the tokens that stand for pictures and clips.
 type Marks struct{ Picture, Clip int32 }
 
-// Expand repeats every mark in ids as often as its picture has tokens, and says of what kind
-// each token is. A template writes one mark a picture; the network takes one state a token. The
-// number of marks and of grids must agree: states that are out of step with tokens are the
-// commonest fault of training with pictures.
+// Expand repeats every mark in ids as often as its picture has tokens, and returns each token's kind. A template
+// writes one mark a picture; the network takes one state a token. The number of marks and of grids must agree: states
+// that are out of step with tokens are the commonest fault of training with pictures.
 func (m Marks) Expand(ids []int32, pictures, clips []Grid, merge int) (out []int32, kinds []int, err error) {
 	if err := Check(append(append([]Grid{}, pictures...), clips...), merge); err != nil {
 		return nil, nil, err

@@ -16,7 +16,7 @@ func (t TextConfig) sparse(layer int) bool {
 	return t.Experts > 0 && !slices.Contains(t.Dense, layer) && (layer+1)%t.SparseStep == 0
 }
 
-// settleExperts takes what today's library calls otherwise, and forgets what other families say.
+// settleExperts takes settings by their names in today's library, and drops those of other families.
 func (t *TextConfig) settleExperts(f Family) {
 	if f != FamilyQwen3VLMoE {
 		t.Experts, t.LocalExperts, t.Chosen, t.ExpertInner, t.SparseStep, t.Dense = 0, 0, 0, 0, 0, nil
@@ -42,8 +42,8 @@ func (t TextConfig) checkExperts(l *hub.Limits) {
 // goes through the few that are likeliest, and their results are added up by their probabilities,
 // which are divided by their sum. Source: transformers 5.23, modeling_qwen3_vl_moe.
 //
-// The invariant: a token's numbers depend on the token alone. Its experts are added in the order
-// of their numbers, whoever else goes through them; equal probabilities choose the lower number.
+// The invariant: a token's numbers depend on the token alone. Its experts are added in the order of their numbers,
+// whatever other tokens they get; equal probabilities choose the lower number.
 
 // experts is one such layer.
 type experts struct {
@@ -173,7 +173,7 @@ func (e *experts) weights(tp *autograd.Tape, logits *autograd.Value, r Routing) 
 		}})
 }
 
-// mixed adds up what experts made of each token, in the order of from.
+// mixed adds up the experts' outputs for each token, in the order of from.
 func (e *experts) mixed(tp *autograd.Tape, made, weights *autograd.Value, from [][2]int, tokens int) *autograd.Value {
 	width, k := made.Dim(-1), e.chosen
 	return tp.Host(autograd.Host{Name: "mixture", In: []*autograd.Value{made, weights}, Shape: []int{1, tokens, width},

@@ -13,9 +13,9 @@ import (
 // Qwen3-VL adds states of lower layers of the tower behind its first layers (deepstack).
 // Sources: arXiv 2409.12191, 2502.13923, 2511.21631; transformers 5.23.
 //
-// Padding is left out of a sequence rather than masked, so that it changes no bit. The
-// invariants: what stands to the right of a token, or in other rows of a batch, changes no bit
-// of it; decoding with kept keys and values (decoder.go) has the bits of Hidden.
+// Padding is left out of a sequence rather than masked, so that it changes no bit. The invariants: later tokens, and
+// other rows of a batch, change no bit of a token; decoding with kept keys and values (decoder.go) has the bits of
+// Hidden.
 
 // Model is a vision-language model.
 type Model struct {
@@ -28,8 +28,8 @@ type Model struct {
 	heard  func(Routing)
 }
 
-// New asks p for a model's parameters, by the names that p's file has for them: those of the
-// published files, or of what present libraries write.
+// New asks p for a model's parameters, by the names that p's file has for them: those of the published files, or
+// those of today's libraries.
 func New(p *nn.Params, c Config) *Model {
 	t := c.Text
 	text, tower := places(p, c)
@@ -47,7 +47,7 @@ func New(p *nn.Params, c Config) *Model {
 	return m
 }
 
-// Hear has f told where layers of experts send tokens; nil: nobody is.
+// Hear has f called with the routing of tokens in layers of experts; nil: nobody is.
 func (m *Model) Hear(f func(Routing)) { m.heard = f }
 
 // Hidden is the states [1, tokens, Width] behind the last norm, which the head and a head of
@@ -84,8 +84,8 @@ func alone(err error) error {
 	return err
 }
 
-// States are what each layer reads, that of embeddings first, and the last Hidden: what pipelines
-// take of a model that only reads their prompts.
+// States are the inputs of the layers, that of embeddings first, and the last Hidden: pipelines take them of a model
+// that only reads their prompts.
 func (m *Model) States(tp *autograd.Tape, s Stretch) ([]*autograd.Value, error) {
 	in, err := m.input(tp, nil, []Stretch{s}, onTape{})
 	if err != nil {
@@ -114,9 +114,9 @@ func (m *Model) causal(tp *autograd.Tape, ends []int) attention {
 	}
 }
 
-// run takes tokens through the layers and the last norm. What comes out is that of the tokens that
-// are asked for, nil for all: the others only give the last layer their keys and values. see
-// says what tokens look at, and each, which may be nil, sees what a layer reads.
+// run takes tokens through the layers and the last norm. The result has the tokens that are asked for, nil for all:
+// the others only give the last layer their keys and values. see is the attention, and each, which may be nil, gets
+// the input of each layer.
 func (m *Model) run(tp *autograd.Tape, in input, asked []int32, see looks, each func(x *autograd.Value)) *autograd.Value {
 	x, turn := in.x, m.Text.turns(tp, in.positions)
 	all, last := reading{turn: turn, their: turn}, len(m.layers)-1

@@ -524,7 +524,7 @@ func TestLogProbsGradient(t *testing.T) {
 	}
 }
 
-// TestRefused: what does not belong together is refused by type, and leaves a row as it was.
+// TestRefused: parts that do not fit each other are refused by type, and leave a row as it was.
 func TestRefused(t *testing.T) {
 	c := small(FamilyQwen25VL)
 	w := newWorkshop(t, c, autograd.Options{})

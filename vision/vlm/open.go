@@ -35,7 +35,7 @@ type Options struct {
 	Template string
 }
 
-// Generation is what a folder recommends for drawing tokens (generation_config.json).
+// Generation has a folder's recommended settings for sampling tokens (generation_config.json).
 type Generation struct {
 	Sample      bool    `json:"do_sample"`
 	Temperature float64 `json:"temperature"`
@@ -45,7 +45,7 @@ type Generation struct {
 	Ends        []int32 `json:"-"` // tokens that end an answer
 }
 
-// Folder is a model's folder, open: the network with what stands before it.
+// Folder is a model's folder, open: the network with its tokenizer and processor.
 type Folder struct {
 	*Model
 	Params     *nn.Params
@@ -104,7 +104,7 @@ func (f *Folder) Tape(train bool, checkpoint int) *autograd.Tape {
 	return autograd.New(f.options.Pool, autograd.Options{DType: f.options.DType, Math: f.options.Math, Train: train, Checkpoint: checkpoint})
 }
 
-// Decoder is one for so many rows.
+// Decoder is one with this number of rows.
 func (f *Folder) Decoder(rows int) *Decoder {
 	return f.NewDecoder(f.options.Pool, autograd.Options{DType: f.options.DType, Math: f.options.Math}, rows)
 }

@@ -7,10 +7,10 @@ import "fmt"
 //
 //	(s + int(frame · seconds · per second), s + row, s + column)
 //
-// of its merged cells, and what follows goes on at s + max(rows, columns), or, in the original
-// code, at the largest index so far + 1. The two differ for clips whose time ran further; the
-// published weights were trained with the original. Frames are scaled in clips of Qwen2.5-VL
-// alone, in fp32; Qwen3-VL writes every frame as a picture of its own.
+// of its merged cells, and the following tokens go on at s + max(rows, columns), or, in the original code, at the
+// largest index so far + 1. The two differ for clips whose time ran further; the published weights were trained with
+// the original. Frames are scaled in clips of Qwen2.5-VL alone, in fp32; Qwen3-VL writes every frame as a picture of
+// its own.
 //
 // The sequence is walked whole: an observation that brings a picture moves every index behind
 // it. New tokens sit at their place in the sequence + Delta. The invariant: indices depend on
@@ -23,7 +23,7 @@ const (
 	ClipToken    = 2
 )
 
-// A PositionRule says what differs between models and their codes.
+// A PositionRule has the differences between models and their codes.
 type PositionRule struct {
 	Merge     int
 	PerSecond float64 // indices a second of clips; 0: a frame is one index
@@ -32,7 +32,7 @@ type PositionRule struct {
 	Padding   int     // the index of tokens that are masked
 }
 
-// A Sequence is what positions are computed from.
+// A Sequence has the inputs of positions.
 type Sequence struct {
 	Kinds    []int  // of tokens
 	Real     []bool // false is padding; nil: none is
@@ -204,8 +204,8 @@ func FrameEnds(grids []Grid) []int {
 	return ends
 }
 
-// Windows are the merged cells in the order of windows of so many pixels, and where windows
-// end in the list of patches, 0 before them.
+// Windows are the merged cells in the order of windows of this number of pixels, and the ends of windows in the list
+// of patches, 0 before them.
 func Windows(grids []Grid, merge, pixels, patch int) (order, ends []int, err error) {
 	if err := Check(grids, merge); err != nil {
 		return nil, nil, err

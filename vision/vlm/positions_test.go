@@ -33,8 +33,8 @@ func conversation(r *rand.Rand, merge int) Sequence {
 	return s
 }
 
-// TestPositionsOfPrefix: indices do not depend on what comes after, padding before moves none,
-// and a next token of text sits at its place + delta.
+// TestPositionsOfPrefix: indices do not depend on later tokens, padding before moves none, and a next token of text
+// has the index of its place + delta.
 func TestPositionsOfPrefix(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 1))
 	for range 100 {

@@ -64,7 +64,7 @@ type processorFile struct {
 	DoNormalize *bool `json:"do_normalize"`
 }
 
-// NewProcessor is what Qwen2-VL and Qwen2.5-VL come with, its pixels apart.
+// NewProcessor has the settings of Qwen2-VL and Qwen2.5-VL, its pixels apart.
 func NewProcessor() Processor {
 	return Processor{
 		Patch: 14, Merge: 2, Frames: 2, Pixels: Pixels{56 * 56, 28 * 28 * 1280}, Arithmetic: vision.Torch8, Rescale: 1. / 255,
@@ -217,7 +217,7 @@ func (p *Processor) Size(width, height int) (w, h int, err error) {
 	return p.Rule.Size(width, height, p.Patch*p.Merge, p.Pixels)
 }
 
-// Grid is the grid of a picture of width x height: what it will cost, before it is resized.
+// Grid is the grid of a picture of width x height: its cost, before it is resized.
 func (p *Processor) Grid(width, height int) (Grid, error) {
 	if err := p.check(); err != nil {
 		return Grid{}, err
@@ -393,9 +393,8 @@ func sane(width, height int) error {
 	return nil
 }
 
-// A Grid is a picture or a clip in patches: frames (pairs of frames where the processor joins
-// two), rows and columns. A picture has one frame. Pictures reach the tower as lists of
-// patches, and the grid is what says where each belongs.
+// A Grid is a picture or a clip in patches: frames (pairs of frames where the processor joins two), rows and columns.
+// A picture has one frame. Pictures reach the tower as lists of patches, and the grid gives each patch its place.
 type Grid struct{ Frames, Rows, Columns int }
 
 // maxPatches is more than any picture or clip has: of a list of grids, all together.

@@ -65,7 +65,7 @@ func (t TextConfig) rope() *rope {
 	return t.Scaling
 }
 
-// settleRope takes from both forms what the top of the file says in older ones.
+// settleRope adds settings that older files have at their top level.
 func (t *TextConfig) settleRope() {
 	for _, r := range []*rope{t.Scaling, t.Parameters} {
 		if r == nil {
@@ -123,7 +123,7 @@ func or(v *float64, otherwise float64) float64 {
 	return *v
 }
 
-// frequencies are those of the language model's pairs, and what cosines and sines are multiplied by.
+// frequencies are those of the language model's pairs, and the factor of cosines and sines.
 func (t TextConfig) frequencies() (f []float32, scale float32) {
 	f, scale = frequencies(t.Theta, t.turning()), 1
 	r := t.rope()
@@ -163,7 +163,7 @@ func (t TextConfig) ramp() (low, high float64) {
 	return max(low, 0), min(high, n-1)
 }
 
-// attention is what yarn multiplies cosines and sines by.
+// attention is yarn's factor of cosines and sines.
 func (r *rope) attention(factor float64) float64 {
 	scaled := func(by float64) float64 {
 		if factor <= 1 {

@@ -10,9 +10,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// Card: the tokens behind what was read last are drawn where their logits are (kernels.Draw), and 16 bytes a row come
-// back: the token, its log-probability in the distribution that was sampled from, that distribution's entropy, and the
-// token's log-probability by the bare logits at the temperature, which has the bits of Model.LogProbs.
+// Card: the next tokens are drawn on the device of their logits (kernels.Draw), and 16 bytes a row come back: the
+// token, its log-probability in the distribution that was sampled from, that distribution's entropy, and the token's
+// log-probability by the bare logits at the temperature, which has the bits of Model.LogProbs.
 
 // Sampling says how Draw draws; kernels.Draw has the order.
 type Sampling struct {
@@ -21,12 +21,12 @@ type Sampling struct {
 	TopP        float64 // 0: all
 	MinP        float64
 	Repetition  float64   // of tokens that a row holds; 0: 1
-	Banned      []int     // what is never drawn
+	Banned      []int     // never drawn
 	Uniform     []float64 // from 0 to below 1, a row; nil: the likeliest token is taken
-	Given       []int32   // a row: what is taken in place of a draw; below 0: nothing is; nil: of no row
+	Given       []int32   // a row: the token in place of a draw; below 0: none; nil: of no row
 }
 
-// Drawn is what follows a row.
+// Drawn is the next token of a row.
 type Drawn struct {
 	ID      int32
 	LogProb float32 // in the distribution that was sampled from
@@ -65,7 +65,7 @@ func (d *Decoder) Draw(s Sampling) ([]Drawn, error) {
 	if err := d.ban(s.Banned); err != nil {
 		return nil, err
 	}
-	// One copy takes what rows are drawn with to the device, and one brings back what was drawn.
+	// One copy takes the settings of rows to the device, and one brings back the drawn tokens.
 	var in []byte
 	for i := range n {
 		u := 0.0

@@ -10,8 +10,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 )
 
-// TestDraw: tokens are those of their numbers, seen and banned ones punished, and their bare log-probabilities have the
-// bits of LogProbs; given tokens stand as they are, and what cannot be drawn says why.
+// TestDraw: tokens are those of their numbers, seen and banned ones punished, and their bare log-probabilities have
+// the bits of LogProbs; given tokens are kept, and a row that cannot be drawn gives the reason.
 func TestDraw(t *testing.T) {
 	c := small(0)
 	o := precisions["f32"]

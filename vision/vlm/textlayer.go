@@ -30,7 +30,7 @@ func newTextLayer(l *nn.Params, t TextConfig, number int) *textLayer {
 	return layer
 }
 
-// attend asks for what attention needs.
+// attend asks for the parameters of attention.
 func (l *textLayer) attend(a *nn.Params, t TextConfig) {
 	bias, queries := !t.HeadNorms, t.Heads*t.HeadDim
 	if t.Gated {
@@ -55,7 +55,7 @@ func gated(p *nn.Params, width, inner int, bias bool) *nn.GatedMLP {
 		Down: p.Linear("mlp.down_proj", inner, width, bias), Act: kernels.SiLU}
 }
 
-// attention is what a layer's queries [1, tokens, Heads HeadDim] see.
+// attention computes a layer's attention for queries [1, tokens, Heads HeadDim].
 type attention func(layer int, q, k, v *autograd.Value) *autograd.Value
 
 // looks is how tokens see others: those of layers that attend, and the rows that the tokens of
@@ -72,7 +72,7 @@ type reading struct {
 	their angles
 }
 
-// forward gives what becomes of the tokens asked for; the others give keys and values.
+// forward gives the layer's output for the tokens asked for; the others give keys and values.
 func (l *textLayer) forward(tp *autograd.Tape, x *autograd.Value, i int, c TextConfig, r reading, see looks) *autograd.Value {
 	return tp.Block(func(in ...*autograd.Value) []*autograd.Value {
 		h := l.before.Apply(tp, in[0])

@@ -20,7 +20,7 @@ import (
 //	            grid, is added at first; states behind lower layers are merged, too  (2511.21631)
 //	Qwen3.5     Qwen3-VL's, without states of lower layers
 //
-// The invariant: what other pictures are in the list changes nothing.
+// The invariant: other pictures of the list change nothing.
 
 // Tower is a vision tower.
 type Tower struct {
@@ -32,8 +32,8 @@ type Tower struct {
 	deep      []*merger
 }
 
-// Seen is what a tower makes of pictures: tokens [1, tokens, Out], and, of Qwen3-VL, what is
-// added to the language model's first layers in their places.
+// Seen is a tower's output for pictures: tokens [1, tokens, Out], and, of Qwen3-VL, the additions to the language
+// model's first layers in their places.
 type Seen struct {
 	States *autograd.Value
 	Deep   []*autograd.Value
@@ -88,7 +88,7 @@ func (t *Tower) Forward(tp *autograd.Tape, patches *autograd.Value, grids []Grid
 	return seen, nil
 }
 
-// order is in which order patches go through the layers, and what they see.
+// order is the order of patches in the layers, and their attention.
 type order struct {
 	places        []Place // of the list
 	rows          []int32 // of the list, in the layers' order
@@ -225,10 +225,10 @@ func (m *merger) apply(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
 	return m.down.Apply(tp, h, autograd.With{})
 }
 
-// Card: a square table of positions, resampled to a picture's grid by bilinear interpolation
-// with aligned corners: patch i of n stands at i (side-1) / max(n-1, 1) of the table's rows.
-// Source: transformers, get_vision_interpolation_indices_and_weights. The interpolation is a
-// product of weights [patches, side side], four of a row not zero, with the table.
+// Card: a square table of positions, resampled to a picture's grid by bilinear interpolation with aligned corners:
+// patch i of n has the place i (side-1) / max(n-1, 1) in the table's rows. Source: transformers,
+// get_vision_interpolation_indices_and_weights. The interpolation is a product of weights [patches, side side], four
+// of a row not zero, with the table.
 
 // interpolated are the weights of the table's rows for every patch, in the layers' order.
 func (t *Tower) interpolated(tp *autograd.Tape, grids []Grid, o order) *autograd.Value {

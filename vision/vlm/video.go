@@ -104,7 +104,7 @@ func spaced(total, n int) []int {
 	return places
 }
 
-// Read takes frames out of a clip, with what they are worth: the rate that they have then.
+// Read takes frames out of a clip, and returns their rate. the rate that they have then.
 func (f Frames) Read(c *video.Clip) (frames []int, rate float64, err error) {
 	if frames, err = f.Of(len(c.Frames), c.Rate.FPS()); err != nil {
 		return nil, 0, err
@@ -274,8 +274,8 @@ func (p *Processor) Clip(of ClipPixels, frames ...*vision.Raster) (Patches, erro
 // Source: Qwen3VLProcessor of transformers 4.57, which came with the weights; 5.23 leaves the
 // clip's own pair of marks around the frames. The other families have no text between frames.
 
-// Timestamps are the seconds of a clip's patches, of whose frames the numbers are given, at so
-// many a second; join frames make one of patches.
+// Timestamps are the seconds of a clip's patches, from the numbers of their frames and the rate; join frames make one
+// of patches.
 func Timestamps(frames []int, perSecond float64, join int) ([]float64, error) {
 	if len(frames) == 0 || join < 1 || join > 16 || !(perSecond > 0 && perSecond < 1e6) {
 		return nil, fmt.Errorf("%d frames, %g a second, joined by %d: no clip has them", len(frames), perSecond, join)

@@ -52,7 +52,7 @@ func TestTimestamps(t *testing.T) {
 	}
 }
 
-// The three rules read different frames of the same clip; what no clip has is refused.
+// The three rules read different frames of the same clip; frames outside of a clip are refused.
 func TestFrames(t *testing.T) {
 	for rule, want := range map[FrameRule][]int{Qwen2Frames: {0, 7, 15, 22}, Qwen3Frames: {0, 10, 19, 29}, VendorFrames: {0, 10, 19, 29}} {
 		f := Frames{Rule: rule, FPS: 2, Min: 4, Max: 768}

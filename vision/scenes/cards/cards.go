@@ -36,7 +36,7 @@ var paints = map[string]color.RGBA{
 	"purple": {165, 75, 205, 255}, "cyan": {70, 215, 230, 255},
 }
 
-// ink is what digits and blots are painted with.
+// ink is the colour of digits and blots.
 var ink = color.RGBA{15, 15, 20, 255}
 
 const (
@@ -110,8 +110,7 @@ func (t Table) Draw() *vision.Image {
 	return m
 }
 
-// lit is an empty table with a red lamp on its right and a blue one below: what a part of it looks
-// like tells where it lies.
+// lit is an empty table with a red lamp on its right and a blue one below: the look of a part tells its place.
 func lit(shade int) *vision.Image {
 	m := vision.NewFilled(Side, Side, color.RGBA{uint8(shade), uint8(shade), uint8(shade), 255})
 	for y := range Side {

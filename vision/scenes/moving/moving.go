@@ -1,5 +1,5 @@
-// Package moving draws short clips by rule, with captions that say how something moves: what the embedded model of
-// clips is trained on and judged by.
+// Package moving draws short clips by rule, with captions that say how something moves: training data and rewards of
+// the embedded model of clips.
 //
 //	s := moving.Random(stream)             // "a red circle moves left fast on white"
 //	clip := s.Draw(moving.Jitter(stream))  // Frames frames of Size x Size
@@ -25,7 +25,7 @@ const (
 	Rate   = 16
 )
 
-// What captions say.
+// Words of captions.
 var (
 	Colors      = []string{"red", "green", "blue"}
 	Shapes      = []string{"circle", "square"}
@@ -54,7 +54,7 @@ func (s Scene) Velocity() [2]float64 {
 	return [2]float64{w[0] * n, w[1] * n}
 }
 
-// ErrUnknown says that a text is no caption of a moving scene.
+// ErrUnknown reports a text that is not a caption of a moving scene.
 var ErrUnknown = errors.New(`this is no caption of a moving scene, such as "a red circle moves left fast on white"`)
 
 // Parse reads a caption.
@@ -101,8 +101,8 @@ func Random(r *rng.Stream) Scene {
 	return Scene{pick(Colors), pick(Shapes), pick(Headings), pick(Paces), pick(Backgrounds)}
 }
 
-// Corrupt is the scene with another heading, or now and then another pace: what people who write captions of clips get
-// wrong.
+// Corrupt is the scene with another heading, or now and then another pace: typical mistakes of people who write
+// captions of clips.
 func (s Scene) Corrupt(r *rng.Stream) Scene {
 	if r.Float64() < 0.3 {
 		s.Pace = other(Paces, s.Pace, r)
@@ -139,7 +139,7 @@ func (s Scene) Draw(at Place) *video.Clip { return s.from(at, float64(Frames-1)/
 // Begin is the clip of a thing that is at a place in the first frame, which does not say where the thing goes.
 func (s Scene) Begin(at Place) *video.Clip { return s.from(at, 0) }
 
-// from is the clip of a thing that is at a place after so many frames.
+// from is the clip of a thing that reaches a place after this number of frames.
 func (s Scene) from(at Place, frames float64) *video.Clip {
 	c := &video.Clip{Width: Size, Height: Size, Rate: video.Rate{Num: Rate, Den: 1}}
 	v := s.Velocity()
@@ -177,7 +177,7 @@ func (s Scene) frame(x, y, half float64) []uint8 {
 // is nearest to its colour.
 //
 //	shape   of the pixels of the thing's ink and of the shape asked for, drawn around their middle with their area:
-//	        what both share over what either covers
+//	        the common pixels over the pixels of either
 //	ground  of the other pixels but a rim around that shape: the share of the background's ink
 //	value   shape·ground, times how plausible the area is: 1 between the least and the largest that are drawn,
 //	        and less in proportion beyond
@@ -187,7 +187,7 @@ func (s Scene) frame(x, y, half float64) []uint8 {
 // A Look is how well a frame shows its thing.
 type Look struct{ Value, Shape, Ground float64 }
 
-// least and largest are half a side of what is drawn (Jitter).
+// least and largest are half a side of drawn things (Jitter).
 const least, largest = 5.0, 6.0
 
 // Look compares a frame, Size x Size pixels of RGB, with the caption.

@@ -6,8 +6,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
-// TestScenes: a caption says its scene again, some are held out, a wrong one differs in one word, and what is drawn
-// stays within the frame and moves as it says.
+// TestScenes: a caption gives its scene again, some are held out, a wrong one differs in one word, and drawn things
+// stay within the frame and move as the caption says.
 func TestScenes(t *testing.T) {
 	held := 0
 	for i, s := range All() {

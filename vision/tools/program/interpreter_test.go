@@ -17,8 +17,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// The interpreter of these tests is the test program itself, run again: it speaks the protocol of
-// worker.py, and does what its code says in a word or two.
+// The interpreter of these tests is the test program itself, run again: it speaks the protocol of worker.py, and
+// follows one or two words of its code.
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "interpret" {

@@ -36,8 +36,8 @@ func gone(t *testing.T, what string, pid int) {
 	t.Errorf("%s lives on", what)
 }
 
-// TestNothingIsLeft: neither an interpreter nor what its code started lives after its time was up,
-// or after Close; and a child that holds the pipes open does not make anybody wait.
+// TestNothingIsLeft: neither an interpreter nor a process of its code lives after its time was up, or after Close;
+// and a child that holds the pipes open does not make anybody wait.
 func TestNothingIsLeft(t *testing.T) {
 	for _, end := range []string{"close", "hang", "leave"} {
 		o := options("says")

@@ -46,7 +46,7 @@ type run struct {
 	Pictures int     `json:"pictures"`
 }
 
-// A reply is what either is answered with.
+// A reply is the answer to either.
 type reply struct {
 	N       int      `json:"n"`
 	Ready   string   `json:"ready"`
@@ -68,7 +68,7 @@ const largest = 16 << 20
 // longest is bytes of a reply: text with every character escaped, and pictures in base64.
 func (o *Options) longest() int { return 1<<16 + 12*o.Output + o.Pictures*(largest/3*4+8) }
 
-// start starts one that works in a folder; what it writes to its standard error goes to a file.
+// start starts one that works in a folder; its standard error goes to a file.
 func (o *Options) start(folder, errorsTo string) (*process, error) {
 	c := o.command(folder)
 	child.Apart(c)
@@ -153,7 +153,7 @@ func (p *process) exchange(q request) (r reply, err error) {
 	return r, nil
 }
 
-// wrote is the end of what it wrote to its standard error.
+// wrote is the end of its standard error.
 func (p *process) wrote() string {
 	info, err := p.stderr.Stat()
 	if err != nil {
@@ -170,7 +170,7 @@ func short(s string) string { return s[:min(len(s), 80)] }
 //go:embed worker.py
 var worker string
 
-// command is what is run for an episode.
+// command is the process of an episode.
 func (o *Options) command(folder string) *exec.Cmd {
 	var argv []string
 	for i, a := range o.Command {
@@ -190,8 +190,8 @@ func (o *Options) command(folder string) *exec.Cmd {
 	return c
 }
 
-// environment is all that a program hears of the machine: where programs are, its own folder, and
-// constants by which the same code prints the same.
+// environment is the whole environment of a program: where programs are, its own folder, and constants by which the
+// same code prints the same.
 func environment(folder string) []string {
 	env := []string{
 		"HOME=" + folder, "TMPDIR=" + folder, "TMP=" + folder, "TEMP=" + folder,

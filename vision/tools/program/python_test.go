@@ -15,13 +15,12 @@ import (
 
 var pythonName = flag.String("python", "", "a Python; none: /usr/bin/python3, or the first one on PATH")
 
-// python is the real thing, alone (-S: it starts without what else is installed); the test is
-// skipped where there is none.
+// python is the real thing, alone (-S: it starts without other installed modules); the test is skipped without one.
 func python(t *testing.T) *Options {
 	t.Helper()
 	path := *pythonName
 	if path == "" {
-		path = "/usr/bin/python3" // what stands before it on PATH may be a slow script
+		path = "/usr/bin/python3" // an earlier python3 on PATH may be a slow script
 		if _, err := os.Stat(path); err != nil {
 			path = "python3"
 		}
@@ -91,7 +90,7 @@ func TestSameAgain(t *testing.T) {
 	}
 }
 
-// TestFigures: the prompt's picture is there, and what plt.show shows comes back.
+// TestFigures: the prompt's picture is there, and pictures of plt.show come back.
 func TestFigures(t *testing.T) {
 	o := python(t)
 	command := []string{o.Command[0], "-"}

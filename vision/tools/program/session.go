@@ -26,23 +26,23 @@ type Options struct {
 	Modules  []string `toml:"modules" doc:"what the interpreter must be able to import: looked for before the run"`
 }
 
-// SetDefaults is PyVision-RL's: thirty seconds, and the modules that its prompt promises. It has
-// no limits of what is printed and shown but those of the whole episode; and its training ends an
-// episode at the first error, which is told here.
+// SetDefaults is PyVision-RL's: thirty seconds, and the modules that its prompt promises. Printed text and pictures
+// are limited by the whole episode alone; its training ends an episode at the first error, and here the model reads
+// it.
 func (o *Options) SetDefaults() {
 	*o = Options{Timeout: 30, Output: 16384, Pictures: 8, Errors: "tell", Modules: []string{"matplotlib", "PIL", "numpy"}}
 }
 
-// Check reports what cannot be run.
+// Check reports settings that cannot run.
 func (o *Options) Check(report func(key, problem, hint string)) {
 	if len(o.Command) == 0 || o.Command[0] == "" {
 		report("command", "there is nothing to run the model's code with", Example)
 	}
 }
 
-// Example is a command that works where bubblewrap and a Python with the modules are installed:
-// no network, no files but the system's to read and the episode's folder to write. The two of /etc
-// are what Debian's numpy and matplotlib do not start without.
+// Example is a command that works where bubblewrap and a Python with the modules are installed: no network, no files
+// but the system's to read and the episode's folder to write. Debian's numpy and matplotlib do not start without the
+// two of /etc.
 const Example = `write command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/usr", "/usr", ` +
 	`"--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", ` +
 	`"--ro-bind-try", "/etc/alternatives", "/etc/alternatives", "--ro-bind-try", "/etc/matplotlibrc", "/etc/matplotlibrc", ` +
@@ -56,11 +56,10 @@ func (o *Options) Bare() bool {
 // Words are the command as people read it.
 func (o *Options) Words() string { return strings.Join(o.Command, " ") }
 
-// Card: an episode's interpreter (PyVision-RL, safe_persis_python_exe_tool_w_image_hint.py:
-// PersistentWorker). Blocks of code run one after another in one process, which keeps their
-// variables, as upstream's does. The other way, to run all blocks so far again for each new one,
-// would need no process to live on; but its work grows with the square of the turns, and what an
-// earlier block read of a clock or a file would be another the second time.
+// Card: an episode's interpreter (PyVision-RL, safe_persis_python_exe_tool_w_image_hint.py: PersistentWorker). Blocks
+// of code run one after another in one process, which keeps their variables, as upstream's does. The other way, to
+// run all blocks so far again for each new one, would need no process to live on; but its work grows with the square
+// of the turns, and an earlier block's reading of a clock or a file would be another the second time.
 //
 //	printed, shown            a text and pictures
 //	raised                    its message, "Execution error: ..." to the model: a call that failed
@@ -69,15 +68,14 @@ func (o *Options) Words() string { return strings.Join(o.Command, " ") }
 //	spoilt a picture          upstream's words, and nothing is earned
 //	does not start            an error of the run: no fault of the code, and nothing to learn from
 //
-// What differs: after its time is up, or when it ended, the process is killed, and the next block
-// begins a new one with the prompt's pictures, which the model is told. Upstream goes on waiting
-// for the old one, and takes its late reply for that of the next block. Text and pictures have
-// limits, and a note where one was reached.
+// Differences: after its time is up, or when it ended, the process is killed, and the next block begins a new one
+// with the prompt's pictures, and the model reads so. Upstream goes on waiting for the old one, and takes its late
+// reply for that of the next block. Text and pictures have limits, and a note where one was reached.
 //
 // Invariants (tests): whatever the code does, Run answers within its time, and nothing it started
 // lives after Close; two sessions of one seed print the same.
 
-// An Episode is what its interpreter knows of it.
+// An Episode has the facts that its interpreter gets.
 type Episode struct {
 	Pictures []*vision.Image               // image_clue_0, image_clue_1, ...
 	Seed     uint32                        // of random and numpy.random
@@ -98,7 +96,7 @@ type Session struct {
 	patience time.Duration // with a start; 0: startTime
 }
 
-// startTime is what an interpreter has to start and to import its modules.
+// startTime is the time in which an interpreter starts and imports its modules.
 const startTime = time.Minute
 
 // Begin begins an episode's session.
@@ -106,7 +104,7 @@ func Begin(ctx context.Context, o *Options, e Episode) *Session {
 	return &Session{ctx: ctx, options: o, episode: e, seen: len(e.Pictures)}
 }
 
-// Probe starts an interpreter as an episode would, and says what it is.
+// Probe starts an interpreter as an episode would, and returns its version.
 func Probe(ctx context.Context, o *Options) (string, error) {
 	s := Begin(ctx, o, Episode{Pictures: []*vision.Image{vision.New(1, 1)}})
 	defer s.Close()
@@ -155,7 +153,7 @@ func (s *Session) lost(why error) (tools.Execution, error) {
 	return tools.Execution{Failed: true, Error: said + "; variables are lost"}, nil
 }
 
-// shown is what a block printed and showed.
+// shown is the output and the pictures of a block.
 func (s *Session) shown(r reply) tools.Execution {
 	e := tools.Execution{Text: s.within(r.Text)}
 	if r.Cut && e.Text == r.Text {
@@ -178,7 +176,7 @@ func (s *Session) shown(r reply) tools.Execution {
 	return e
 }
 
-// mostPixels of a picture: what a model sees of it is far less.
+// mostPixels of a picture: a model sees far fewer.
 const mostPixels = 1 << 24
 
 func (s *Session) picture(data []byte) (*vision.Image, error) {
@@ -275,8 +273,8 @@ func (s *Session) folder() (string, error) {
 	return work, os.Mkdir(work, 0o700)
 }
 
-// Close kills what runs and deletes the folder. What code made so that it cannot be deleted
-// (files of another user, in a sandbox that has one) stays: no code may end a run by that.
+// Close kills the process and deletes the folder. Files that cannot be deleted (files of another user, in a sandbox
+// that has one) stay: no code may end a run by that.
 func (s *Session) Close() {
 	if s.process != nil {
 		_ = s.process.end() // it was killed
@@ -292,6 +290,6 @@ func (s *Session) Close() {
 			}
 			return nil
 		})
-		time.Sleep(20 * time.Millisecond) // what a sandbox runs may die a moment after it
+		time.Sleep(20 * time.Millisecond) // a process in a sandbox may die a moment after it
 	}
 }

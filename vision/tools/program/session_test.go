@@ -31,7 +31,7 @@ func ran(t *testing.T, s *Session, code string) tools.Execution {
 	return e
 }
 
-// TestBlocks: what each kind of block comes to, and that the session goes on after it.
+// TestBlocks: the result of each kind of block, and the session goes on after it.
 func TestBlocks(t *testing.T) {
 	o := options("says")
 	o.Output, o.Pictures = 9, 2
@@ -87,7 +87,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestPictureSizes: a picture that nobody can look at is told, not made.
+// TestPictureSizes: a picture that cannot be shown is reported, not made.
 func TestPictureSizes(t *testing.T) {
 	o := options("says")
 	s := Begin(t.Context(), o, Episode{Fits: func(w, h int) error {
@@ -105,7 +105,7 @@ func TestPictureSizes(t *testing.T) {
 	}
 }
 
-// TestEnvironment: code hears of the machine what the package says, and works in its folder.
+// TestEnvironment: code gets the documented environment, and works in its folder.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("DARKROOM_SECRET", "a key")
 	o := options("says")
@@ -148,8 +148,7 @@ func same(a, b string) bool { // folders, one of them by a link
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// TestStart: what does not start is an error of the run that names the remedy, and says what the
-// command had to say.
+// TestStart: a command that does not start is an error of the run that names the remedy, with the command's output.
 func TestStart(t *testing.T) {
 	missing := options("")
 	missing.Command = []string{"no-such-sandbox"}
@@ -210,8 +209,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestPNGAlone: code that shows a picture of another form than the protocol's is told so, however much
-// work the form could make.
+// TestPNGAlone: code that shows a picture of another form than the protocol's reads so, however much work the form
+// could make.
 func TestPNGAlone(t *testing.T) {
 	s := session(t, options("says"))
 	for _, head := range []string{"\xff\xd8\xff\xe0", "GIF89a", "RIFF....WEBP"} {
