@@ -276,12 +276,23 @@ func (b *Backend) failure(op string, err error) *Error {
 // Alloc takes device memory.
 func (b *Backend) Alloc(n int) *kernels.Buffer {
 	buf := &kernels.Buffer{Bytes: n}
+	b.lock.Lock()
+	p, ok := b.memory.Find(n)
+	b.lock.Unlock()
+	if ok {
+		buf.Addr = p
+		return buf
+	}
 	b.now("Alloc", func() (err error) {
 		buf.Addr, err = b.memory.Take(n)
 		return err
 	})
 	return buf
 }
+
+// Joins reports that freed pieces are joined with free neighbours and cut anew. A pool that keeps pieces for others of
+// their size would only take more.
+func (b *Backend) Joins() bool { return true }
 
 // Free gives a buffer back; what is queued may still read it.
 func (b *Backend) Free(buf *kernels.Buffer) {

@@ -11,10 +11,15 @@ import (
 // of a piece is unused. What lasts (weights, their gradients, an optimiser's state) has
 // shapes that come again, and sixteen classes to each power of two: at most a sixteenth.
 //
+// A backend that joins pieces which come back gets them at once, and is asked for no more than a tensor has.
+//
 // Invariant (tests): the same work done twice takes the same pieces, and nothing new.
 
 // smallest is the size of each kind's first class.
 const smallest = 256
+
+// alone marks a piece of no class.
+const alone = -1
 
 // Classes to each power of two, of what comes and goes and of what lasts, whose classes follow.
 const (
@@ -27,6 +32,7 @@ type Pool struct {
 	backend kernels.Backend
 	free    [40 * (coarse + fine)][]*storage // by class
 	stats   Stats
+	joins   bool // the backend joins pieces itself
 	// Poison fills new tensors with NaN, for tests: what is read before it is written shows.
 	Poison bool
 	// Limit is how much may be held while some of it waits: what waits goes back to the backend, the largest pieces first,
@@ -45,13 +51,17 @@ type Stats struct {
 // storage is a piece of memory. Its generation changes each time it comes back.
 type storage struct {
 	buf        *kernels.Buffer
-	class      int
+	class      int // alone where the backend joins pieces
+	bytes      int
 	refs       int
 	generation uint32
 }
 
 // NewPool is an empty pool over a backend.
-func NewPool(b kernels.Backend) *Pool { return &Pool{backend: b} }
+func NewPool(b kernels.Backend) *Pool {
+	j, ok := b.(interface{ Joins() bool })
+	return &Pool{backend: b, joins: ok && j.Joins()}
+}
 
 // Backend is where the memory comes from.
 func (p *Pool) Backend() kernels.Backend { return p.backend }
@@ -101,7 +111,11 @@ func (p *Pool) of(class func(n int) int, d kernels.DType, shape []int) *Tensor {
 	t := &Tensor{pool: p, dtype: d}
 	t.setShape(shape)
 	t.stride = t.Cols()
-	t.store = p.take(class(t.Len() * d.Size()))
+	if n := t.Len() * d.Size(); p.joins {
+		t.store = p.takeNew(alone, (max(n, 1)+smallest-1)/smallest*smallest)
+	} else {
+		t.store = p.take(class(n))
+	}
 	t.generation = t.store.generation
 	if p.Poison {
 		p.poison(t)
@@ -123,22 +137,29 @@ func (p *Pool) cleared(t *Tensor) *Tensor {
 }
 
 func (p *Pool) take(c int) *storage {
-	size := classBytes(c)
-	var s *storage
-	if waiting := p.free[c]; len(waiting) > 0 {
-		s = waiting[len(waiting)-1]
-		p.free[c] = waiting[:len(waiting)-1]
-	} else {
-		if p.Limit > 0 {
-			p.keepTo(p.Limit - size)
-		}
-		s = &storage{buf: p.ask(size), class: c}
-		p.stats.Held += size
-		p.stats.Allocs++
+	waiting := p.free[c]
+	if len(waiting) == 0 {
+		return p.takeNew(c, classBytes(c))
 	}
+	s := waiting[len(waiting)-1]
+	p.free[c] = waiting[:len(waiting)-1]
+	return p.lend(s)
+}
+
+func (p *Pool) takeNew(c, size int) *storage {
+	if p.Limit > 0 {
+		p.keepTo(p.Limit - size)
+	}
+	s := &storage{buf: p.ask(size), class: c, bytes: size}
+	p.stats.Held += size
+	p.stats.Allocs++
+	return p.lend(s)
+}
+
+func (p *Pool) lend(s *storage) *storage {
 	s.refs = 1
 	p.stats.Live++
-	p.stats.InUse += size
+	p.stats.InUse += s.bytes
 	p.stats.Peak = max(p.stats.Peak, p.stats.InUse)
 	return s
 }
@@ -163,9 +184,14 @@ func (p *Pool) ask(size int) (buf *kernels.Buffer) {
 
 func (p *Pool) giveBack(s *storage) {
 	s.generation++
-	p.free[s.class] = append(p.free[s.class], s)
 	p.stats.Live--
-	p.stats.InUse -= classBytes(s.class)
+	p.stats.InUse -= s.bytes
+	if s.class == alone {
+		p.backend.Free(s.buf)
+		p.stats.Held -= s.bytes
+		return
+	}
+	p.free[s.class] = append(p.free[s.class], s)
 }
 
 // classOf is the smallest class that holds n bytes; lastingClassOf that of what lasts.

@@ -218,3 +218,37 @@ func TestTransfers(t *testing.T) {
 		}
 	}
 }
+
+// joining is a backend that joins pieces itself.
+type joining struct {
+	ref.Backend
+	held, most int
+}
+
+func (*joining) Joins() bool { return true }
+
+func (j *joining) Alloc(n int) *kernels.Buffer {
+	j.held += n
+	j.most = max(j.most, j.held)
+	return j.Backend.Alloc(n)
+}
+
+func (j *joining) Free(b *kernels.Buffer) { j.held -= b.Bytes }
+
+// TestJoiningBackend: a backend that joins pieces gets them back at once, and is asked for a tensor's bytes alone.
+func TestJoiningBackend(t *testing.T) {
+	j := &joining{}
+	p := NewPool(j)
+	for n := 1000; n < 3000; n += 100 {
+		a := p.New(kernels.F32, n)
+		b := a.Reshape(1, n)
+		a.Free()
+		if j.held < 4*n || j.held >= 4*n+256 {
+			t.Errorf("%d bytes are held for %d", j.held, 4*n)
+		}
+		b.Free()
+	}
+	if s := p.Stats(); j.held != 0 || s.Held != 0 || s.InUse != 0 || s.Live != 0 || s.Peak != j.most {
+		t.Errorf("%d bytes are held, %+v", j.held, s)
+	}
+}
