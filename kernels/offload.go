@@ -1,6 +1,6 @@
 package kernels
 
-// Offloader is the optional part of a Backend that keeps frozen weights outside its memory. A weight
+// Offloader is what a Backend offers beside its operations where frozen weights may lie outside its memory. A weight
 // is stored once at its home, and copied into a ring on the device ahead of the product that reads it, beside the work
 // that is under way. Copies go one way: the device changes no weight, and nothing is copied back.
 //
@@ -13,8 +13,8 @@ package kernels
 type Offloader interface {
 	Backend
 
-	// Reserve makes a ring of at least n bytes, in the place of a former one; of 0 bytes there is none. No
-	// weight may be fetched meanwhile.
+	// Reserve makes a ring of at least the given bytes, in the place of a former one; 0 frees it. No weight may be
+	// fetched meanwhile.
 	Reserve(bytes int)
 
 	// Store copies a weight to its home and frees its memory on this backend, unless that is the home. The weight may be
@@ -50,7 +50,7 @@ type Stored struct {
 	Host   [][]byte // the weight's bytes in pinned host memory, in order
 }
 
-// Room is the bytes of a ring that a weight of n bytes takes.
+// Room is how many bytes of a ring a weight takes.
 func Room(bytes int) int { return (bytes + roomStep - 1) / roomStep * roomStep }
 
 // roomStep is the alignment of weights in a ring.

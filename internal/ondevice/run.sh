@@ -5,7 +5,7 @@
 #   make device                            # here: the bundle, into runs/device
 #   runs/device/run.sh OUT [STEP...]       # there, from the repository's root: logs and JSON go to OUT
 #
-# STEPs, in the usual order: doctor own tiles flux lt steps sd3 talk wan nccl sanitizer ncu exact quickstart. Beside
+# STEPs, in the usual order: doctor own tiles flux lt steps sd3 talk wan nccl homes sanitizer ncu exact quickstart. Beside
 # them, on a second call: verify long parity kernels iteration mma realpeer (PyTorch in turn, where PYTHON names one that
 # has it with diffusers and peft).
 #
@@ -22,7 +22,7 @@
 # --device cpu: otherwise it takes the device as well, and times of both are wrong.
 set -uo pipefail
 out=${1:?a folder for logs}; shift
-steps=${*:-doctor own tiles flux lt steps sd3 talk wan nccl sanitizer ncu exact quickstart}
+steps=${*:-doctor own tiles flux lt steps sd3 talk wan nccl homes sanitizer ncu exact quickstart}
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
 mock=${MOCK:-}
@@ -163,6 +163,11 @@ for s in $steps; do
 		step nccl 20 "$bin/cuda.test" -test.run 'NCCLAlone$' -test.v
 		step two-processes 30 bash -c "'$bin/darkroom' train --example quickstart --device cuda:0 --set run.iterations=1 --out '$out/one' & '$bin/darkroom' train --example quickstart --device cuda:0 --set run.iterations=1 --out '$out/two'; wait"
 		[ -s "$out/one/ledger.jsonl" ] && cmp "$out/one/ledger.jsonl" "$out/two/ledger.jsonl" && echo "two processes on one device: the same ledger"
+		;;
+	homes) # weights from pinned memory: copies, and products beside them
+		size=1
+		[ -z "$mock" ] || size=small
+		LINES_OF_A_STEP=30 step homes 60 "$bin/cuda.test" -test.run 'HomesTimes$' -test.v -homes "$size"
 		;;
 	sanitizer) # what no double sees
 		tool=$(command -v compute-sanitizer) || { echo "--- sanitizer: there is no compute-sanitizer"; continue; }

@@ -35,6 +35,7 @@ type Backend struct {
 
 	hopper    wgmma // kernels of attention for compute capability 9.0
 	functions map[string]function
+	offload   offload
 	copies    copies  // that wait for others to start with
 	ring      uintptr // small arrays that launches read: lengths, coefficients
 	ringUsed  int
@@ -158,6 +159,7 @@ func (b *Backend) Close() (err error) {
 	if b.products != nil {
 		err = cmp.Or(err, cmp.Or(b.d.Wait(b.stream), b.products.close()))
 	}
+	err = cmp.Or(err, b.offload.close(b.d))
 	if b.staging != nil {
 		err = cmp.Or(err, b.staging.Close())
 	}

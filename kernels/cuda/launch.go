@@ -93,7 +93,8 @@ func (b *Backend) queue(kernel string, grid [2]int, threads, shared int, args an
 		return err
 	}
 	v := reflect.ValueOf(args)
-	l := driver.Launch{Grid: grid, Threads: threads, Shared: shared, Stream: b.stream, Beside: b.beside}
+	l := driver.Launch{Grid: grid, Threads: threads, Shared: shared, Stream: b.stream, Beside: b.beside && !b.offload.waited}
+	b.offload.waited = false
 	if err := b.timed(kernel, func() error { return b.d.Launch(f, l, v.UnsafePointer(), int(v.Type().Elem().Size())) }); err != nil {
 		return err
 	}

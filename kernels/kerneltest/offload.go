@@ -20,14 +20,12 @@ func RunOffloader(t *testing.T, b kernels.Offloader, home kernels.Home) {
 			if err := p.store(home); err != nil {
 				t.Fatal(err)
 			}
-			for _, ring := range []int{1, 2, 3, 16} {
-				for _, ahead := range []int{1, 2, 4} {
-					for _, o := range offloadOrders {
-						name := fmt.Sprintf("ring of %d, %d ahead, %s", ring, ahead, o.name)
-						b.Reserve(ring * p.largest)
-						if err := p.run(o, ahead); err != nil {
-							t.Errorf("%s: %v", name, err)
-						}
+			for i, ring := range []int{1, 2, 3, 16} {
+				b.Reserve(ring * p.largest)
+				for j, o := range offloadOrders {
+					ahead := 1 + (i+j)%4
+					if err := p.run(o, ahead); err != nil {
+						t.Errorf("ring of %d, %d ahead, %s: %v", ring, ahead, o.name, err)
 					}
 				}
 			}
@@ -64,7 +62,7 @@ type offloadPass struct {
 
 func newOffloadPass(b kernels.Offloader, math kernels.Math) *offloadPass {
 	p := &offloadPass{e: &Env{B: b, seed: hash("Offloader")}, b: b}
-	for _, s := range [][2]int{{64, 96}, {96, 64}, {33, 40}, {160, 128}, {1, 8}, {72, 72}, {128, 160}} {
+	for _, s := range [][2]int{{64, 96}, {96, 64}, {33, 40}, {80, 128}, {1, 8}, {72, 72}, {128, 72}} {
 		n, k := s[0], s[1]
 		const rows = 5
 		w := b.Pack(p.e.Mat(kernels.F32, n, k, 0, 1), math)

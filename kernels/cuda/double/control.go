@@ -77,6 +77,31 @@ func (c *Control) Wrong(terms int) { c.call("fakecuda_wrong", uintptr(terms)) }
 // Used is the device memory that is taken.
 func (c *Control) Used() int { return int(c.call("fakecuda_used")) }
 
+// Host is the limit of further bytes of pinned host memory.
+func (c *Control) Host(bytes int) { c.call("fakecuda_host", uintptr(bytes)) }
+
+// Apart lets no device reach another's memory; copies between them work still.
+func (c *Control) Apart() { c.call("fakecuda_peers", 0) }
+
+// Resident is the limit of the bytes of weights on a device that came on a stream of their own; 0: no limit.
+func (c *Control) Resident(bytes int) { c.call("fakecuda_resident", uintptr(bytes)) }
+
+// Peak is the most bytes of such weights that did.
+func (c *Control) Peak() int { return int(c.call("fakecuda_peak")) }
+
+// A Disorder is a fault of the order in which streams use one memory; host/fakeorder.h. The device is lost then.
+type Disorder int
+
+const (
+	Unawaited  Disorder = iota // a copy's memory was read by work that does not wait for it
+	StillRead                  // memory was filled that queued work reads
+	CopiedBack                 // a weight was
+	TooMany                    // more weights than Resident says
+)
+
+// Disorders counts one.
+func (c *Control) Disorders(d Disorder) int { return int(c.call("fakecuda_faults", uintptr(d))) }
+
 // A Fault is a promise that the double's cuBLASLt breaks; host/fakecublaslt.h says what each is.
 type Fault int
 

@@ -145,9 +145,9 @@ func (d *Driver) MemoryLeft() (left int, err error) {
 func (d *Driver) Alloc(n int) (uintptr, error) { return d.get("cuMemAlloc_v2", uintptr(n)) }
 func (d *Driver) Free(p uintptr) error         { return d.Do("cuMemFree_v2", p) }
 
-// pinned is host memory that copies can go to and from while the program goes on.
+// Pinned is host memory that copies can go to and from while the program goes on, on every device.
 func (d *Driver) Pinned(n int) ([]byte, error) {
-	p, err := d.get("cuMemHostAlloc", uintptr(n), 0)
+	p, err := d.get("cuMemHostAlloc", uintptr(n), hostPortable)
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +166,26 @@ func (d *Driver) ToHost(pinned []byte, src, stream uintptr) error {
 	d.Traffic.Downloads++
 	d.Traffic.DownloadBytes += int64(len(pinned))
 	return d.Do("cuMemcpyDtoHAsync_v2", address(pinned), src, uintptr(len(pinned)), stream)
+}
+
+// hostPortable pins memory for the copies of all contexts.
+const hostPortable = 1
+
+// FromPeer copies between two devices' memories. Where neither reaches the other's, the driver goes through the host.
+func (d *Driver) FromPeer(dst, context, src, from uintptr, n int, stream uintptr) error {
+	return d.Do("cuMemcpyPeerAsync", dst, context, src, from, uintptr(n), stream)
+}
+
+// Reach lets the current device read another context's memory itself, where that is possible. Copies work either way.
+func (d *Driver) Reach(dev, of int32, context uintptr) error {
+	can, err := d.get("cuDeviceCanAccessPeer", uintptr(dev), uintptr(of))
+	if err != nil || int32(can) == 0 {
+		return err
+	}
+	if err = d.Do("cuCtxEnablePeerAccess", context, 0); Code(err) == peerReached {
+		return nil
+	}
+	return err
 }
 
 // stream makes one that does not wait for the default stream.
@@ -192,6 +212,9 @@ func (d *Driver) Event() (uintptr, error)     { return d.get("cuEventCreate", 2)
 func (d *Driver) EndEvent(e uintptr) error    { return d.Do("cuEventDestroy_v2", e) }
 func (d *Driver) Record(e, s uintptr) error   { return d.Do("cuEventRecord", e, s) }
 func (d *Driver) Unload(module uintptr) error { return d.Do("cuModuleUnload", module) }
+
+// Follow lets later work of a stream wait for an event as it was recorded last. The program goes on.
+func (d *Driver) Follow(s, e uintptr) error { return d.Do("cuStreamWaitEvent", s, e, 0) }
 
 func (d *Driver) WaitEvent(e uintptr) error {
 	d.Traffic.Waits++
@@ -273,6 +296,7 @@ const (
 	InvalidPTX     = 218
 	UnsupportedPTX = 222
 	notReady       = 600
+	peerReached    = 704
 	stub           = 34
 )
 

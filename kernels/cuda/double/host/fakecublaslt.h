@@ -171,6 +171,9 @@ int cublasLtMatmul(void* h, void* d, const float* alpha, P a, void* al, P b, voi
   lt::Desc desc = *(lt::Desc*)d;
   lt::Layout A = *(lt::Layout*)al, B = *(lt::Layout*)bl, E = *(lt::Layout*)el;
   lt::Algo how = *algo;
-  return push(s, [=, of = stream(s)->device] { return lt::device = of, lt::compute(desc, A, B, E, how, a, b, e, m, n, k); }), lt::GOOD;
+  push(s, [=, of = stream(s)->device] { return lt::device = of, lt::compute(desc, A, B, E, how, a, b, e, m, n, k); });
+  for (P p : {a, b, e})
+    if (touches(stream(s), p)) return lt::INVALID;
+  return lt::GOOD;
 }
 }

@@ -4,7 +4,8 @@
 // once; fresh memory is NaN; red zones, the current context of the calling thread, launch limits
 // and the entry names of the loaded image are checked; fakecuda_fail makes the nth call of a
 // function fail. A device that was lost (an error of a kernel, or fakecuda_lose) runs nothing any more and
-// says so to every call; what waits for it on another device waits until something ends that (fakenccl.h).
+// says so to every call; what waits for it on another device waits until something ends that (fakenccl.h). Work of
+// several streams on one memory is in order, or the device is lost (fakeorder.h).
 #include "../../src/all.cu"
 #include "../../src/hopper_attention.cu"
 #include "../../src/hopper_backward.cu"
@@ -27,7 +28,7 @@ dk_switch: push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15
 using P = unsigned long long;  // CUdeviceptr
 enum : int { OK, INVALID_VALUE, OOM, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, NO_CONTEXT = 201, NO_BINARY = 209,
              INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL = 700, LAUNCH_FAILED = 719 };
-struct Stream { std::deque<std::function<int()>> queue; int device = 0; bool asked = false; };
+struct Stream { std::deque<std::function<int()>> queue; int device = 0; bool asked = false; int id = -1; std::map<int, long> clock; };
 static const int HANGS = -1;  // what is first in a queue waits for another device
 struct Function { dk::Kernel kernel; int shared_max = 48 << 10; };
 
@@ -79,13 +80,16 @@ static bool on_device(int device, P p, size_t n) {
   auto it = owner.upper_bound(p);
   return inside(memory, p, n) && (--it)->second == device;
 }
+static int owner_of(P p) {
+  auto it = owner.upper_bound(p);
+  return it == owner.begin() ? -1 : (--it)->second;
+}
 static Stream* stream(void* h) { return h ? (Stream*)h : context; }
 static void drain_all() {  // of the device that is current
   drain(&contexts[context->device]);
   for (size_t i = 0; i < streams.size(); i++)
     if (streams[i]->device == context->device) drain(streams[i]);
 }
-static int push(void* h, std::function<int()> f) { return stream(h)->queue.push_back(std::move(f)), OK; }
 static void red_zones(const std::pair<const P, size_t>& m) {
   if (idle) return;  // nothing is computed, and large memory is not touched
   for (int i = 1; i <= 256; i++)
@@ -123,9 +127,22 @@ static int run(const Function& f, dim3 grid, dim3 block, unsigned bytes, const s
   return ok ? OK : LAUNCH_FAILED;
 }
 
+static size_t host_used, host_limit;  // pinned, and the most that may be; 0: any number
+static bool peers;                    // whether devices reach each other's memory
+
 #define LOCK std::lock_guard<std::recursive_mutex> lock(mu)
 #define ENTER LOCK; if (int e = enter(__func__)) return e
 #define ENTER_FREE LOCK; if (int e = enter(__func__, false)) return e
+
+#include "fakeorder.h"
+
+static int push(void* h, std::function<int()> f) {
+  Stream* s = stream(h);
+  if (s->id < 0) s->id = order::kinds.size(), order::kinds.push_back({true, 0});
+  order::join(s->clock, order::host), s->clock[s->id]++;
+  return s->queue.push_back(std::move(f)), OK;
+}
+static void waited(Stream* s) { order::join(order::host, s->clock); }
 
 extern "C" {
 void fakelt_reset();
@@ -136,9 +153,9 @@ void fakecuda_reset() {  // what a lost context left behind goes too
   LOCK;
   for (auto& m : memory) free((void*)(m.first - 256));
   memory.clear(), owner.clear(), streams.clear(), used = 0;
-  for (int i = 0; i < MOST_DEVICES; i++) contexts[i].queue.clear(), contexts[i].device = i, lost[i] = OK;
+  for (int i = 0; i < MOST_DEVICES; i++) contexts[i] = Stream(), contexts[i].device = i, lost[i] = OK;
   losing = {}, hopper::wrong = 0, version = 13000, devices = 1, capability = 80, limit = (size_t)2 << 30, idle = false, fails.clear();
-  fakelt_reset(), fakenccl_reset();
+  host_limit = 0, peers = true, order::reset(), fakelt_reset(), fakenccl_reset();
 }
 // fakecuda_lose loses a device at the nth call of a function from now on; of none, at once.
 void fakecuda_lose(int device, const char* fn, int nth, int code) {
@@ -147,6 +164,8 @@ void fakecuda_lose(int device, const char* fn, int nth, int code) {
   if (!*fn) lose(device, code);
 }
 void fakecuda_set(int driver, int count, int cap, size_t bytes) { LOCK; version = driver, devices = count, capability = cap, limit = bytes; }
+void fakecuda_host(size_t bytes) { LOCK; host_limit = host_used + bytes; }
+void fakecuda_peers(int reach) { LOCK; peers = reach; }
 void fakecuda_idle() { LOCK; idle = true, limit = (size_t)64 << 30; }
 void fakecuda_wrong(int terms) { LOCK; hopper::wrong = terms; }
 long long fakecuda_used() { LOCK; return (long long)used; }
@@ -182,6 +201,8 @@ int cuCtxSetCurrent(void* c) { LOCK; context = (Stream*)c; return OK; }
 int cuCtxSynchronize() {
   ENTER;
   drain_all();
+  for (Stream* s : streams)
+    if (s->device == context->device) waited(s);
   return red_zones(), lost[context->device];
 }
 int cuMemGetInfo_v2(size_t* left, size_t* all) { ENTER; return *left = limit - used, *all = limit, OK; }
@@ -200,56 +221,111 @@ int cuMemFree_v2(P p) {
   auto it = memory.find(p);
   if (it == memory.end()) return INVALID_VALUE;
   red_zones(*it);
+  for (Stream* s : streams)
+    if (s->device == context->device) waited(s);
+  order::forget(p, it->second);
   used -= it->second, memory.erase(it), owner.erase(p), free((void*)(p - 256));
   return lost[context->device];
 }
 int cuMemHostAlloc(void** p, size_t n, unsigned) {
   ENTER;
+  if (host_limit && host_used + n > host_limit) return OOM;
+  host_used += n;
   return *p = aligned_alloc(256, (n + 255) & ~255ull), pinned[(P)*p] = n, OK;
 }
-int cuMemFreeHost(void* p) { ENTER; return pinned.erase((P)p) ? free(p), OK : INVALID_VALUE; }
+int cuMemFreeHost(void* p) {
+  ENTER;
+  auto it = pinned.find((P)p);
+  if (it == pinned.end()) return INVALID_VALUE;
+  return host_used -= it->second, pinned.erase(it), free(p), OK;
+}
 static int copy(void* s, void* to, const void* from, size_t n, P device, const void* host) {
   if (!inside(pinned, (P)host, n)) {
     fprintf(stderr, "fakecuda: an asynchronous copy of host memory that is not pinned\n");
     return INVALID_VALUE;
   }
   int of = stream(s)->device;
-  return push(s, [=] { return on_device(of, device, n) ? memcpy(to, from, n), OK : ILLEGAL; });
+  bool large = n > 4 << 20;
+  push(s, [=] { return !on_device(of, device, n) ? ILLEGAL : idle && large ? OK : (memcpy(to, from, n), OK); });
+  return (P)to == device ? fills(stream(s), device, n) : reads(stream(s), device, n, true);
 }
 int cuMemcpyHtoDAsync_v2(P d, const void* h, size_t n, void* s) { ENTER; return copy(s, (void*)d, h, n, d, h); }
-int cuMemcpyDtoHAsync_v2(void* h, P d, size_t n, void* s) { ENTER; return idle ? memset(h, 0, n), OK : copy(s, h, (void*)d, n, d, h); }
-int cuStreamCreate(void** s, unsigned) { ENTER; auto t = new Stream; t->device = context->device; return streams.push_back(t), *s = t, OK; }
+int cuMemcpyDtoHAsync_v2(void* h, P d, size_t n, void* s) { ENTER; if (idle && n <= 4 << 20) memset(h, 0, n);
+  return idle ? OK : copy(s, h, (void*)d, n, d, h); }
+// Contexts are those of devices. A copy is queued on a stream of the current one, and reads the other's memory as it is then.
+int cuMemcpyPeerAsync(P to, void* into, P from, void* of, size_t n, void* s) {
+  ENTER;
+  int at = ((Stream*)into)->device, source = ((Stream*)of)->device;
+  push(s, [=] { return !on_device(at, to, n) || !on_device(source, from, n) ? ILLEGAL : idle ? OK : (memcpy((void*)to, (void*)from, n), OK); });
+  if (int e = reads(stream(s), from, n, false)) return e;
+  return fills(stream(s), to, n);
+}
+int cuDeviceCanAccessPeer(int* can, int a, int b) { ENTER; return *can = peers && a != b, OK; }
+int cuCtxEnablePeerAccess(void* c, unsigned) {
+  static std::map<std::pair<void*, void*>, bool> reached;
+  ENTER;
+  if (!peers) return 217;
+  bool& there = reached[{context, c}];
+  return there ? 704 : (there = true, OK);
+}
+int cuStreamCreate(void** s, unsigned) { ENTER; auto t = new Stream; t->device = context->device;
+  bool first = true;
+  for (Stream* o : streams) first = first && o->device != t->device;
+  t->id = order::kinds.size(), order::kinds.push_back({first, 0});
+  return streams.push_back(t), *s = t, OK; }
 int cuStreamDestroy_v2(void* s) {
   ENTER;
   int e = drain(stream(s));
   for (size_t i = 0; i < streams.size(); i++)
     if (streams[i] == s) streams.erase(streams.begin() + i);
-  delete (Stream*)s;
-  return e;
+  return e;  // events know it still
 }
-int cuStreamSynchronize(void* s) { ENTER; drain(stream(s)); return red_zones(), lost[stream(s)->device]; }
+int cuStreamSynchronize(void* s) { ENTER; drain(stream(s)), waited(stream(s)); return red_zones(), lost[stream(s)->device]; }
 int cuStreamQuery(void* s) {  // the first time it is not ready: nobody said that it would be
   ENTER;
   Stream* of = stream(s);
   if ((of->asked = !of->asked)) return NOT_READY;
   while (!of->queue.empty())
     if (step(of) == HANGS) return NOT_READY;
-  return red_zones(), lost[of->device];
+  return waited(of), red_zones(), lost[of->device];
 }
-// An event is done when what was queued before it has run.
-struct Event { bool done = true; std::chrono::steady_clock::time_point at; };
+// An event is done when what was queued before it has run. Who waits for it waits for its last record at that time.
+struct Record { bool done; Stream* stream; std::map<int, long> clock; std::chrono::steady_clock::time_point at; };
+struct Event { std::shared_ptr<Record> last; };
+// reach runs an event's stream up to it.
+static int reach(const std::shared_ptr<Record>& r) {
+  while (r && !r->done && !lost[r->stream->device] && !r->stream->queue.empty())
+    if (step(r->stream) == HANGS) return HANGS;
+  return OK;
+}
 int cuEventCreate(void** e, unsigned) { ENTER; return *e = new Event, OK; }
-int cuEventDestroy_v2(void* e) { ENTER; drain_all(); delete (Event*)e; return OK; }
-int cuEventRecord(void* e, void* s) { ENTER; ((Event*)e)->done = false; return push(s, [=] { return ((Event*)e)->at = std::chrono::steady_clock::now(), ((Event*)e)->done = true, (int)OK; }); }
+int cuEventDestroy_v2(void* e) { ENTER; delete (Event*)e; return OK; }
+int cuEventRecord(void* e, void* s) {
+  ENTER;
+  auto r = std::make_shared<Record>();
+  push(s, [=] { return r->at = std::chrono::steady_clock::now(), r->done = true, (int)OK; });
+  r->stream = stream(s), r->clock = r->stream->clock, ((Event*)e)->last = r;
+  return OK;
+}
+int cuStreamWaitEvent(void* s, void* e, unsigned) {
+  ENTER;
+  auto r = ((Event*)e)->last;
+  push(s, [=] { return reach(r); });
+  if (r) order::join(stream(s)->clock, r->clock);
+  return OK;
+}
 int cuEventElapsedTime(float* ms, void* from, void* to) {
   ENTER;
-  if (!((Event*)from)->done || !((Event*)to)->done) return NOT_READY;
-  return *ms = std::chrono::duration<float, std::milli>(((Event*)to)->at - ((Event*)from)->at).count(), OK;
+  auto a = ((Event*)from)->last, b = ((Event*)to)->last;
+  if (!a || !b) return INVALID_HANDLE;
+  if (!a->done || !b->done) return NOT_READY;
+  return *ms = std::chrono::duration<float, std::milli>(b->at - a->at).count(), OK;
 }
 int cuEventSynchronize(void* e) {
   ENTER;
-  for (size_t i = 0; i < streams.size(); i++)
-    if (streams[i]->device == context->device && !((Event*)e)->done) drain(streams[i]);
+  auto r = ((Event*)e)->last;
+  while (reach(r) == HANGS) changed.wait(mu);
+  if (r) order::join(order::host, r->clock);
   return lost[context->device];
 }
 int cuModuleLoadData(void** m, const char* image) {
@@ -276,7 +352,8 @@ int cuLaunchKernel(void* fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
   if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || bx * by * bz - 1 > (unsigned)f.kernel.threads - 1 || bytes > (unsigned)f.shared_max || !params || extra) return INVALID_VALUE;
   if (stream(s)->device != context->device) return INVALID_HANDLE;
   std::string args((char*)params[0], f.kernel.size);  // taken at the call, as the driver does
-  return push(s, [=] { return run(f, {gx, gy, gz}, {bx, by, bz}, bytes, args); });
+  push(s, [=] { return run(f, {gx, gy, gz}, {bx, by, bz}, bytes, args); });
+  return starts(stream(s), args);
 }
 struct Attribute { unsigned id, pad, value[16]; };
 struct Config { unsigned gx, gy, gz, bx, by, bz, bytes; void* stream; const Attribute* attributes; unsigned count; };

@@ -1,0 +1,245 @@
+package cuda
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
+)
+
+// Weights that lie in pinned host memory or on another device, and are copied into a ring ahead of their products
+// (kernels.Offloader). Copies have a stream of their own, which driver.Ring keeps in step with the backend's.
+
+var _ kernels.Offloader = (*Backend)(nil)
+
+// offload is empty until it is used.
+type offload struct {
+	copies  uintptr // their stream
+	ring    *driver.Ring
+	memory  uintptr // the ring's
+	pins    *driver.Pins
+	last    map[*kernels.Stored]fetched      // the last fetch of each, maybe overwritten since
+	held    map[*kernels.Packed]*driver.Slot // of weights that are fetched and not released
+	reached map[*Backend]bool                // peers whose memory was asked for
+	waited  bool                             // the next kernel follows a copy
+	started int                              // copies
+	brought int64                            // bytes of them
+}
+
+type fetched struct {
+	slot *driver.Slot
+	w    *kernels.Packed
+}
+
+// LimitPinned is the most pinned host memory that stored weights may take; of 0 bytes, as much as the host gives.
+func (b *Backend) LimitPinned(bytes int) { b.pins().Limit = bytes }
+
+// Pinned is how many bytes of host memory are pinned for weights.
+func (b *Backend) Pinned() int { return b.pins().Held() }
+
+func (b *Backend) pins() *driver.Pins {
+	if b.offload.pins == nil {
+		b.offload.pins = driver.NewPins(b.d)
+	}
+	return b.offload.pins
+}
+
+// Reserve takes the ring's memory.
+func (b *Backend) Reserve(bytes int) {
+	b.now("Reserve", func() (err error) {
+		o := &b.offload
+		if o.ring != nil {
+			if !o.ring.Idle() {
+				panic("cuda: Reserve while a weight is fetched")
+			}
+			if err := cmp.Or(o.ring.Close(), b.memory.Drop(o.memory)); err != nil {
+				return err
+			}
+			o.ring, o.last, o.held = nil, nil, nil
+		}
+		if bytes == 0 {
+			return nil
+		}
+		if o.copies == 0 {
+			if o.copies, err = b.d.Stream(); err != nil {
+				return err
+			}
+		}
+		bytes = kernels.Room(bytes)
+		if o.memory, err = b.memory.TakeAlone(bytes); err != nil {
+			return err
+		}
+		o.last, o.held = map[*kernels.Stored]fetched{}, map[*kernels.Packed]*driver.Slot{}
+		o.ring, err = driver.NewRing(b.d, b.stream, o.copies, o.memory, bytes)
+		return err
+	})
+}
+
+// Store copies a weight to its home, and waits for that.
+func (b *Backend) Store(w *kernels.Packed, home kernels.Home) (s *kernels.Stored, err error) {
+	defer kernels.Recover(&err)
+	s = &kernels.Stored{Packed: *w, Home: home}
+	switch peer, _ := home.Peer.(*Backend); {
+	case home.Peer == nil:
+		s.Buf = nil
+		err = b.toHost(s, w.Buf)
+	case peer == nil:
+		return nil, fmt.Errorf("cuda:%d: a weight cannot be stored in the memory of %s: the home is host memory or another CUDA device",
+			b.device.Index, home.Peer.Name())
+	case peer != b:
+		s.Buf = peer.Alloc(w.Buf.Bytes)
+		b.toPeer(peer, s.Buf, w.Buf)
+	default:
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.Free(w.Buf)
+	return s, nil
+}
+
+func (b *Backend) toHost(s *kernels.Stored, buf *kernels.Buffer) (err error) {
+	b.must("Store", func() error {
+		if s.Host, err = b.pins().Take(buf.Bytes); err != nil {
+			err = fmt.Errorf("cuda:%d: %w\nhint: let fewer weights be in host memory, or others on the disk; free memory of the host, or raise a container's limit", b.device.Index, err)
+			return nil // the device is whole
+		}
+		at := buf.Addr
+		for _, part := range s.Host {
+			if err := b.d.ToHost(part, at, b.stream); err != nil {
+				return err
+			}
+			at += uintptr(len(part))
+		}
+		return b.d.Wait(b.stream)
+	})
+	return err
+}
+
+func (b *Backend) toPeer(peer *Backend, dst, src *kernels.Buffer) {
+	peer.Sync() // work of its stream may still read the memory in its former use
+	b.must("Store", func() error {
+		return cmp.Or(b.d.FromPeer(dst.Addr, peer.context, src.Addr, b.context, src.Bytes, b.stream), b.d.Wait(b.stream))
+	})
+}
+
+// Fetch begins a weight's copy into the ring, unless it lies there.
+func (b *Backend) Fetch(s *kernels.Stored) (w *kernels.Packed) {
+	if s.Home.Peer == kernels.Offloader(b) {
+		return &s.Packed
+	}
+	n := storedBytes(s)
+	b.now("Fetch", func() error {
+		o := &b.offload
+		if o.ring == nil || n > o.ring.Bytes() {
+			panic(fmt.Sprintf("cuda: Fetch of a weight of %d bytes into a ring that has no room for it: Reserve", n))
+		}
+		if slot := o.ring.Find(s); slot != nil {
+			w = o.last[s].w
+			o.held[w] = slot
+			return nil
+		}
+		slot, err := o.ring.Fill(s, kernels.Room(n), func(at, stream uintptr) error { return b.bring(s, n, at, stream) })
+		if err != nil || slot == nil {
+			return err
+		}
+		p := s.Packed
+		p.Buf = &kernels.Buffer{Addr: o.ring.At(slot), Bytes: n}
+		w = &p
+		o.last[s], o.held[w] = fetched{slot, w}, slot
+		o.started++
+		o.brought += int64(n)
+		return nil
+	})
+	return w
+}
+
+func storedBytes(s *kernels.Stored) (n int) {
+	if s.Buf != nil {
+		return s.Buf.Bytes
+	}
+	for _, part := range s.Host {
+		n += len(part)
+	}
+	return n
+}
+
+// bring queues the copy of a weight's bytes.
+func (b *Backend) bring(s *kernels.Stored, n int, at, stream uintptr) error {
+	if peer, ok := s.Home.Peer.(*Backend); ok {
+		if !b.offload.reached[peer] {
+			if b.offload.reached == nil {
+				b.offload.reached = map[*Backend]bool{}
+			}
+			b.offload.reached[peer] = true
+			_ = b.d.Reach(b.dev, peer.dev, peer.context) // the copy goes through the host where it is refused
+		}
+		return b.d.FromPeer(at, b.context, s.Buf.Addr, peer.context, n, stream)
+	}
+	for _, part := range s.Host {
+		if err := b.d.ToDevice(at, part, stream); err != nil {
+			return err
+		}
+		at += uintptr(len(part))
+	}
+	return nil
+}
+
+// Await lets work wait for a weight's copy. The next kernel does not start beside the one before, which did not wait.
+func (b *Backend) Await(w *kernels.Packed) {
+	if slot := b.offload.held[w]; slot != nil {
+		b.now("Await", func() error {
+			b.offload.waited = true
+			return b.offload.ring.Await(slot)
+		})
+	}
+}
+
+// Release ends the use of a weight with the work that is queued.
+func (b *Backend) Release(w *kernels.Packed) {
+	if slot := b.offload.held[w]; slot != nil {
+		b.now("Release", func() error {
+			if err := b.offload.ring.Release(slot); err != nil {
+				return err
+			}
+			if slot.Free() {
+				delete(b.offload.held, w)
+			}
+			return nil
+		})
+	}
+}
+
+// Discard frees the memory of the home.
+func (b *Backend) Discard(s *kernels.Stored) {
+	b.now("Discard", func() error {
+		delete(b.offload.last, s)
+		if b.offload.copies != 0 { // one may be under way whose weight nobody waited for
+			if err := b.d.Wait(b.offload.copies); err != nil {
+				return err
+			}
+		}
+		parts := s.Host
+		s.Host = nil
+		return b.pins().Give(parts)
+	})
+	if s.Home.Peer != nil {
+		s.Home.Peer.Free(s.Buf)
+	}
+}
+
+// close ends the copies, and gives the pinned memory back; the ring's goes with the backend's.
+func (o *offload) close(d *driver.Driver) (err error) {
+	if o.ring != nil {
+		err = o.ring.Close()
+	}
+	if o.copies != 0 {
+		err = cmp.Or(err, d.EndStream(o.copies))
+	}
+	if o.pins != nil {
+		err = cmp.Or(err, o.pins.Close())
+	}
+	return err
+}
