@@ -130,7 +130,7 @@ func (o *ablateOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.look(); err != nil { // what is not there is said before anything runs
+	if err := o.look(); err != nil { // missing files are reported before anything runs
 		return err
 	}
 	log := cmd.ErrOrStderr()
@@ -178,7 +178,8 @@ func (o *ablateOptions) look() error {
 	return nil
 }
 
-// open opens the devices of a run: its own of --device, or those of its file. "auto" stays what the run was begun on.
+// open opens the devices of a run: its own of --device, or those of its file. "auto" stays the device of the run's
+// beginning.
 func (o *ablateOptions) open(e *experiment.Experiment, dir string) (ablate.Place, error) {
 	names := devices.Of(e, dir, false)
 	if len(o.devices) == 0 {

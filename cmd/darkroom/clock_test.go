@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// jumps makes the clock of time.Now jump every 10 ms: a day ahead, an hour back, ten years ahead, 30 years
-// back, and to the truth again, counted from the process's start. What is left alone are monotonic times, as by an
-// operating system whose clock is set.
+// jumps makes the clock of time.Now jump every 10 ms: a day ahead, an hour back, ten years ahead, 30 years back, and
+// to the truth again, counted from the process's start. Monotonic times are left alone, as by an operating system
+// whose clock is set.
 const jumps = `
 func jumped(mono int64) int64 { return [...]int64{0, 86400, -3600, 315360000, -946080000}[(mono-startNano)/10_000_000%5] }
 `

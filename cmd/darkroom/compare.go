@@ -12,7 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/view/report"
 )
 
-// darkroom compare: what view/compare finds between two folders, as words or JSON.
+// darkroom compare: the differences that view/compare finds between two folders, as words or JSON.
 
 func compareCommand() *cobra.Command {
 	return &cobra.Command{

@@ -14,10 +14,10 @@ import (
 	"github.com/darkroom-rl/darkroom/view/track"
 )
 
-// What shells complete: names of examples, rewards and solvers, keys of an experiment with the values that are names,
-// and folders of runs. 'darkroom completion SHELL' writes the shell's side.
+// Completions of shells: names of examples, rewards and solvers, keys of an experiment with the values that are
+// names, and folders of runs. 'darkroom completion SHELL' writes the shell's side.
 
-// A completion is candidates for what was typed so far, with a line about each behind a tab.
+// A completion returns candidates for typed text, with a line about each behind a tab.
 type completion = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
 // isCompletion reports whether a shell asks, or wants its script. For other commands nothing is registered: cobra keeps
@@ -69,7 +69,7 @@ func completeNames(root *cobra.Command) {
 	}
 }
 
-// complete offers names that begin with what was typed.
+// complete offers names that begin with the typed text.
 func complete(names func() []name) completion {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return offered(names(), "", typed), cobra.ShellCompDirectiveNoFileComp
@@ -113,8 +113,8 @@ func deviceNames() []name {
 	return []name{{Name: "auto"}, {Name: "cpu"}, {Name: "cuda:0"}}
 }
 
-// words offers words that need no line about them. Of one that ends with a place to fill in, as mlflow=URL, what stands
-// before that place is offered.
+// words offers words that need no line about them. Of a word that ends with a place to fill in, as mlflow=URL, the
+// part before that place is offered.
 func words(all ...string) completion {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		var names []name

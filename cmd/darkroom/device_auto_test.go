@@ -17,7 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
-// TestAuto: "auto" is a device of the kind that kernels have been verified on, and the CPU where there is none.
+// TestAuto: "auto" is a device of the kind that kernels have been verified on, and otherwise the CPU.
 func TestAuto(t *testing.T) {
 	c := double.New(t)
 	for capability, want := range map[int]string{80: "cpu", 90: "cuda:0", 120: "cpu"} {

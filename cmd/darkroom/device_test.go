@@ -40,7 +40,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// TestNoDevice: what stands in the way is said, with what to do instead.
+// TestNoDevice: the error names the obstacle and a remedy.
 func TestNoDevice(t *testing.T) {
 	t.Setenv(driver.LibraryVariable, noDriver)
 	out := filepath.Join(t.TempDir(), "a")

@@ -15,9 +15,9 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
-// TestDeviceFails: a device that is lost, or out of memory, while two train together over NCCL ends the
-// command with its name and a way on, wherever it happens; what was saved goes on with --resume. The double computes
-// nothing here, but copies, waits and gatherings are made.
+// TestDeviceFails: a device that is lost, or out of memory, while two train together over NCCL ends the command with
+// its name and a way on, wherever it happens; saved iterations go on with --resume. The double computes nothing here,
+// but copies, waits and gatherings are made.
 func TestDeviceFails(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")

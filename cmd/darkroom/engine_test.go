@@ -54,8 +54,8 @@ every = 1
 `
 
 // TestEngineTrains: a run whose tokens an engine draws. Every iteration's weights are another adapter, the engine's
-// log-probabilities are corrected, the check before the first update stands in the ledger and is said; killed, the run
-// goes on from what it had.
+// log-probabilities are corrected, the check before the first update stands in the ledger and is said; killed, the
+// run goes on from its state.
 func TestEngineTrains(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; left out by -short")
@@ -127,7 +127,7 @@ func TestEngineTrains(t *testing.T) {
 	}
 }
 
-// TestEngineWithoutWorkers: workers cannot draw what an engine draws.
+// TestEngineWithoutWorkers: an engine draws, so workers are refused.
 func TestEngineWithoutWorkers(t *testing.T) {
 	e, err := experiment.Parse("far.toml", []byte(strings.ReplaceAll(enginePlays, "URL", "http://localhost:1")), nil)
 	if err != nil {

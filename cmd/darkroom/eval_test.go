@@ -15,10 +15,10 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/eval"
 )
 
-// reports are what eval prints.
+// reports are the output of eval.
 type reports struct{ Reports []*eval.Report }
 
-// evaluated is what eval prints.
+// evaluated is the output of eval.
 func evaluated(t *testing.T, args ...string) (out reports, code int, said string) {
 	t.Helper()
 	var stdout, stderr strings.Builder
@@ -31,7 +31,7 @@ func evaluated(t *testing.T, args ...string) (out reports, code int, said string
 	return out, code, stderr.String()
 }
 
-// A judge that always names the first picture is told, over the whole way from flags to report.
+// The report names a judge that always prefers the first picture, over the whole way from flags to report.
 func TestEvalFindsAJudgeThatLikesTheFirst(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

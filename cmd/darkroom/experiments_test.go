@@ -119,7 +119,7 @@ every = 1
 keep = 2
 `
 
-// experimentOf writes an experiment of so many iterations and its model, and returns the folder of both.
+// experimentOf writes an experiment of this number of iterations and its model, and returns the folder of both.
 func experimentOf(t *testing.T, kind string, iterations int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -127,7 +127,7 @@ func experimentOf(t *testing.T, kind string, iterations int) string {
 	return dir
 }
 
-// modalities are what an experiment may make.
+// modalities are the modalities of experiments.
 var modalities = []string{"pictures", "episodes", "clips"}
 
 // prepare writes an experiment of a kind and its model.
@@ -159,7 +159,7 @@ func denoiser(t *testing.T, dir string) {
 	}
 }
 
-// toKill writes an experiment of so many iterations, killed.toml, with its prompts and its held-out ones.
+// toKill writes an experiment of this number of iterations, killed.toml, with its prompts and its held-out ones.
 func toKill(t *testing.T, dir, config string, iterations int, prompts, text string) {
 	t.Helper()
 	config = strings.ReplaceAll(config, "ITERATIONS", strconv.Itoa(iterations))

@@ -11,23 +11,22 @@ import (
 	"github.com/darkroom-rl/darkroom/config"
 )
 
-// A fault is what reading memory panics with that is not there: most often a file's that is mapped, as a
-// model's weights are.
+// A fault is the panic of a read of missing memory: most often a file's that is mapped, as a model's weights are.
 type fault interface {
 	error
 	Addr() uintptr
 }
 
-// unreadable says what became of the file.
+// unreadable describes the file's state.
 func unreadable(f fault) string {
 	return fmt.Sprintf("a file that was being read is no longer whole, or its disk is gone (%v)\n"+
 		"hint: fetch or copy the model's folder again; a run goes on with --resume from its last checkpoint", f)
 }
 
-// Under --json a failure is a document too, on stdout where a program reads: {"error": {...}}. What people read stays
+// Under --json a failure is a document too, on stdout where a program reads: {"error": {...}}. Text for people stays
 // on stderr. A command that has written its own document keeps it: one call writes one document.
 
-// failureDocument is what went wrong.
+// failureDocument is the failure.
 type failureDocument struct {
 	Error failureWords `json:"error"`
 }

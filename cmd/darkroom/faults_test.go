@@ -167,7 +167,7 @@ func (b *breakage) damage(t *testing.T, names []string, how func(*testing.T, str
 	return outcomes
 }
 
-// outcomeOf says what became of a flipped bit in a file; "": other files differ, and nobody was told.
+// outcomeOf is the effect of a flipped bit in a file; "": other files differ, without a report.
 func outcomeOf(code int, log, name string, whole, got map[string][]byte) string {
 	named := strings.Contains(log, filepath.Base(name)) || strings.Contains(log, filepath.Base(filepath.Dir(name)))
 	if code != 0 {

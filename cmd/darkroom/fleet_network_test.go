@@ -25,7 +25,7 @@ import (
 // Networks that fail, and a server that loses all it holds, between whole processes: -long
 // (make fleet).
 
-// networks skips what nobody asked for.
+// networks skips a test without its flag.
 func networks(t *testing.T) {
 	t.Helper()
 	if !*long {

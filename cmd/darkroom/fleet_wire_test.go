@@ -15,8 +15,8 @@ import (
 
 // A wire that delays, loses and breaks, and one that is cut.
 
-// wire is a network between two ends: what goes over it comes later, sometimes much later, as where packets are lost
-// and sent again, and now and then a connection breaks.
+// wire is a network between two ends: data comes later, sometimes much later, as where packets are lost and sent
+// again, and now and then a connection breaks.
 type wire struct {
 	net.Listener
 	to     string

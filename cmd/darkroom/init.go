@@ -51,7 +51,7 @@ folders to download.`,
 	return cmd
 }
 
-// withDifferences puts what is not as published below the comment that a recipe begins with.
+// withDifferences puts the departures from the publication below the comment that a recipe begins with.
 func withDifferences(text []byte, all []experiment.Departure) []byte {
 	lines := strings.SplitAfter(string(text), "\n")
 	at := 0

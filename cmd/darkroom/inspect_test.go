@@ -146,7 +146,7 @@ func TestInspectJSON(t *testing.T) {
 	}
 }
 
-// What a broken pipeline still says is printed, and each mistake with its remedy.
+// The readable parts of a broken pipeline are printed, and each mistake with its remedy.
 func TestInspectBrokenPipeline(t *testing.T) {
 	root := writtenPipeline(t)
 	for _, gone := range []string{"scheduler", filepath.Join("text_encoder", "model-00002-of-00002.safetensors")} {

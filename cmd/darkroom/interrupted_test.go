@@ -107,7 +107,7 @@ func TestFirstInterrupt(t *testing.T) {
 	}
 }
 
-// TestNobodyReads: a run goes on to its end though what it prints goes nowhere.
+// TestNobodyReads: a run goes on to its end without a reader of its output.
 func TestNobodyReads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; left out by -short")
@@ -123,7 +123,7 @@ func TestNobodyReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	write.Close()
-	read.Close() // nobody reads what it says from its first word on
+	read.Close() // nobody reads its output from the first word on
 	if code := p.ended(t, 5*time.Minute); code != 0 || lines(dir) != 2 {
 		t.Errorf("exit code %d, %d iterations", code, lines(dir))
 	}
@@ -184,8 +184,8 @@ func TestSecondInterrupt(t *testing.T) {
 	}
 }
 
-// TestNoRoom: a checkpoint that cannot be written ends the run with what to do, the one before
-// stays, and with room the run goes on to the bytes of one that always had it.
+// TestNoRoom: a checkpoint that cannot be written ends the run with a remedy, the one before stays, and with room the
+// run goes on to the bytes of one that always had it.
 func TestNoRoom(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; left out by -short")
@@ -224,7 +224,7 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestNotWritable: a folder that cannot be made or written is told before anything is computed.
+// TestNotWritable: a folder that cannot be made or written is reported before anything is computed.
 func TestNotWritable(t *testing.T) {
 	dir := experimentOf(t, "pictures", 1)
 	if err := os.WriteFile(filepath.Join(dir, "run"), nil, 0o644); err != nil {

@@ -21,9 +21,9 @@ import (
 
 var kills = flag.Int("kills", 0, "how often to kill runs, and fleets; 0: runs two or three times")
 
-// TestKilled: a run that is killed at random moments, or told to end, and goes on each time, leaves the bytes of
-// one that was left alone, and computes no iteration again that a checkpoint has. -kills says how often
-// (make kill), of clips too; the moments are drawn anew every time, and told.
+// TestKilled: a run that is killed at random moments, or interrupted, and goes on each time, leaves the bytes of one
+// that was left alone, and computes no iteration again that a checkpoint has. -kills says how often (make kill), of
+// clips too; the moments are drawn anew every time, and logged.
 func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; left out by -short")

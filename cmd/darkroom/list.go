@@ -69,7 +69,7 @@ type name struct {
 	Name string `json:"name"`
 	What string `json:"what"`
 
-	// Differs is what is not as published, of presets and recipes.
+	// Differs has the departures of presets and recipes from the publication.
 	Differs []experiment.Departure `json:"differs,omitempty"`
 }
 
@@ -124,7 +124,7 @@ func pathNames() []name {
 	return all
 }
 
-// opNames are the operations of the engine, with what each is given.
+// opNames are the operations of the engine, with the arguments of each.
 func opNames() []name {
 	var all []name
 	backend := reflect.TypeFor[kernels.Backend]()
@@ -196,7 +196,7 @@ func recipeNames() []name {
 	return names
 }
 
-// presetsDiffer adds what is not as published.
+// presetsDiffer adds departures from the publication.
 func presetsDiffer(names []name) []name {
 	for i, p := range experiment.Presets() {
 		names[i].Differs = held(p.Departures())
@@ -204,7 +204,7 @@ func presetsDiffer(names []name) []name {
 	return names
 }
 
-// held is what differs; a test reads all presets and recipes.
+// held are the departures; a test reads all presets and recipes.
 func held(all []experiment.Departure, err error) []experiment.Departure {
 	if err != nil {
 		panic(err) // embedded
@@ -238,7 +238,7 @@ func firstSentence(text string) string {
 	return strings.TrimSuffix(strings.TrimSpace(said), ".")
 }
 
-// configKeys are the keys of an experiment's file: what each takes, its default, and its sentence.
+// configKeys are the keys of an experiment's file: the values of each, its default, and its sentence.
 func configKeys() []name {
 	var all []name
 	e := experiment.Default()

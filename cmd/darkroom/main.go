@@ -24,8 +24,7 @@ func main() {
 	os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// endings are the signals that ask the program to end. A lost terminal is one, unless nohup said
-// that it is none.
+// endings are the signals that ask the program to end. A lost terminal is one, unless nohup disabled it.
 func endings() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

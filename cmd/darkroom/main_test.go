@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 )
 
-// TestInterrupted: a command that was told to stop ends with 130, not with 1.
+// TestInterrupted: an interrupted command ends with 130, not with 1.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -21,7 +21,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestOutputFails: what could not be printed is a failure.
+// TestOutputFails: a failed print is a failure.
 func TestOutputFails(t *testing.T) {
 	for _, args := range [][]string{{"list"}, {"list", "--json"}, {"version"}} {
 		var errs bytes.Buffer

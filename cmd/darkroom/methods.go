@@ -10,8 +10,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// The page of methods, docs/methods.md: the program's own table of names, with whose each is, what it computes, what a
-// file says for it, and which operation of cmd/parity holds it to published code.
+// The page of methods, docs/methods.md: the program's own table of names, with source, formula and settings of each,
+// and the operation of cmd/parity that compares it with published code.
 
 const methodsHead = `# Methods
 

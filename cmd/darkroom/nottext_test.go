@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 )
 
-// TestNotText: a prompt that is not UTF-8 is wrong usage, told before anything is opened.
+// TestNotText: a prompt that is not UTF-8 is wrong usage, reported before anything is opened.
 func TestNotText(t *testing.T) {
 	const bad = "\xff  \xff a"
 	out := filepath.Join(t.TempDir(), "a.png")

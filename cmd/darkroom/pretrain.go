@@ -100,7 +100,7 @@ func (o *pretrainOptions) make(ctx context.Context, cmd *cobra.Command, file str
 	}})
 }
 
-// judgement is what --judge finds.
+// judgement is the result of --judge.
 type judgement struct {
 	Model       string                 `json:"model"`
 	Steps       int                    `json:"steps"`

@@ -24,8 +24,8 @@ import (
 
 var long = flag.Bool("long", false, "plan all recipes, measure memory, let clocks jump and networks fail")
 
-// TestRecipes: every recipe is right and can be planned, says where its numbers are from and what differs, and trains
-// on every kind of step that it means to.
+// TestRecipes: every recipe is valid and can be planned, names the source of its numbers and its departures, and
+// trains on every kind of step that it means to.
 func TestRecipes(t *testing.T) {
 	source := regexp.MustCompile(`(?m)^# Source: github\.com/\S+ [0-9a-f]{7}`)
 	for _, name := range assets.Recipes() {
@@ -60,9 +60,9 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// TestRecipesFit: each recipe is planned from the settings that its model was published with (internal/published holds
-// them, and no weights), what it keeps on its device fits a card of 80 GB, and docs/models.md says how much that is.
-// -long plans them all (make recipes), which takes a quarter of a minute; otherwise the small ones are.
+// TestRecipesFit: each recipe is planned from the settings that its model was published with (internal/published
+// holds them, and no weights), its memory fits a card of 80 GB, and docs/models.md gives it. -long plans them all
+// (make recipes), which takes a quarter of a minute; otherwise the small ones are.
 func TestRecipesFit(t *testing.T) {
 	small := []string{"sd15_ddpo", "sd15_dpo", "sd35m_nft"}
 	names := assets.Recipes()
@@ -174,7 +174,7 @@ func recipeLists(t *testing.T, dir string) map[bool]string {
 	return map[bool]string{false: filepath.Join(dir, "prompts.txt"), true: filepath.Join(dir, "pairs.jsonl")}
 }
 
-// TestEncodersAreKept: large text encoders stay beside the network where what is free leaves them room, and are freed
+// TestEncodersAreKept: large text encoders stay beside the network where free memory leaves them room, and are freed
 // where it does not or nobody knows.
 func TestEncodersAreKept(t *testing.T) {
 	at := t.TempDir()

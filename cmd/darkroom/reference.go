@@ -67,7 +67,7 @@ func heading(k config.Key) string {
 	return "[" + k.Path + "]"
 }
 
-// sentence is what a table is for.
+// sentence is the purpose of a table.
 func sentence(k config.Key) string {
 	says := strings.TrimSpace(k.Doc)
 	if k.Path == "stage" {
@@ -82,7 +82,7 @@ func sentence(k config.Key) string {
 	return cell(strings.TrimPrefix(says, " "))
 }
 
-// writeKeys writes the keys that stand directly in a table.
+// writeKeys writes the keys directly below a table.
 func writeKeys(w io.Writer, table string, keys []config.Key, of map[string][]experiment.ReaderDefault) {
 	own := slices.DeleteFunc(slices.Clone(keys), func(k config.Key) bool { return k.Table || config.Parent(k.Path) != table })
 	if len(own) == 0 {
@@ -95,7 +95,7 @@ func writeKeys(w io.Writer, table string, keys []config.Key, of map[string][]exp
 	}
 }
 
-// takes is what a key may be.
+// takes is the type and the values of a key.
 func takes(k config.Key) string {
 	switch {
 	case k.Enum != nil:

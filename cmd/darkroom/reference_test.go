@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// TestPages: the files of docs are what the program would write.
+// TestPages: the files of docs are the program's output.
 func TestPages(t *testing.T) {
 	for _, p := range pages() {
 		var want bytes.Buffer

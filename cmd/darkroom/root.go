@@ -74,7 +74,7 @@ monitor, 130 interrupted and saved.`,
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// knownCommand refuses what cobra could not match with a subcommand.
+// knownCommand refuses words that cobra could not match with a subcommand.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 )
 
-// TestHelp: every command says what it does and shows an example, and every
-// example line names that command, known flags and a fitting number of arguments.
+// TestHelp: every command describes itself and shows an example, and every example line names that command, known
+// flags and a fitting number of arguments.
 func TestHelp(t *testing.T) {
 	root := newRoot()
 	for _, cmd := range root.Commands() {
@@ -59,7 +59,7 @@ func checkExample(name, line string) error {
 	return cmd.ValidateArgs(cmd.Flags().Args())
 }
 
-// TestCheckExample: the check above objects to what it should.
+// TestCheckExample: the check above finds mistakes.
 func TestCheckExample(t *testing.T) {
 	for line, good := range map[string]bool{
 		"  darkroom doctor": true,

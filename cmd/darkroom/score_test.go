@@ -132,7 +132,7 @@ func (w *watched) String() string {
 
 var answersAt = regexp.MustCompile(`answers at (http://\S+)`)
 
-// A served reward gives what the reward gives, and ends when it is interrupted.
+// A served reward gives the reward's scores, and ends when it is interrupted.
 func TestScoreServe(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -10,8 +10,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// TestScoreToys: the embedded stand-ins of clip, aesthetic and ocr judge no picture but drawings, unless
-// they are asked for by name; the table says what they are.
+// TestScoreToys: the embedded stand-ins of clip, aesthetic and ocr judge no picture but drawings, unless they are
+// asked for by name; the table names the stand-ins.
 func TestScoreToys(t *testing.T) {
 	photo := filepath.Join(t.TempDir(), "photo.png")
 	if err := vision.WriteFile(photo, vision.New(96, 64)); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // The scripts run this test binary under the name darkroom. Tests compute on the CPU, and on doubles of a driver that
-// they name: what is recorded has the CPU's bits, and "auto" would be a device where there is one.
+// they name: recorded results have the CPU's bits, and "auto" may be a device.
 func TestMain(m *testing.M) {
 	if os.Getenv(driver.LibraryVariable) == "" {
 		_ = os.Setenv(driver.LibraryVariable, noDriver)
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 
 const noDriver = "/nowhere/libcuda.so.1"
 
-// TestScripts runs testdata/script: what users type, what they see, and how it fails.
+// TestScripts runs testdata/script: command lines, their output, and their failures.
 func TestScripts(t *testing.T) {
 	golden, err := filepath.Abs("../../internal/golden/models")
 	if err != nil {

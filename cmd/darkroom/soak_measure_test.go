@@ -20,7 +20,7 @@ import (
 	"github.com/darkroom-rl/darkroom/outside/spent"
 )
 
-// A usage is what this process holds at a moment.
+// A usage is this process's resources at a moment.
 type usage struct {
 	Seconds    float64 `json:"seconds"` // since the soak began
 	Turns      int     `json:"turns"`
@@ -86,7 +86,7 @@ func entries(t testing.TB, dir string) (names []string) {
 	return names
 }
 
-// measure reads it again and again until it is told to stop, and writes each to a file at once.
+// measure reads it again and again until stop, and writes each to a file at once.
 func (s *soak) measure(stop <-chan bool, every time.Duration, file string) (all []usage) {
 	f, err := os.Create(file)
 	if err != nil {
@@ -132,7 +132,7 @@ func isLostByClient(stack string) bool {
 	return strings.Contains(stack, "chan receive (nil chan)") && strings.Contains(stack, "resetPendingAcksOnReconnect")
 }
 
-// settled holds what is left, when all has ended, to what was there before it began.
+// settled compares the resources at the end with those before the beginning.
 func (s *soak) settled(before usage) {
 	var after usage
 	for range 300 {
@@ -163,7 +163,7 @@ func (s *soak) settled(before usage) {
 // warm is the share of a soak before which caches fill and the heap finds its size.
 const warm = 0.1
 
-// halves are those of what was measured once it is warm.
+// halves are those of the warm measurements.
 func halves(of []float64) (first, second []float64) {
 	of = of[int(warm*float64(len(of))):]
 	return of[:len(of)/2], of[len(of)/2:]
@@ -194,8 +194,8 @@ func deviation(of []float64) float64 {
 	return math.Sqrt(sum / float64(len(of)))
 }
 
-// TestGrown: a leak is found once it rises above noise. Noise is none, nor what fills up at first, nor what comes and
-// goes.
+// TestGrown: a leak is found once it rises above noise. Noise, the filling of caches at first, and passing peaks do
+// not count as leaks.
 func TestGrown(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for name, c := range map[string]struct {

@@ -20,9 +20,10 @@ import (
 	"github.com/darkroom-rl/darkroom/view/report"
 )
 
-// What a soak serves meanwhile, and how a browser asks for it.
+// The servers of a soak, and a browser's requests to them.
 
-// serves does a command until ctx ends, which must end with a code. It returns what a pattern finds in its first words.
+// serves does a command until ctx ends, which must end with a code. It returns the match of a pattern in its first
+// words.
 func (s *soak) serves(ctx context.Context, all *sync.WaitGroup, pattern string, code int, args ...string) string {
 	var log aLog
 	over := make(chan bool)
@@ -77,7 +78,7 @@ func (s *soak) browse(page string) {
 	}
 }
 
-// fetch is what an address has, as far as ctx lets it come.
+// fetch is the content of an address, as far as ctx lets it come.
 func (s *soak) fetch(ctx context.Context, address string) string {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

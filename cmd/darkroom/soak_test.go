@@ -40,10 +40,10 @@ var (
 	soakOut = flag.String("soak-out", "", "a folder for what TestSoak measures")
 )
 
-// TestSoak: in one process a run goes on and on, whose reward is slow; a reward and a page are served; and beside them
-// runs of pictures, clips, episodes and a fleet begin and end in turn. Memory, open files and goroutines of the second
-// half are those of the first, and nothing is left at the end. -soak says for how long (make soak); what was
-// measured is written to the folder -soak-out.
+// TestSoak: in one process a run goes on and on, whose reward is slow; a reward and a page are served; and beside
+// them runs of pictures, clips, episodes and a fleet begin and end in turn. Memory, open files and goroutines of the
+// second half are those of the first, and nothing is left at the end. -soak says for how long (make soak);
+// measurements are written to the folder -soak-out.
 func TestSoak(t *testing.T) {
 	long, out := *soaking, *soakOut
 	if long == 0 {
@@ -106,7 +106,7 @@ func TestSoak(t *testing.T) {
 	t.Logf("%v, %d turns, %v of a processor; %s has the lines and the drawing", time.Since(s.began).Round(time.Second), s.turns, (spent.CPU() - s.spent).Round(time.Second), out)
 }
 
-// A soak is what goes on for hours.
+// A soak goes on for hours.
 type soak struct {
 	*testing.T
 	dir   string
@@ -155,7 +155,7 @@ func (s *soak) change(kind, from, to string) {
 	}
 }
 
-// turn is a run of each kind, begun anew, and what a browser asks for meanwhile.
+// turn is a run of each kind, begun anew, and a browser's requests meanwhile.
 func (s *soak) turn(page string) {
 	for _, kind := range modalities {
 		s.train(kind)

@@ -16,7 +16,7 @@ type collected struct {
 	spans []collectedSpan
 }
 
-// collectedSpan is what a test reads of a span.
+// collectedSpan is a test's view of a span.
 type collectedSpan struct {
 	Trace string `json:"traceId"`
 	ID    string `json:"spanId"`
@@ -58,7 +58,7 @@ func collect(t *testing.T) *collected {
 		defer c.mu.Unlock()
 		for _, text := range q.Of[0].Scopes[0].Spans {
 			var s collectedSpan
-			_ = json.Unmarshal(text, &s) // values that are no texts are left out
+			_ = json.Unmarshal(text, &s) // values other than texts are left out
 			c.spans = append(c.spans, s)
 		}
 	}))
@@ -66,7 +66,7 @@ func collect(t *testing.T) *collected {
 	return c
 }
 
-// holds checks the traces of so many iterations, in which a worker did jobs.
+// holds checks the traces of this number of iterations, in which a worker did jobs.
 func (c *collected) holds(t *testing.T, iterations int, worker string) {
 	t.Helper()
 	c.mu.Lock()

@@ -62,7 +62,7 @@ func serveWatch(cmd *cobra.Command, address string, paths []string) error {
 	follows := make(chan struct{})
 	go func() { defer close(follows); s.Follow(ctx) }()
 	server := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
-	context.AfterFunc(ctx, func() { _ = server.Close() }) // pages are told by their connection's end
+	context.AfterFunc(ctx, func() { _ = server.Close() }) // pages notice their connection's end
 	url := "http://" + listener.Addr().String()
 	if err := console.Emit(cmd, map[string]string{"url": url}, func(w io.Writer) { fmt.Fprintf(w, "watching at %s (Ctrl-C ends this page, not the runs)\n", url) }); err != nil {
 		return errors.Join(err, listener.Close())

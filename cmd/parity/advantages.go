@@ -31,7 +31,7 @@ var advantageOps = map[string]Op{
 	"select.best_of_n":      selectBest,
 	"select.dpo_pairs":      selectPairs,
 
-	// Advantages of answers: an estimator's settings, and how tokens share what it says.
+	// Advantages of answers: an estimator's settings, and the sharing of its advantages among tokens.
 	"vlm.adv_gae":                   answerGAE,
 	"vlm.adv_gdpo_tokens":           answerGDPO,
 	"vlm.adv_gpg":                   answerOutcome,
@@ -64,7 +64,7 @@ func numpyGroup(global bool) advantage.Options {
 	return o
 }
 
-// trackedGroup is ddpo-pytorch's: what is compared is a prompt's history.
+// trackedGroup is ddpo-pytorch's: a prompt's history is compared.
 func trackedGroup() advantage.Options {
 	o := numpyGroup(false)
 	o.Eps = 1e-6
@@ -266,7 +266,7 @@ func advGDPO(c *Case) {
 	rewards := byReward(c.Array("rewards"))
 	for _, r := range rewards {
 		for i, v := range r {
-			if math.IsNaN(v) { // upstream trains on what is missing as 0
+			if math.IsNaN(v) { // upstream trains on a missing reward as 0
 				r[i] = 0
 			}
 		}
@@ -309,7 +309,7 @@ func advWinRate(c *Case) {
 	}
 	rates := advantage.WinRate(c.Int("items"), pairs, c.Floats("outcome"), true)
 	for i, r := range rates {
-		if math.IsNaN(r) { // upstream: what was never compared has lost
+		if math.IsNaN(r) { // upstream: an item that was never compared has lost
 			rates[i] = 0
 		}
 	}
@@ -339,7 +339,7 @@ func trainedRows(advantages [][]float64, batches int) (nonzero []bool, count int
 	return nonzero, count
 }
 
-// consecutive is ids of groups of n that stand beside each other.
+// consecutive is ids of groups of n neighbours.
 func consecutive(samples, n int) []int {
 	return times(samples, func(i int) int { return i / n })
 }
@@ -561,8 +561,8 @@ func filterGroups(c *Case) {
 		}
 	}
 	c.Put("kept", advantage.Filter{By: "deviation", Least: c.Float("min_std")}.Kept(ids, judged, exceeded))
-	// The pictures of each answer were drawn while the case was made, and stand among its
-	// outputs; more than one means that a tool was used. No format was rewarded.
+	// The pictures of each answer were drawn while the case was made, and are among its outputs; more than one means
+	// that a tool was used. No format was rewarded.
 	var used []bool
 	pictures := c.Recorded("image_counts")
 	for _, n := range pictures {
@@ -601,12 +601,11 @@ func silenced(mask [][]float64, answers []bool) [][]float64 {
 	return out
 }
 
-// toolHealth counts, over groups of answers that may have used a tool, what using it was
-// worth (Mini-o3's statistics). "num_d_t" counts groups by what direct answers and answers
-// with a tool came to: 0 all wrong, 1 all right, 2 both, k none of the kind. The rest counts
-// groups by which kinds were ever right, and whether anything was wrong; groups whose judge
-// failed leave the counts of what is solved. An answer that was not judged (NaN) is neither
-// right nor wrong, and is not counted.
+// toolHealth counts, over groups of answers that may have used a tool, the worth of the tool (Mini-o3's statistics).
+// "num_d_t" counts groups by the results of direct answers and of answers with a tool: 0 all wrong, 1 all right, 2
+// both, k none of the kind. The rest counts groups by which kinds were ever right, and whether anything was wrong;
+// groups whose judge failed leave the counts of solved ones. An answer that was not judged (NaN) is neither right nor
+// wrong, and is not counted.
 func toolHealth(ids []int, correct []float64, used []bool, failed func(group int) bool, exceeded []bool) map[string]int {
 	m := map[string]int{}
 	for _, name := range []string{"solve_none", "solve_all", "solve_acc_none", "solve_acc_all", "totals", "success_tool_call_per_batch", "success_tool_call_per_sample",
@@ -670,7 +669,7 @@ func toolHealth(ids []int, correct []float64, used []bool, failed func(group int
 	return m
 }
 
-// shareRight names what answers of one kind came to: all right, all wrong, both, none there.
+// shareRight names the results of answers of one kind: all right, all wrong, both, none there.
 func shareRight(right, wrong int) string {
 	switch {
 	case right == 0 && wrong == 0:

@@ -92,11 +92,11 @@ type Case struct {
 	tensor func(name string) (Array, bool, error)
 	ran    *outcome                       // shared with Subs
 	want   map[string]any                 // for Recorded alone
-	open   func() (device.Backend, error) // what it computes with
+	open   func() (device.Backend, error) // its backend
 	source nn.Source                      // of weights, in place of the folder's files
 }
 
-// outcome is what an op left behind.
+// outcome is the result of an op.
 type outcome struct {
 	err  error // the first complaint about an input
 	out  map[string]any
@@ -121,8 +121,8 @@ func (c *Case) like(input string, rows [][]float64) Array {
 	return Array{c.Array(input).Shape, flat(rows)}
 }
 
-// Recorded is a list of whole numbers that stands among the case's outputs though it was
-// drawn, not computed: what else is recorded follows from it.
+// Recorded is a list of whole numbers among the case's outputs that was drawn, not computed: other recorded values
+// follow from it.
 func (c *Case) Recorded(name string) []int {
 	a, err := arrayOf(c.want[name])
 	if err != nil {
@@ -338,7 +338,7 @@ func (c *Case) sub(name string, in map[string]any) *Case {
 	return &Case{Name: c.Name, Op: c.Op, dir: c.dir, path: c.path + name + ".", in: in, ran: c.ran, open: c.open}
 }
 
-// find looks an input up: among what the case lists, then among its tensors.
+// find looks an input up: among the case's fields, then among its tensors.
 func (c *Case) find(name string) (any, bool) {
 	c.ran.read[c.path+name] = true
 	if v, ok := c.in[name]; ok {
@@ -354,8 +354,7 @@ func (c *Case) find(name string) (any, bool) {
 	return a, ok && err == nil
 }
 
-// absent is what need returns for an input that is not there; the complaint is
-// recorded already.
+// absent is need's result for a missing input; the complaint is recorded already.
 type absent struct{}
 
 func (c *Case) need(name string) any {

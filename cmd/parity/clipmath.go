@@ -94,7 +94,7 @@ func linear(c *Case, second bool, x []float64, t float64, embedding []float64) [
 	return v
 }
 
-// guided is what one row's policy says after guidance by a scale.
+// guided is one row's output of the policy after guidance by a scale.
 func guided(c *Case, second bool, x []float64, t, scale float64, combines bool, embedding, negative []float64) []float64 {
 	v := linear(c, second, x, t, embedding)
 	if !combines {

@@ -190,7 +190,7 @@ func (c *comparison) array(want Array, got any) {
 	}
 }
 
-// whole compares the lengths of arrays' difference and of what is wanted.
+// whole compares the lengths of arrays' difference and of the wanted array.
 func (c *comparison) whole(want, got []float64, allowed float64) {
 	var off, length float64
 	for i, w := range want {
@@ -255,7 +255,7 @@ func (c *comparison) object(want map[string]any, got any) {
 	}
 }
 
-// What ops Put, in whatever Go type was at hand.
+// Values of ops' Put, in any Go type.
 
 // number reads a computed scalar.
 func number(got any) (float64, bool) {

@@ -17,7 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// Files of data sets: every cell of every row, held to what pyarrow reads. Counts of rows are outputs; cells are
+// Files of data sets: every cell of every row, compared with pyarrow's reading. Counts of rows are outputs; cells are
 // compared here, since they stand in a file of their own.
 
 var datasetOps = map[string]Op{"data.parquet": dataParquet}
@@ -92,7 +92,7 @@ func sameRows(what string, rows []string, want []json.RawMessage) {
 	}
 }
 
-// cellOf is a cell as the recorder writes it: of bytes their sum, and of a picture what it is.
+// cellOf is a cell as the recorder writes it: of bytes their sum, and of a picture its size and its sum.
 func cellOf(v any) any {
 	switch v := v.(type) {
 	case []byte:

@@ -35,7 +35,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// TestNoDevice: what stands in the way is said, with what to do instead.
+// TestNoDevice: the error names the obstacle and a remedy.
 func TestNoDevice(t *testing.T) {
 	t.Setenv(driver.LibraryVariable, "/nowhere/libcuda.so.1")
 	for _, device := range []string{"cuda:0", "cuda:x", "tpu"} {

@@ -42,7 +42,7 @@ func TestOpsOnce(t *testing.T) {
 	}
 }
 
-// TestMethodCases: what the table of methods calls a case is an operation.
+// TestMethodCases: each case of the table of methods is an operation.
 func TestMethodCases(t *testing.T) {
 	ops := Ops()
 	holds := func(of string, cases []string) {

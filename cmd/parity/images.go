@@ -8,7 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/jpeg"
 )
 
-// Pictures: resizing, cropping, turning, what vision towers read.
+// Pictures: resizing, cropping, turning, inputs of vision towers.
 
 var imageOps = map[string]Op{
 	"image.center_crop_offset": centreCropOffset,

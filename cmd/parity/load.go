@@ -26,8 +26,8 @@ import (
 // here: a folder case holds a model's configuration too. A family may be compressed, .json.gz, and so may a folder's
 // tensors, tensors.safetensors.gz, and its other files, NAME.gz.
 
-// A loader finds cases and hands them on, one at a time: what is wrong with one
-// of them must not keep the others from running.
+// A loader finds cases and hands them on, one at a time: a mistake in one of them must not keep the others from
+// running.
 type loader struct {
 	each func(recorded)
 	bad  func(error)
@@ -127,7 +127,7 @@ func read(file string) ([]byte, error) {
 	return text, nil
 }
 
-// mostText bounds what a small file may turn out to hold.
+// mostText bounds the unpacked size of a small file.
 const mostText = 1 << 30
 
 // beside opens the tensors of a folder; there need not be any, but a broken file is not ok.
@@ -157,7 +157,7 @@ func unpacked(file string) (*safetensors.File, error) {
 	return safetensors.Read(file, data)
 }
 
-// hand passes a case on, or says what is wrong with it.
+// hand passes a case on, or its error.
 func (l loader) hand(file string, i int, c recorded, err error) {
 	if err == nil {
 		c.file = file

@@ -12,10 +12,9 @@
 //		c.Put("advantages", must(numpyGroup(c.Bool("global_std")).Of(idsOf(c.Strings("groups")), c.Floats("rewards"))))
 //	}
 //
-// It only translates names and shapes, and reaches an implementation through the
-// code that training uses. A file holds the ops of one area, and run.go
-// joins and runs these. Start at case.go, what an op sees; compare.go judges:
-// a value passes when |got - want| <= abs + rel |want|.
+// It only translates names and shapes, and reaches an implementation through the code that training uses. A file
+// holds the ops of one area, and run.go joins and runs these. Start at case.go, the inputs of an op; compare.go
+// judges: a value passes when |got - want| <= abs + rel |want|.
 //
 // Case files come from strangers: a malformed one is an error that names the
 // file and the case, and the others still run.
@@ -53,7 +52,7 @@ func main() {
 
 // execute runs one command line and returns its exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	code := exitUsage // until the cases run, every failure is about what was typed
+	code := exitUsage // until the cases run, every failure is about the command line
 	cmd := command(&code)
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
@@ -111,7 +110,7 @@ the host (solvers, losses, advantages) does not.`,
 	return cmd
 }
 
-// check looks at all that was typed, and sets what cases compute with.
+// check checks the command line, and sets the cases' backend.
 func (o *Options) check(paths []string, name string) error {
 	if _, err := path.Match(o.Op, ""); err != nil {
 		return fmt.Errorf("pattern %q of operations: %w", o.Op, err)
@@ -121,7 +120,7 @@ func (o *Options) check(paths []string, name string) error {
 			return err
 		}
 	}
-	be, err := device.Open(name) // once before the cases, so that what is missing is said once
+	be, err := device.Open(name) // once before the cases, so that a missing device is reported once
 	if err != nil {
 		return err
 	}

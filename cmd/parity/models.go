@@ -380,7 +380,7 @@ func (n *network) cut(name string, v *autograd.Value, bound func(x []float32) []
 
 // autoencoderWan runs clip by clip: each has a causal cache of its own.
 func autoencoderWan(n *network, m *clips.Model, _ clips.Config) {
-	// clipwise runs f on every clip of an input, and joins what it makes.
+	// clipwise runs f on every clip of an input, and joins its results.
 	clipwise := func(name string, f func(clip *autograd.Value) []*autograd.Value) (joined []*autograd.Value) {
 		v := n.clip(name)
 		var made [][]*autograd.Value // by output, then by clip
@@ -452,7 +452,7 @@ func clipModel(n *network, m *clip.Model, _ clip.Config) {
 	n.out("out.vision_last", image.Last)
 	n.out("out.vision_pooled", image.Pooled)
 
-	// The logits are numbers, and backward begins at what they are made of.
+	// The logits are numbers, and backward begins at their inputs.
 	scale := m.Scale(n.tape)
 	s := clip.Similarity(featureRows(image.Projected), featureRows(text), float64(scale.F32()[0]))
 	n.Put("out.logits_per_image", table(s.Logits))
@@ -557,8 +557,8 @@ func framesTimes(a Array, frames int) []float32 {
 	return times
 }
 
-// lora runs a base model with an adapter in PEFT's layout. What upstream gave for the base
-// alone, and for the other layouts, is held to here too.
+// lora runs a base model with an adapter in PEFT's layout. Upstream's results for the base alone, and for the other
+// layouts, are compared here too.
 func lora(c *Case, open openedModel) {
 	l := loraCase{c, filepath.Join(c.Dir(), c.String("base")), open}
 	for layout, want := range map[string]string{"": "base.sample", "diffusers": "loaded.diffusers.sample", "diffusers_metadata": "loaded.diffusers_metadata.sample"} {

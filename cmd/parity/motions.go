@@ -126,9 +126,9 @@ func farnebackSteps(c *Case) {
 	c.Put("opencv_flow", together(got.Width, got.Height, got.X, got.Y))
 }
 
-// flowPair holds flows to what their case allows, which is not a tolerance a number: the mean
-// and the largest difference from OpenCV's Farneback, and end-point errors as small as
-// OpenCV's within a twentieth. Of DIS only the errors are held to, for its versions differ.
+// flowPair compares flows with their case's bounds, which are not a tolerance a number: the mean and the largest
+// difference from OpenCV's Farneback, and end-point errors as small as OpenCV's within a twentieth. Of DIS only the
+// errors are held to, for its versions differ.
 func flowPair(c *Case) {
 	clip := &video.Clip{}
 	for i := range 2 {

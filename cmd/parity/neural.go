@@ -36,7 +36,7 @@ var neuralOps = map[string]Op{
 	"neural.hpsv2":              onDevice(neuralHPSv2),
 	"neural.score_scales":       scoreScales,
 
-	// Reward networks on Qwen2-VL: what they are asked, and what they see.
+	// Reward networks on Qwen2-VL: their questions, and their pictures.
 	"qwen2vl.frame_indices":      preferenceFrames,
 	"qwen2vl.hpsv3":              func(c *Case) { preferenceNetwork(c, false) },
 	"qwen2vl.hpsv3_prompt":       preferencePicturePrompt,
@@ -93,7 +93,7 @@ func gradArray(grads [][]float32, like []vision.Pixels) Array {
 	return pixelArray(all)
 }
 
-// straight takes prepared numbers for pictures: no pipeline stands before the tower.
+// straight takes prepared numbers for pictures: without a pipeline before the tower.
 type straight struct{ *features.Tower }
 
 func (s straight) Pixels(ctx context.Context, pictures []vision.Pixels) ([][]float64, error) {
@@ -201,7 +201,7 @@ func scoreScales(c *Case) {
 
 // Towers of both: CLIP score, PickScore and HPSv2.
 
-// matched computes what CLIP's rewards share: vectors, gradients, and the scores of both paths.
+// matched computes the common part of CLIP's rewards: vectors, gradients, and the scores of both paths.
 func matched(ctx context.Context, c *Case, t *clip.Towers, s shown, put func(images, texts [][]float64)) (scores []neural.Matched, soft []float64) {
 	prompts := c.Strings("prompts")
 	put(must(t.Images(ctx, s.pictures)), must(t.Texts(ctx, prompts)))
@@ -391,8 +391,7 @@ func neuralDINO(ctx context.Context, c *Case, d *features.Device) {
 	pairGradient(ctx, c, t, s)
 }
 
-// pairGradient is that of the cosine of the first two pictures: what each does to it with the
-// other held still.
+// pairGradient is that of the cosine of the first two pictures: the derivative for each with the other held still.
 func pairGradient(ctx context.Context, c *Case, t *dino.Tower, s shown) {
 	if len(s.prepared) < 2 {
 		return
@@ -549,7 +548,7 @@ func (s *preferenceCase) patches(i int) vlm.Patches {
 	return must(s.cut.Clip(vlm.ClipPixels{Rule: vlm.Qwen2Frames, Pixels: vlm.Pixels{Max: 1 << 30}}, frames...))
 }
 
-// put records what was read and scored, and goes back from the cotangent.
+// put records inputs and scores, and goes back from the cotangent.
 func (s *preferenceCase) put() {
 	longest := 0
 	for _, ids := range s.ids {

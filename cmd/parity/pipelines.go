@@ -78,7 +78,7 @@ func (s sampled) run() {
 	case s.Has("guidance_scale"):
 		guidance.Scale = s.Float("guidance_scale")
 	}
-	if s.Op == "pipelines.z_image" { // its scale is of what is added to the conditional output
+	if s.Op == "pipelines.z_image" { // its scale is of the difference added to the conditional output
 		guidance.Scale, guidance.Until, guidance.Most = 1+guidance.Scale, s.Float("cfg_truncation"), s.Float("cfg_normalization")
 	}
 	start := s.Floats("in.latents")
@@ -99,7 +99,7 @@ func (s sampled) run() {
 	s.Put("out.vae_out", s.picture(raw), "out.image", s.picture(pipeline.Pixels(raw)))
 }
 
-// putTexts records what was read of the prompts.
+// putTexts records the inputs of the prompts.
 func (s sampled) putTexts(prompt, negative *pipeline.Text) {
 	for i, ids := range prompt.IDs {
 		name := fmt.Sprintf("out.ids_%d", i+1)
@@ -146,7 +146,7 @@ func sourceAreas(c *Case, o pipeline.Options) pipeline.Options {
 	return o
 }
 
-// readSources prepares the case's pictures, and records what becomes of them.
+// readSources prepares the case's pictures, and records the results.
 func (s *sampled) readSources() {
 	var pictures []*vision.Image
 	for _, name := range []string{"in.image", "in.image.0", "in.image.1", "in.image.2"} {
@@ -184,7 +184,7 @@ func (s *sampled) readSources() {
 	s.sizes()
 }
 
-// sizes are what pictures of the case's widths and heights are resized to, by upstream's rules.
+// sizes are the resized sizes of pictures of the case's widths and heights, by upstream's rules.
 func (s *sampled) sizes() {
 	if !s.Has("in.sizes") {
 		return
@@ -245,7 +245,7 @@ func runKlein(c *Case) {
 	s.way("edit.", texts)
 }
 
-// way samples with what is given, and records it under a tag.
+// way samples with given inputs, and records the result under a tag.
 func (s sampled) way(tag string, texts []*pipeline.Text) {
 	shapes := [][2]int{{s.at.Rows / 2, s.at.Cols / 2}}
 	if s.given != nil {
@@ -410,7 +410,7 @@ func (s clipCase) times(x []float32) Array {
 	return all
 }
 
-// putTexts records what was read of the prompts; some cases have the first tokens alone.
+// putTexts records the inputs of the prompts; some cases have the first tokens alone.
 func (s clipCase) putTexts() {
 	beginning := func(name string, x []float64, each int) {
 		if !s.Has(name) {

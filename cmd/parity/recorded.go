@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// A recorded case is what an op sees and what it should have computed.
+// A recorded case is the inputs of an op and its expected outputs.
 type recorded struct {
 	file string
 	seen *Case
-	args map[string]any // what the op is expected to read
+	args map[string]any // the op's expected inputs
 	want map[string]any
 	tols tolerances
 }
@@ -110,9 +110,8 @@ func columns(doc map[string]any) map[string]any {
 	return all
 }
 
-// outputs are the object "out", or what the lists "out" and "grad" name: a
-// tensor, a column of the table, or a field of the case. In an object, "tensor" may name one.
-// The object "scores" is an output.
+// outputs are the object "out", or the names in the lists "out" and "grad": a tensor, a column of the table, or a
+// field of the case. In an object, "tensor" may name one. The object "scores" is an output.
 func outputs(doc map[string]any, tensor tensorSource) (map[string]any, error) {
 	if m, ok := doc["out"].(map[string]any); ok {
 		name, ok := m["tensor"].(string)
@@ -196,10 +195,9 @@ func readTolerance(name string, v any) (t tolerance, err error) {
 	return tolerance{Abs: read(v)}, err
 }
 
-// Cases of rewards give tolerances by the kind of an output: "embeds_rel_norm" bounds
-// |got - want| / |want| of whole tensors, "scores_abs" every score. They also list among
-// their inputs what a reward makes of its pictures and prompts by itself (pixel_values,
-// input_ids): it is held to these, too.
+// Cases of rewards give tolerances by the kind of an output: "embeds_rel_norm" bounds |got - want| / |want| of whole
+// tensors, "scores_abs" every score. They also list among their inputs a reward's own inputs from its pictures and
+// prompts (pixel_values, input_ids): it is held to these, too.
 
 // kinds says which outputs a tolerance's first word is for, by parts of their names.
 var kinds = map[string][]string{
@@ -254,7 +252,7 @@ func prepared(doc map[string]any) []any {
 // unread are the paths of a case's arguments and inputs that its op did not ask for and that are not exempt.
 func (c recorded) unread() (names []string) {
 	read := c.seen.ran.read
-	// Indices are no part of a name that is exempt.
+	// The name of an exemption has no indices.
 	var walk func(path, name string, v any)
 	walk = func(path, name string, v any) {
 		switch v := v.(type) {

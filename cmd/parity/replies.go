@@ -10,7 +10,7 @@ import (
 )
 
 var replyOps = map[string]Op{
-	// Rules for what vision-language models write.
+	// Rules for answers of vision-language models.
 	"vlm.answer_boxed":                     answerBoxed,
 	"vlm.answer_dapo":                      answerDAPO,
 	"vlm.answer_em":                        answerExact,
@@ -234,8 +234,8 @@ func relativeAccuracy(c *Case) {
 	}
 }
 
-// toolRewards are PyVision-RL's rewards on tokens (reward_manager/naive.py): a reply's score sits on its last
-// token; what tools earned stays where they earned it, and counts only where the answer is right.
+// toolRewards are PyVision-RL's rewards on tokens (reward_manager/naive.py): a reply's score sits on its last token;
+// rewards of tools stay at their tokens, and count only where the answer is right.
 func toolRewards(c *Case) {
 	earned, lengths, right, score := mat(c, "env_reward"), c.Ints("lengths"), c.Ints("right"), c.Floats("score")
 	if len(lengths) != len(earned) || len(right) != len(earned) || len(score) != len(earned) {

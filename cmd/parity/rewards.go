@@ -34,7 +34,7 @@ var rewardOps = map[string]Op{
 	"combine.pref_grpo":         combinePref,
 	"combine.pref_grpo_spec":    combineSpec,
 
-	// Judges: what they are asked, and how their answers are read.
+	// Judges: their questions, and the reading of their answers.
 	"judge.parse_axes_batch":  judgeAxes,
 	"judge.parse_edit_point":  judgeEdits,
 	"judge.parse_point":       judgePoint,
@@ -133,7 +133,7 @@ func combineMixReward(c *Case) {
 	c.Put("rewards", rewarded, "successes", there, "weights", weights, "each", each, "each_ok", eachFine)
 }
 
-// zeroed is what upstream makes of missing rewards, and which were there.
+// zeroed is upstream's treatment of missing rewards, and the places of present ones.
 func zeroed(x []float64) (values []float64, there []int) {
 	values, there = slices.Clone(x), make([]int, len(x))
 	for i, v := range x {
@@ -270,7 +270,7 @@ func blend(parts [][]float64, weights []float64, applies [][]bool) []float64 {
 	return out
 }
 
-// What is wrong with a list of rewards.
+// Mistakes in a list of rewards.
 var (
 	errJSON   = errors.New("not JSON")
 	errName   = errors.New("a weight without a name")
@@ -354,7 +354,7 @@ func judgeText(c *Case) {
 	c.Put("text", must(judge.Ask(c.String("template"), judge.Blanks{Prompt: c.String("prompt")})))
 }
 
-// sent is a request's body, its pictures replaced by what they are.
+// sent is a request's body, its pictures replaced by their descriptions.
 func sent(body []byte) any {
 	var v any
 	check(json.Unmarshal(body, &v))
@@ -428,7 +428,7 @@ func judgeRequests(c *Case) {
 	c.Put("timeout_s", int(chat.Caller.Policy().Timeout.Seconds()))
 }
 
-// judgePoint gives what upstreams make of an answer that cannot be read: 0, or null.
+// judgePoint gives upstreams' scores of an unreadable answer: 0, or null.
 func judgePoint(c *Case) {
 	reply := c.String("answer")
 	score, _ := judge.FinalFrom1(reply)
@@ -534,7 +534,7 @@ type videoAlignMarks struct{ Visual, Motion, Alignment float64 }
 // overall is their sum.
 func (v videoAlignMarks) overall() float64 { return v.Visual + v.Motion + v.Alignment }
 
-// A videoAlignNorm is what to take off, and what to divide by.
+// A videoAlignNorm is a mean and a deviation.
 type videoAlignNorm struct{ mean, deviation videoAlignMarks }
 
 // of normalises.
@@ -649,8 +649,7 @@ func errorRates(c *Case) {
 	c.Put("wer", edits.WER(want, got), "cer", edits.CER(want, got), "mer", edits.MER(want, got))
 }
 
-// linesOf reads what a case's engine answered for one picture; the word "error" stands for an
-// engine that failed.
+// linesOf reads the answer of a case's engine for one picture; the word "error" stands for an engine that failed.
 func linesOf(c *Case, v any) (lines []rewards.Line, failed bool) {
 	if _, failed = v.(string); failed {
 		return nil, true
@@ -669,7 +668,7 @@ func linesOf(c *Case, v any) (lines []rewards.Line, failed bool) {
 	return lines, false
 }
 
-// readWords scores 0 what the engine failed on, as upstreams do; ours is missing.
+// readWords scores 0 a picture on which the engine failed, as upstreams do; ours is missing.
 func readWords(c *Case) {
 	rule := rewards.OCRRule{Formula: "flow_grpo"}
 	if c.Op == "ocr.reward_flow_factory" {
@@ -707,7 +706,7 @@ func spaced(prompt string) bool {
 	return len(parts) > 1 && parts[1] != "" || len(parts) == 1 && prompt != ""
 }
 
-// raised is what upstreams raise where a prompt has no target: a whole batch is lost.
+// raised is upstreams' exception where a prompt has no target: a whole batch is lost.
 func raised(c *Case, prompt string, err error) {
 	if !errors.Is(err, rewards.ErrNoTarget) {
 		check(err)

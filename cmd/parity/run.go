@@ -15,13 +15,13 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 )
 
-// Options choose what Run runs, and on what.
+// Options choose the cases of Run, and their backend.
 type Options struct {
 	Op      string                         // a pattern of operations, as of path.Match; empty: all
-	Backend func() (device.Backend, error) // opens what a case computes with; nil: the CPU
+	Backend func() (device.Backend, error) // opens a case's backend; nil: the CPU
 }
 
-// openCPU is what cases compute with by default.
+// openCPU is the default backend of cases.
 func openCPU() (device.Backend, error) { return device.Open("cpu") }
 
 // A Report says how the cases went.
@@ -66,8 +66,8 @@ type Failure struct {
 	What string `json:"what"`
 }
 
-// Run runs the cases of files and folders. What is wrong with a case or a file is
-// in the report; the error is for a path that leads nowhere and for a bad pattern.
+// Run runs the cases of files and folders. Mistakes of a case or a file are in the report; the error is for a path
+// that leads nowhere and for a bad pattern.
 func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
 	return run(ctx, paths, o, Ops())
 }
@@ -200,7 +200,7 @@ var areas = []map[string]Op{
 	visionModelOps,
 }
 
-// write prints a line an operation, and what is wrong with single cases.
+// write prints a line an operation, and mistakes of single cases.
 func write(w io.Writer, r *Report) {
 	rows := [][4]string{{"OP", "CASES", "WORST", "RESULT"}}
 	for _, op := range r.Ops {

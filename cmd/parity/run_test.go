@@ -57,7 +57,7 @@ func runFamily(t *testing.T, cases string) *Report {
 	return r
 }
 
-// TestVerdicts: one case each, and what must be said about it; "" is a pass.
+// TestVerdicts: one case each, and its expected report; "" is a pass.
 func TestVerdicts(t *testing.T) {
 	for _, row := range []struct{ op, in, out, tol, says string }{
 		{"double", `{"x": {"shape": [2], "data": [1, 2]}}`, `{"y": {"shape": [2], "data": [2, 4]}}`, `{}`, ""},

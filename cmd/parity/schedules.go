@@ -317,7 +317,7 @@ func promptHash(c *Case) {
 	c.Put("seeds", seeds)
 }
 
-// What published samplers do and Darkroom does not: a recorded case shows that it is understood.
+// Published samplers' ways that Darkroom lacks: a recorded case shows that it is understood.
 
 // cfgRescaled gives one guided sample the deviation of the conditional one, to the degree r (Lin et al., 2023):
 // r·v·std(c)/std(v) + (1-r)·v, deviations with n-1. Pipelines of diffusers have it as an option; Darkroom has not.

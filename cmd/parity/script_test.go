@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"parity": main})
 }
 
-// TestScripts runs testdata/script: what is typed, what is printed, and how it fails.
+// TestScripts runs testdata/script: command lines, their output, and their failures.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",

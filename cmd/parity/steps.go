@@ -89,7 +89,7 @@ func (b *batch) euler(i int) []float64 {
 	return sde.Euler(b.s, index[min(i, len(index)-1)]).Mean(b.history(i))
 }
 
-// orEuler puts what was drawn, and Euler's step where the case is deterministic.
+// orEuler puts the drawn sample, and Euler's step where the case is deterministic.
 func (b *batch) orEuler() {
 	if b.Bool("deterministic") {
 		b.put(b.euler)
@@ -233,7 +233,7 @@ func (b *batch) row(name string, i int) []float64 {
 	return b.Array(name).Data[i*b.width : (i+1)*b.width]
 }
 
-// history is what row i has seen.
+// history is the history of row i.
 func (b *batch) history(i int) *sde.History {
 	var h sde.History
 	h.Push(b.row("x", i), b.row("v", i))
@@ -256,7 +256,7 @@ func (b *batch) perRow(name string, f func(i int) float64) {
 
 func (b *batch) mean(i int) []float64 { return b.rows[i].Mean(b.history(i)) }
 
-// put puts what the kernels have in common. next is the sample of a row, by default drawn.
+// put puts the common outputs of the kernels. next is the sample of a row, by default drawn.
 func (b *batch) put(next func(i int) []float64) {
 	if next == nil {
 		next = func(i int) []float64 { return b.rows[i].Draw(b.mean(i), b.row("noise", i)) }
@@ -283,7 +283,7 @@ func (b *batch) put(next func(i int) []float64) {
 	})
 }
 
-// field is the toy network; time is what it is told at each step.
+// field is the toy network; time is its time input at each step.
 func field(c *Case, time []float64) sde.Network {
 	a, b, bias := c.Array("A"), c.Floats("b"), c.Floats("c")
 	d := len(bias)
@@ -393,8 +393,8 @@ func solverDDPM(c *Case) {
 	solve(c, rows, time)
 }
 
-// rolloutMixGRPO: the window's steps are stochastic, the others Euler's, and Flash solves
-// what follows the window on fewer points.
+// rolloutMixGRPO: the window's steps are stochastic, the others Euler's, and Flash solves the steps after the window
+// on fewer points.
 func rolloutMixGRPO(c *Case) {
 	s, window := sde.Schedule{Sigmas: c.Floats("sigmas")}, c.Ints("window")
 	eta, kernel := c.Float("eta"), c.String("kernel")

@@ -254,7 +254,7 @@ func softmax(x []float64) (p []float64, lse float64) {
 
 // Token objectives in the words of EasyR1, OpenRLHF and TRL, and sampling in Hugging Face's.
 
-// tokenOptions are what their cases have in common.
+// tokenOptions are the common options of their cases.
 func tokenOptions(c *Case) loss.TokenLoss {
 	o := loss.DefaultTokens()
 	o.ClipRange, o.ClipHigh, o.DualClip = numberOr(c, "clip_low", 0), numberOr(c, "clip_high", 0), numberOr(c, "dual_clip", 0)
@@ -356,7 +356,7 @@ func lossTRL(c *Case) {
 	}
 	o.Aggregate = aggregate
 	switch kind {
-	case "cispo": // its bound is the ratio's itself, and there is none below
+	case "cispo": // its bound is the ratio's itself, without a lower one
 		o.Objective, o.ClipRange, o.ClipHigh = "cispo", 1, o.ClipHigh-1
 	case "sapo", "vespo", "luspo":
 		o.Objective = kind

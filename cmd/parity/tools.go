@@ -15,7 +15,7 @@ import (
 )
 
 var toolOps = map[string]Op{
-	// Tool protocols: what a text asks for, which pixels are cut, what is answered.
+	// Tool protocols: the calls of a text, the pixels of crops, the answers.
 	"vlm.observation_minio3":  func(c *Case) { c.Put("text", tools.MiniO3Observation(c.Int("turn"))) },
 	"vlm.tool_deepeyes":       toolDeepEyes,
 	"vlm.tool_minio3":         toolMiniO3,
@@ -65,7 +65,7 @@ func pairs(c *Case, name string) [][2]int {
 	return all
 }
 
-// putOps lists what was done, pictures by their numbers or by names.
+// putOps lists the operations, pictures by their numbers or by names.
 func putOps(c *Case, reply *tools.Reply, name func(i int) any) {
 	ops := []any{}
 	for _, r := range reply.Results {
@@ -86,7 +86,7 @@ func putOps(c *Case, reply *tools.Reply, name func(i int) any) {
 
 func byNumber(i int) any { return i }
 
-// orNull is a text, null where there is none.
+// orNull is a text, or null.
 func orNull(s string, ok bool) any {
 	if !ok {
 		return nil
@@ -325,7 +325,7 @@ func toolPyVision(c *Case) {
 	}
 }
 
-// scriptedTurn is a turn of the model and what the environment answers to it.
+// scriptedTurn is a turn of the model and the environment's answer to it.
 type scriptedTurn struct {
 	ids, full, short []int32
 	cut, asks, image bool
@@ -385,7 +385,7 @@ func (s *script) Code(string, []tools.Picture) (tools.Seen, error) {
 	return tools.Seen{Tokens: t.full, Engine: t.short}, nil
 }
 
-// protocol asks for so many calls as scripted.
+// protocol asks for this number of calls as scripted.
 func (s *script) protocol(parallel int) *tools.Protocol {
 	turn := func(text string) scriptedTurn {
 		i, _ := strconv.Atoi(text)
@@ -505,14 +505,14 @@ func lastEndMask(c *Case) {
 	maskRows(c, func(ids []int32) []bool { return upToLastEnd(ids, end, pad) })
 }
 
-// Masks over token ids that were not sampled here: transcripts of others, for supervised
-// training. A transcript of our own knows what it sampled.
+// Masks over token ids that were not sampled here: transcripts of others, for supervised training. A transcript of
+// our own knows its sampled tokens.
 
 // assistantTurns marks, from each start of a turn that the role follows, up to and with the next
 // end of a turn; the header is marked, too. A turn that does not end is not marked
 // (Pixel-Reasoner's create_assistant_response_mask; vlm.assistant_mask).
 func assistantTurns(ids []int32, start, end, role int32) []bool {
-	ends := make([]int, len(ids)) // the next end from here on, -1 where there is none
+	ends := make([]int, len(ids)) // the next end from here on, -1 without one
 	for i, next := len(ids)-1, -1; i >= 0; i-- {
 		if ids[i] == end {
 			next = i

@@ -33,8 +33,7 @@ var trainingOps = map[string]Op{
 	"train.nft_iteration":       nftIteration,
 }
 
-// optimOptions reads the inputs that name AdamW's numbers; what a case leaves out
-// is torch's default.
+// optimOptions reads the inputs that name AdamW's numbers; a missing one is torch's default.
 func optimOptions(c *Case) optim.Options {
 	o := optim.Defaults()
 	o.LR, o.WeightDecay = c.Float("lr"), c.Float("weight_decay")
@@ -176,7 +175,7 @@ func decaySchedule(c *Case) {
 	putDecays(c, c.Float("decay"), d)
 }
 
-// mostUpdates bounds what a case can ask for.
+// mostUpdates bounds the updates of a case.
 const mostUpdates = 1 << 20
 
 func lrSchedule(c *Case) {
@@ -323,7 +322,7 @@ func (it *iteration) decide(trained []int, klWeight float64) {
 	it.policy.Noise = func(k trainer.Key, step int) []float64 { return it.drawn(noise, step, k) }
 }
 
-// putRoll puts what was rolled, and the old log-probabilities of some steps.
+// putRoll puts the rollout's samples, and the old log-probabilities of some steps.
 func (it *iteration) putRoll(r *trainer.Report, steps []int) {
 	var finals, lps []float64
 	for _, s := range r.Samples {
@@ -336,7 +335,7 @@ func (it *iteration) putRoll(r *trainer.Report, steps []int) {
 	it.Put("rewards", r.Scores, "advantages", r.Advantages)
 }
 
-// moved is what is recorded of an update, whatever the objective.
+// moved is the record of an update, whatever the objective.
 func (it *iteration) moved(u int, update trainer.Update) map[string]any {
 	m := it.policy.Moves[u]
 	return map[string]any{"grad_params": m.Grad, "grad_norm": update.Norm, "params": m.After}

@@ -14,7 +14,7 @@ import (
 )
 
 var visionInputOps = map[string]Op{
-	// What stands before a vision-language network: sizes, patches, positions, texts.
+	// Inputs of a vision-language network: sizes, patches, positions, texts.
 	"vlm.chat_template":      vlmChat,
 	"vlm.detokenize":         func(c *Case) { putDecoded(c, vlmTokens(c), to[int32](c.Ints("ids"))) },
 	"vlm.expand_images":      vlmExpand,
@@ -375,7 +375,7 @@ func (s *clipTalk) expand(text string) {
 	s.Put("position_ids", at[:], "rope_delta", delta)
 }
 
-// repeated is a text whose marks stand as often as their grids have merged cells.
+// repeated is a text whose marks are repeated as often as their grids have merged cells.
 func repeated(text, mark string, grids []vlm.Grid) string {
 	parts := strings.Split(text, mark)
 	out := parts[0]

@@ -30,7 +30,7 @@ var visionModelOps = map[string]Op{
 	"sft.tokens":       sftWhole,
 }
 
-// reader is a case's model, and what it has of its pictures.
+// reader is a case's model, and its pictures' inputs.
 type reader struct {
 	*network
 	m     *vlm.Model
@@ -101,7 +101,7 @@ func (r *reader) row(ids []int, real []int) (s vlm.Stretch, values [2]*autograd.
 	return s, values
 }
 
-// told is what a case records of all rows.
+// told is a case's record of all rows.
 type told struct {
 	length                    int
 	positions                 [3][]int
@@ -130,7 +130,7 @@ func (n *network) textTower() {
 	newReader(n).tell()
 }
 
-// tell reads every row, and goes back from what the case says of its numbers.
+// tell reads every row, and goes back from the case's cotangents.
 func (r *reader) tell() {
 	c, n := r.Case, r.network
 	ids := c.Array("input_ids")
@@ -162,7 +162,7 @@ func (r *reader) forward(t *told, b int) {
 	at, delta := must2(r.m.Positions(s))
 	t.deltas = append(t.deltas, delta)
 	for axis := range at {
-		row := make([]int, t.length) // padding stands at 0
+		row := make([]int, t.length) // the index of padding is 0
 		for k, i := range real {
 			row[i] = at[axis][k]
 		}
@@ -388,7 +388,7 @@ func imbalance(all []vlm.Routing) float64 {
 	return loss * float64(len(counts))
 }
 
-// lessons is what makes lessons of a case, and its pictures in patches.
+// lessons makes lessons of a case, and its pictures in patches.
 func lessons(c *Case) (r sft.Reader, grids []vlm.Grid) {
 	r.Tokens = vlmTokens(c)
 	r.Template = must(vlm.TemplateNamed(c.String("template")))

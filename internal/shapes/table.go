@@ -16,7 +16,7 @@ type shape struct {
 type part struct {
 	folder, class string
 	settings      settings
-	layers        string // the setting with the number of layers; "": there is none
+	layers        string // the setting with the number of layers; "" without one
 	drop          string // a setting that names layers, for a cut
 	parameters    int    // as published; 0 for a cut network
 }

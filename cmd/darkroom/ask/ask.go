@@ -243,7 +243,7 @@ func (o *Options) pictures() (all []*vision.Image, err error) {
 	return all, nil
 }
 
-// VLM opens the model with what was trained in it.
+// VLM opens the model with its trained weights.
 func (o *Options) VLM(r *trained.Run, dir string, pool *tensor.Pool) (s *chat.VLM, free func() error, err error) {
 	opened := chat.Options{Pool: pool, F32: o.Dtype == "f32", Template: o.Template}
 	var values *trained.Values

@@ -87,12 +87,12 @@ prints the same keys; the last column is how many times faster, or smaller, this
 	return cmd
 }
 
-// target is what parts run on.
+// target is the path or device of parts.
 type target struct {
 	threads int
 	device  string
 	path    isa.Path
-	name    string // the path's, or the device and who computes its products
+	name    string // the path's, or the device and the library of its products
 }
 
 func (o *target) flags(cmd *cobra.Command) {
@@ -147,7 +147,7 @@ func (o *target) open() (devices.Backend, error) {
 	return be, err
 }
 
-// measureParts measures parts one after another, and prints what they are beside another run's.
+// measureParts measures parts one after another, and prints them beside another run's.
 func measureParts(cmd *cobra.Command, name string, parts []iteration.Part, work iteration.Work, on target, against string) error {
 	other, err := readTree(against)
 	if err != nil {

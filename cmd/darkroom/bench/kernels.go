@@ -28,7 +28,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest/bench"
 )
 
-// A document is what `bench --json` prints.
+// A document is the output of `bench --json`.
 type document struct {
 	Bench string        `json:"bench"`
 	Build version.Build `json:"build"`

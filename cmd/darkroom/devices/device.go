@@ -1,4 +1,4 @@
-// Package devices opens what --device names for Darkroom's commands: one backend, the ranks of a run, and backends
+// Package devices opens the device of --device for Darkroom's commands: one backend, the ranks of a run, and backends
 // that only count.
 package devices
 
@@ -30,8 +30,8 @@ type Backend = device.Backend
 // OnCPU reports whether a device's name is the CPU's here.
 func OnCPU(name string) bool { return device.OnCPU(device.Settle(name)) }
 
-// CPUFlag is Flag of a command that computes on the CPU unless a device is named: a benchmark, and what makes
-// small models, whose state says nothing of where it was begun.
+// CPUFlag is Flag of a command that computes on the CPU unless a device is named: a benchmark, and the maker of small
+// models, whose state does not depend on the first device.
 func CPUFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "device", "cpu", device.Help)
 }
@@ -43,10 +43,10 @@ func RanksFlag(cmd *cobra.Command, name *string) {
 	f.Usage += "; several, as cuda:0,cuda:1 or cpu,cpu, train together"
 }
 
-// Open opens what "auto", "cpu" or "cuda:N" names; if it cannot, the usage is wrong.
+// Open opens "auto", "cpu" or "cuda:N"; if it cannot, the usage is wrong.
 func Open(name string) (Backend, error) { return usable(device.Open(name)) }
 
-// OpenCUDA opens what "cuda:N" names, as with DARKROOM_CUDA of that mode.
+// OpenCUDA opens "cuda:N", as with DARKROOM_CUDA of that mode.
 func OpenCUDA(name, mode string) (Backend, error) { return usable(device.OpenCUDA(name, mode)) }
 
 func usable(be Backend, err error) (Backend, error) {
@@ -56,7 +56,7 @@ func usable(be Backend, err error) (Backend, error) {
 	return be, nil
 }
 
-// TellChoices says what a device chose that its user did not expect.
+// TellChoices prints a device's choices that its user did not expect.
 func TellChoices(w io.Writer, be Backend) error {
 	d, ok := be.(device.CUDA)
 	if !ok {

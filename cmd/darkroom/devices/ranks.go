@@ -23,15 +23,15 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
-// Ranks are the backends that train together, and what lies between them.
+// Ranks are the backends that train together, and their exchange.
 type Ranks struct {
 	All  []Backend
 	wire exchange.Wire // nil: host memory
 	Note string        // why it is, where there might be something faster
 }
 
-// Of are the devices of a run in a folder. "auto" of a run that goes on is the kind of device that it was begun
-// on, since bits of the CPU and of tensor cores differ: only the latter leave a record of what computed products.
+// Of are the devices of a run in a folder. "auto" of a run that goes on is the kind of device that it was begun on,
+// since bits of the CPU and of tensor cores differ: only the latter leave a record of the products' kernels.
 func Of(e *experiment.Experiment, dir string, anew bool) []string {
 	names := e.Run.Devices()
 	if names[0] != "auto" || anew {
@@ -110,7 +110,7 @@ func OpenRank(name string, ranks int) (Backend, error) {
 	return cpu.NewWith(cpu.Options{Path: path, Threads: max(1, cpu.Threads()/ranks)}), nil
 }
 
-// Into sets what a run is told of them.
+// Into sets a run's options for them.
 func (r *Ranks) Into(o run.Options) run.Options {
 	o.Backend, o.Wire, o.Class, o.Cache = r.All[0], r.wire, Arithmetic(r.All[0]), TextCache()
 	o.Free = r.Free
@@ -120,9 +120,8 @@ func (r *Ranks) Into(o run.Options) run.Options {
 	return o
 }
 
-// Free is how much memory a run may take: the machine's, which ranks on the CPU share, or of devices the one's that has
-// least, less what kernels take beside a model (gathered operands, cuBLASLt's scratch)
-// and pieces of memory are rounded by.
+// Free is how much memory a run may take: the machine's, which ranks on the CPU share, or of devices the least, less
+// kernels' memory beside a model (gathered operands, cuBLASLt's scratch) and the rounding of pieces of memory.
 func (r *Ranks) Free() int64 {
 	if _, ok := r.All[0].(*cpu.Backend); ok {
 		return int64(machine.Memory().Available)
@@ -139,7 +138,7 @@ func (r *Ranks) Free() int64 {
 	return least
 }
 
-// TextCache is where runs keep what is computed of prompts, beside what else programs may compute again; "" where
+// TextCache is the folder of runs for encoded prompts, beside other data that programs may compute again; "" where
 // the machine names no such place.
 func TextCache() string {
 	root, err := os.UserCacheDir()
@@ -149,11 +148,11 @@ func TextCache() string {
 	return filepath.Join(root, "darkroom", "texts")
 }
 
-// mostClosing is how long a device may take to give back what it has.
+// mostClosing is the time in which a device gives back its memory.
 const mostClosing = 30 * time.Second
 
-// Close ends all, after what failed before, which is then the news. What a rank that was left behind may
-// still use is left to the end of the program.
+// Close ends all, after an earlier failure, which is then the error. Memory that a rank left behind may still use
+// stays until the end of the program.
 func (r *Ranks) Close(after error) error {
 	if exchange.LeftBehind(after) {
 		return nil

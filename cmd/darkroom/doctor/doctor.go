@@ -1,4 +1,4 @@
-// Package doctor is 'darkroom doctor': what this machine offers.
+// Package doctor is 'darkroom doctor': the abilities of this machine.
 package doctor
 
 import (
@@ -65,7 +65,7 @@ result is kept by card, driver and program. --device auto takes a card that pass
 	return cmd
 }
 
-// A machine is what doctor found.
+// A machine is doctor's findings.
 type report struct {
 	Build  version.Build `json:"build"`
 	CPU    cpuInfo       `json:"cpu"`
@@ -112,7 +112,7 @@ func examine() report {
 	return m
 }
 
-// examinePath says which kernels will run, and what stands in the way of faster ones.
+// examinePath names the kernels that will run, and the obstacles to faster ones.
 func examinePath() pathInfo {
 	chosen, err := isa.Choose()
 	p := pathInfo{Chosen: chosen.String(), Best: isa.Best().String(), Forced: os.Getenv("DARKROOM_CPU")}
@@ -126,7 +126,7 @@ func examinePath() pathInfo {
 	if len(isa.Features()) == 0 {
 		p.Why = append(p.Why, "this binary holds no assembly (build tag noasm, or an architecture that has none yet): correct, but slow")
 	}
-	named := isa.Best() // one reason a path is enough: what follows from it is no news
+	named := isa.Best() // one reason a path is enough: its consequences are left out
 	for _, f := range isa.Features() {
 		if f.Path > named && !f.Present {
 			p.Why = append(p.Why, fmt.Sprintf("not %s: this machine lacks %s", f.Path, f.Name))

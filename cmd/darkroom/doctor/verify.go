@@ -29,7 +29,7 @@ func examineCards(r cuda.Report) (all []card) {
 	return all
 }
 
-// verify runs the suite on each card, and keeps what came of it.
+// verify runs the suite on each card, and keeps the results.
 func (m *report) verify(progress io.Writer) error {
 	if m.CUDA.Missing != "" {
 		return fmt.Errorf("there is no card to verify: %s", m.CUDA.Missing)

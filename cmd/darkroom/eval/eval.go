@@ -109,7 +109,7 @@ func (o *options) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// document is what --json prints.
+// document is the output of --json.
 type document struct {
 	Reports []*eval.Report `json:"reports"`
 	Page    string         `json:"page,omitempty"`
@@ -126,7 +126,7 @@ func (o *options) run(cmd *cobra.Command) error {
 	}
 	defer panel.CloseAll(opened)
 	fresh := opened
-	if o.Cache != "" { // what is asked again must not be remembered
+	if o.Cache != "" { // a repeated question must not be cached
 		if fresh, err = o.Open(false); err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func (o *options) sets() (map[string][]eval.Set, error) {
 	return of, nil
 }
 
-// printReports is the table, and below it what raises a reward, and what else should be known.
+// printReports is the table, and below it the changes that raise a reward, and warnings.
 func printReports(w io.Writer, out document) {
 	t := console.Table{Header: []string{"REWARD", "PAIRS", ">JUDGED", ">ACCURACY", ">TAU-B", ">ECE", ">CONTRAST", ">DEAD", ">FLIPPED", ">SAME", ">PER S", "VERDICT"}}
 	for _, r := range out.Reports {

@@ -20,8 +20,8 @@ import (
 	"github.com/darkroom-rl/darkroom/video"
 )
 
-// readPairs is an embedded set, a published collection, or a file with a line a pair. What is wrong with a line is told
-// with its number; pictures are opened when they are asked about.
+// readPairs is an embedded set, a published collection, or a file with a line a pair. An error of a line has its
+// number; pictures are opened when they are asked about.
 func readPairs(name string) (eval.Set, error) {
 	if strings.HasPrefix(name, assets.Prefix) {
 		set, err := eval.Embedded(name)
@@ -101,8 +101,8 @@ func readPair(line []byte, folder string) (p eval.Pair, of string, err error) {
 	return p, of, err
 }
 
-// readSample reads what stands for a sample: the name of a file, looked for beside the list and
-// nowhere else, or {"turns": [{"text": "..."}]}.
+// readSample reads a sample: the name of a file, looked for beside the list and nowhere else, or {"turns": [{"text":
+// "..."}]}.
 func readSample(key string, raw json.RawMessage, l pairLine, folder string) (eval.Sample, string, error) {
 	item := rewards.Item{Prompt: l.Prompt, Meta: l.Meta}
 	var reply struct {

@@ -30,8 +30,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/trained"
 )
 
-// darkroom eval --model DIR --suite NAME:FILE: a vision-language model answers published questions, and what it scores
-// is written with all that it depends on.
+// darkroom eval --model DIR --suite NAME:FILE: a vision-language model answers published questions, and its scores
+// are written with all that they depend on.
 
 // suiteOptions are eval's flags of suites.
 type suiteOptions struct {
@@ -158,14 +158,14 @@ func (o *suiteOptions) evaluate(cmd *cobra.Command) (err error) {
 	return console.Emit(cmd, all, func(w io.Writer) { o.print(w, all) })
 }
 
-// evaluated makes of a run's episodes what its evaluations have.
+// evaluated gives a run's episodes the settings of its evaluations.
 func (o *suiteOptions) evaluated(r *trained.Run, e *experiment.Episode) {
 	if r != nil && o.Turns == 0 {
 		e.Turns = cmp.Or(r.Experiment.Evaluate.Turns, e.Turns)
 	}
 }
 
-// how is what results depend on beside the questions.
+// how is all that results depend on beside the questions.
 func (o *suiteOptions) how(r *trained.Run, e *experiment.Episode, dir string) (suites.How, error) {
 	limits := e.Limits()
 	told, err := e.Instructions(o.Path)
@@ -225,7 +225,7 @@ func (o *suiteOptions) print(w io.Writer, all []suites.Result) {
 	}
 }
 
-// mostLost is the share of questions that may be lost, one in so many: of more a suite says nothing.
+// mostLost bounds the share of lost questions, one in this many: of more a suite says nothing.
 const mostLost = 10
 
 // rollTwice asks those once more that a tool outside has lost, after all its tries.
@@ -322,7 +322,7 @@ func keepAnswers(cmd *cobra.Command, dir, name string, answers []suites.Answer) 
 	return nil
 }
 
-// write writes a result, what was said, and the card.
+// write writes a result, the answers, and the card.
 func write(dir string, r suites.Result, answers []suites.Answer) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -80,7 +80,7 @@ with --names transformers4 those of 4.51 and before (model.layers.0...).`,
 
 type options struct{ run, lora, as, out, model, component, device, weights, names, dtype string }
 
-// report is what --json prints.
+// report is the output of --json.
 type report struct {
 	Out       string `json:"out"`
 	As        string `json:"as"`
@@ -144,13 +144,13 @@ func (o *options) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// write writes what was asked for.
+// write writes the requested form.
 func (o *options) write(log io.Writer) (*report, error) {
 	l, _ := layouts.Named(o.as) // check knows it
 	x := &layouts.Export{Layout: l, Out: o.out, Adapter: o.lora, Component: o.component, Wide: o.dtype == "f32",
 		Names: map[string]vlm.Names{"transformers4": vlm.Transformers4, "transformers5": vlm.Transformers5}[o.names]}
 	r := &report{Out: o.out, As: o.as}
-	if l.Form == layouts.Whole { // first: a device that is not there is told before anything is read
+	if l.Form == layouts.Whole { // first: a missing device is reported before anything is read
 		be, err := devices.Open(o.device)
 		if err != nil {
 			return nil, err

@@ -16,7 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/view/track"
 )
 
-// What a run's folder says, as files that other pages read. Weights are in export.go.
+// The contents of a run's folder, as files that other pages read. Weights are in export.go.
 
 // trackExport is `export RUN --as tensorboard` and its like.
 type trackExport struct {
@@ -31,7 +31,7 @@ func (x *trackExport) flags(cmd *cobra.Command) {
 	_ = f.MarkHidden("until-eof") // it fails for a flag that is not there
 }
 
-// refuse reports what of the options is for weights alone.
+// refuse reports options that are for weights alone.
 func (x *trackExport) refuse(cmd *cobra.Command, o *options) error {
 	var wrong []string
 	if o.run == "" {
@@ -51,7 +51,7 @@ func (x *trackExport) refuse(cmd *cobra.Command, o *options) error {
 	return nil
 }
 
-// trackReport is what --json prints.
+// trackReport is the output of --json.
 type trackReport struct {
 	Out     string `json:"out"`
 	As      string `json:"as"`

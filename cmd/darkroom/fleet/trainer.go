@@ -52,7 +52,7 @@ func (o *Options) Flags(cmd *cobra.Command) {
 // any reports whether workers may come.
 func (o *Options) any() bool { return o.Listen != "" || o.workers != "" }
 
-// Check refuses what does not fit.
+// Check refuses flags that contradict each other.
 func (o *Options) Check(cmd *cobra.Command, e *experiment.Experiment) error {
 	devices := e.Run.Devices()
 	switch {
@@ -86,7 +86,7 @@ func (o *Options) Check(cmd *cobra.Command, e *experiment.Experiment) error {
 	return nil
 }
 
-// lastMoment is the last one of --join-until; zero: it has none, or is no date.
+// lastMoment is the last one of --join-until; zero: it has none, or an invalid date.
 func (o *Options) lastMoment() time.Time {
 	if day, err := time.ParseInLocation(time.DateOnly, o.until, time.Local); err == nil {
 		return day.AddDate(0, 0, 1).Add(-time.Second)
@@ -108,7 +108,7 @@ type Workers struct {
 	numbers  *http.Server // nil: nobody asks
 }
 
-// Into sets what a run is told of them.
+// Into sets a run's options for them.
 func (a *Workers) Into(o run.Options) run.Options {
 	if a.any() {
 		o.Fleet = a.open

@@ -33,7 +33,7 @@ type workerOptions struct {
 	programs                  bool
 }
 
-// allowed is what the run may do here beside computing.
+// allowed is the run's permissions here beside computing.
 func (o *workerOptions) allowed() run.Allowed { return run.Allowed{Programs: o.programs, Env: o.env} }
 
 // WorkerCommand is 'darkroom worker'.
@@ -166,7 +166,7 @@ func (c *crew) work(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// A trade is what a worker needs for a role.
+// A trade is a worker's part for one role.
 type trade struct {
 	role  fleet.Role
 	name  string
@@ -196,8 +196,8 @@ func (c *crew) rolls(about fleet.About) (*trade, error) {
 		close: s.Close}), nil
 }
 
-// alone is a trade that has the device to itself while it does a job, or frees what it has there: a backend is used by
-// one goroutine at a time. Its worker goes on saying that it is at the job while it waits for the other role.
+// alone is a trade that has the device to itself while it does a job, or frees memory there: a backend is used by one
+// goroutine at a time. Its worker goes on saying that it is at the job while it waits for the other role.
 func (c *crew) alone(t *trade) *trade {
 	do, end := t.do, t.close
 	t.do = func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error) {

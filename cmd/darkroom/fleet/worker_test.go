@@ -15,7 +15,7 @@ type nothing struct{ fleet.Link }
 
 func (nothing) Get(context.Context, fleet.Blob) ([]byte, error) { return nil, errors.New("no blob") }
 
-// TestOneAtATime: the roles of one worker that compute take turns at its device, for jobs and for what they free.
+// TestOneAtATime: the roles of one worker that compute take turns at its device, for jobs and for freeing memory.
 func TestOneAtATime(t *testing.T) {
 	be, err := devices.Open("cpu")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package inputs reads what command lines name: experiments, runs, pictures and clips.
+// Package inputs reads the inputs of command lines: experiments, runs, pictures and clips.
 package inputs
 
 import (
@@ -60,7 +60,7 @@ func FileOrExample(args []string, asked string, sets []string) (*experiment.Expe
 	return e, AsUsage(err)
 }
 
-// readExperiment reads a file; what is wrong with it is the user's mistake.
+// readExperiment reads a file; an error in it is the user's mistake.
 func readExperiment(file string, sets []string) (*experiment.Experiment, error) {
 	e, err := experiment.Read(file, sets)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,8 +91,8 @@ func KnownWeights(name string) bool {
 	return slices.Contains([]trained.Which{trained.Evaluated, trained.Current, trained.EMA}, trained.Which(name))
 }
 
-// OpenRun opens a run, or a checkpoint of one, and says what is wrong with newer ones. model, unless it is empty, is
-// where the trained model lies now.
+// OpenRun opens a run, or a checkpoint of one, and reports damage of newer ones. model, unless it is empty, is where
+// the trained model lies now.
 func OpenRun(path, model string, weights *string, log io.Writer) (*trained.Run, error) {
 	r, err := trained.Open(path)
 	if err != nil {
@@ -146,8 +146,8 @@ func OpenMedia(path string, item *rewards.Item) (err error) {
 // MaxLine is the longest line of an items file.
 const MaxLine = 16 << 20
 
-// CheckFiles holds an experiment against the files that it names, before anything is computed. What is wrong is the
-// user's mistake; notes are what only seems unwise.
+// CheckFiles holds an experiment against the files that it names, before anything is computed. An error is the user's
+// mistake; notes are warnings.
 func CheckFiles(e *experiment.Experiment) (notes []string, err error) {
 	dry, err := devices.Dry()
 	if err != nil {

@@ -23,7 +23,7 @@ type setting struct {
 	Value any    `json:"value"`
 }
 
-// A folderKind is what a file makes of the folder that it lies in.
+// A folderKind is the kind of a folder by one of its files.
 type folderKind struct {
 	file, kind string
 	weights    bool // belong to it
@@ -40,7 +40,7 @@ func folderKinds() []folderKind {
 	}
 }
 
-// inspectFolder understands a pipeline, or what inspectPart does.
+// inspectFolder understands a pipeline, or a folder of inspectPart.
 func inspectFolder(path string, tensors bool) (*Document, error) {
 	doc, err := readJSON(path, "model_index.json")
 	if errors.Is(err, os.ErrNotExist) {
@@ -129,7 +129,7 @@ func inspectPart(path string, tensors bool) (*Document, error) {
 	return in, nil
 }
 
-// notRecognised says what a folder would have to hold, and points at folders inside it that do.
+// notRecognised lists the files that a folder would need, and points at folders inside it that have them.
 func notRecognised(path string, cause error) error {
 	var inside []string
 	entries, err := os.ReadDir(path)
@@ -193,8 +193,8 @@ func readJSON(folder, name string) (map[string]any, error) {
 	return doc, nil
 }
 
-// keyNames are the settings worth a line, in the order of printing: what the
-// hub's libraries call sizes, then what changes the arithmetic.
+// keyNames are the settings worth a line, in the order of printing: sizes by the names of the hub's libraries, then
+// settings that change the arithmetic.
 func keyNames() []string {
 	return []string{
 		"peft_type", "base_model_name_or_path", "r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "target_modules", "modules_to_save",
@@ -235,7 +235,7 @@ func pick(doc map[string]any, prefix string) []setting {
 	return found
 }
 
-// className is what a config calls the thing that it configures.
+// className is a config's name for its class.
 func className(doc map[string]any) string {
 	if list, ok := doc["architectures"].([]any); ok && len(list) > 0 {
 		return text(list[0])
@@ -289,7 +289,7 @@ func valueText(v any) string {
 	case json.Number:
 		return console.Printable(v.String())
 	}
-	raw, err := json.Marshal(v) // bools, null, what is nested
+	raw, err := json.Marshal(v) // bools, null, nested values
 	if err != nil {
 		return "?"
 	}

@@ -1,4 +1,4 @@
-// Package inspect is 'darkroom inspect': what a file or a folder of a model holds.
+// Package inspect is 'darkroom inspect': the contents of a model's file or folder.
 package inspect
 
 import (
@@ -79,7 +79,7 @@ is measured, and drawn; a folder of PNG files is then a clip, too.`,
 	return cmd
 }
 
-// inspected is what was understood of one path, or of one part of a pipeline.
+// A Document has the findings about one path, or about one part of a pipeline.
 type Document struct {
 	Name     string       `json:"name,omitempty"` // of a part
 	Path     string       `json:"path"`
@@ -95,7 +95,7 @@ type Document struct {
 	Error    string       `json:"error,omitempty"` // of a part that could not be read
 }
 
-// inspect returns what could be understood, and an error if that was not all.
+// inspect returns its findings, and an error if they are not complete.
 func inspect(path string, tensors bool) (*Document, error) {
 	st, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -163,7 +163,7 @@ func (in *Document) headline() string {
 	return s
 }
 
-// writeParts prints a pipeline: its parts, then what sizes each has.
+// writeParts prints a pipeline: its parts, then the sizes of each.
 func (in *Document) writeParts(w io.Writer) {
 	t := console.Table{Header: []string{"PART", "CLASS", "DTYPE", ">PARAMETERS", ">SIZE", "WEIGHTS"}}
 	for _, p := range in.Parts {

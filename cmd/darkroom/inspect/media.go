@@ -14,7 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// inspectClip says what a clip is, and, where a picture is asked for, how it moves.
+// inspectClip describes a clip, and, where a picture is asked for, its motion.
 func inspectClip(ctx context.Context, path, picture string) (*Document, error) {
 	c, err := video.Open(path, video.Limits{})
 	if err != nil {
@@ -110,8 +110,7 @@ func motionSheet(m *motion.Motion) (*vision.Image, error) {
 	return s.Draw(pictures)
 }
 
-// inspectPicture says how large a picture is, and what it says of itself: one that sample wrote holds its
-// prompt and settings.
+// inspectPicture gives a picture's size, and its own text: one that sample wrote holds its prompt and settings.
 func inspectPicture(path string) (*Document, error) {
 	m, err := vision.Open(path, vision.Limits{})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// memoryNeed is what sampling one picture of a pipeline's usual size takes of memory, at
-// most and in each phase, beside the program itself.
+// memoryNeed is the memory for sampling one picture of a pipeline's usual size, at most and in each phase, beside the
+// program itself.
 type memoryNeed struct {
 	DType  string `json:"dtype"`
 	Frames int    `json:"frames,omitempty"`
@@ -22,8 +22,8 @@ type memoryNeed struct {
 	pipeline.Need
 }
 
-// pipelineMemory predicts without reading a weight. Pipelines that cannot be sampled have no
-// prediction; why not is told where they are sampled.
+// pipelineMemory predicts without reading a weight. Pipelines that cannot be sampled have no prediction; the reason
+// is given where they are sampled.
 func pipelineMemory(path string) []memoryNeed {
 	best, err := isa.Choose()
 	if err != nil {

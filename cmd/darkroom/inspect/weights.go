@@ -105,7 +105,7 @@ func (in *Document) sum() *weightsInfo {
 	return total
 }
 
-// weightNotes says what the trainer will do with unusual weights, and what is odd.
+// weightNotes describes the trainer's treatment of unusual weights, and oddities.
 func weightNotes(s *weightsInfo, set *safetensors.Set) []string {
 	var notes []string
 	for _, d := range s.DTypes {

@@ -63,7 +63,7 @@ func (o *Flags) Check(must func(ok bool, format string, args ...any)) {
 	}
 }
 
-// tables are what the flags say, a table a name. Keys of one reward do not disturb another.
+// tables are the flags' values, a table a name. Keys of one reward do not disturb another.
 func (o *Flags) tables() ([]experiment.Reward, error) {
 	var all []experiment.Reward
 	for _, name := range o.Names {
@@ -118,7 +118,7 @@ func (o *Flags) Open(remember bool) ([]Reward, error) {
 	for _, r := range list {
 		opened, err := judges.Open(r, bench)
 		if err != nil {
-			CloseAll(all) // the error that is told came first
+			CloseAll(all) // the first error is returned
 			return nil, err
 		}
 		all = append(all, Reward{known(r, opened), r.Toy(), opened.Close})
@@ -129,11 +129,11 @@ func (o *Flags) Open(remember bool) ([]Reward, error) {
 // asked is a reward that the flags ask for.
 type Reward struct {
 	Judge rewards.Judge
-	Toy   string // what it is where it is a stand-in
+	Toy   string // the original of a stand-in
 	close func() error
 }
 
-// CloseAll ends rewards: what they judged stands, whatever they say at their end.
+// CloseAll ends rewards: their scores stay, whatever they return at their end.
 func CloseAll(all []Reward) {
 	for _, r := range all {
 		_ = r.close()

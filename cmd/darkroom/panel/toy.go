@@ -27,7 +27,7 @@ func known(r experiment.Reward, j rewards.Judge) rewards.Judge {
 	return stranger{j, r}
 }
 
-// Judge judges drawings, and says what is needed for other pictures.
+// Judge judges drawings, and names a remedy for other pictures.
 func (s stranger) Judge(ctx context.Context, items []rewards.Item) []rewards.Result {
 	out := make([]rewards.Result, len(items))
 	var drawn []rewards.Item

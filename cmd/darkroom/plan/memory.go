@@ -13,7 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
-// planned is a plan with what the machine will be asked for.
+// A Document is a plan with the machine's memory for it.
 type Document struct {
 	*experiment.Plan
 	Memory *memoryPlan `json:"memory,omitempty"`
@@ -27,7 +27,7 @@ type memoryPlan struct {
 	model.Memory
 }
 
-// WithMemory predicts; what stands in its way is told, and no mistake of the file.
+// WithMemory predicts; an obstacle is a note, not a mistake of the file.
 func WithMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) Document {
 	if e.Run.Devices()[0] == "auto" { // as 'train' here will have it
 		on := *e
@@ -57,7 +57,7 @@ func WithMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) Doc
 	return Document{Plan: p, Memory: &memoryPlan{need.Program() + need.PeakOf(ranks), *need}}
 }
 
-// usualCard is what programs may take of a card of 80 GB.
+// usualCard is programs' memory on a card of 80 GB.
 const usualCard = 79 << 30
 
 // elsewhere says where rewards' networks may be instead.
@@ -103,7 +103,7 @@ func (p Document) writeMemory(w io.Writer) {
 	}
 }
 
-// writeTokens prints what conversations take, and how many tokens go through the network.
+// writeTokens prints the memory of conversations, and the number of tokens that go through the network.
 func (p Document) writeTokens(w io.Writer) {
 	n := p.Memory.Memory
 	t := console.Table{Header: []string{">PROGRAM", ">GENERATION", ">TRAINING", ">SAMPLES"}}
@@ -132,7 +132,7 @@ func rewardWords(bytes int64) string {
 	return fmt.Sprintf(", %s of it rewards' networks by their files", console.Bytes(bytes))
 }
 
-// encoderWords say what becomes of text encoders.
+// encoderWords describe the treatment of text encoders.
 var encoderWords = map[string]string{
 	"kept":  "kept in memory with the network",
 	"freed": "loaded when prompts are drawn that were not read before, and freed",

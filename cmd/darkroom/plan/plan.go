@@ -1,4 +1,4 @@
-// Package plan is 'darkroom plan': what an experiment's file amounts to, its memory and its time.
+// Package plan is 'darkroom plan': the meaning of an experiment's file, its memory and its time.
 package plan
 
 import (
@@ -61,7 +61,7 @@ It tells how long the run will take, and why its reward may stay flat.`,
 			if absent != "" {
 				notes = append(notes, absent)
 			}
-			if resolved { // of the file alone; the model's folder fills in what is usual for it
+			if resolved { // of the file alone; the model's folder fills in its usual values
 				return e.Write(cmd.OutOrStdout())
 			}
 			if err != nil {
@@ -118,7 +118,7 @@ func writePlan(w io.Writer, p Document) {
 	}
 }
 
-// writePublished prints where the numbers of presets and recipes are from, and what differs.
+// writePublished prints the sources of the numbers of presets and recipes, and departures.
 func writePublished(w io.Writer, all []experiment.Provenance) {
 	for _, p := range all {
 		fmt.Fprintf(w, "\n%s: %s\n", console.Bold(w, p.Of), strings.Join(p.Where, "; "))
@@ -138,7 +138,7 @@ func writePublished(w io.Writer, all []experiment.Provenance) {
 	}
 }
 
-// writeFacts prints what is done, a line each.
+// writeFacts prints the facts, a line each.
 func writeFacts(w io.Writer, facts []experiment.Fact) {
 	for _, f := range facts {
 		fmt.Fprintf(w, "%-11s %s\n", f.What, console.PrintableTo(f.How, 500))

@@ -21,11 +21,10 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
-// How long a run takes is measured, not computed: --probe trains for three iterations of each stage in a
-// folder that is deleted, and takes the mean of the last two, since the first also checks the policy and
-// grows the memory. A stage weighs by its iterations. An evaluation's pictures take what the probe's
-// pictures took, by passes of the network and by judged sample. Prompts that are sifted beforehand are
-// not in it.
+// How long a run takes is measured, not computed: --probe trains for three iterations of each stage in a folder that
+// is deleted, and takes the mean of the last two, since the first also checks the policy and grows the memory. A
+// stage weighs by its iterations. An evaluation's pictures take as long as the probe's, by passes of the network and
+// by judged sample. Prompts that are sifted beforehand are not in it.
 
 // probed are the iterations of a probe, of each stage.
 const probed = 3
@@ -111,7 +110,7 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	return t, nil
 }
 
-// shorten leaves an experiment a probe's iterations of each stage, and says what each of them weighs in the run's mean
+// shorten leaves an experiment a probe's iterations of each stage, and returns the weight of each in the run's mean
 // iteration.
 func shorten(e *experiment.Experiment) (weights []float64) {
 	stages := slices.Clone(e.Stages)
@@ -129,7 +128,7 @@ func shorten(e *experiment.Experiment) (weights []float64) {
 	return weights
 }
 
-// evaluations are those before the first iteration, every so many, and after the last.
+// evaluations are those before the first iteration, every `every` iterations, and after the last.
 func evaluations(iterations, every int) int {
 	if every == 0 {
 		return 2
@@ -172,8 +171,8 @@ func spoken(seconds float64) string {
 	return d.Round(time.Second).String()
 }
 
-// What workers (train --listen) would change, by a probe: of use are as many as have something to do before the trainer
-// is what the others wait for. Workers are taken to be as fast as this machine, and the network to take no time.
+// The effect of workers (train --listen), by a probe: workers are of use as long as each has a job before the others
+// wait for the trainer. Workers are taken to be as fast as this machine, and the network to take no time.
 //
 //	lag 0   an iteration is its rolls, shared out by whole groups to the workers and the trainer, and then scores and
 //	        training:                    S + T + R ceil(P/(n+1))/P
@@ -186,13 +185,13 @@ type workersPlan struct {
 	Seconds []workersTiming `json:"seconds"`
 }
 
-// workersTiming is an iteration with so many workers.
+// workersTiming is an iteration with this number of workers.
 type workersTiming struct {
 	Workers int     `json:"workers"`
 	Seconds float64 `json:"seconds_per_iteration"`
 }
 
-// workersOf predicts, from the parts of an iteration of so many groups.
+// workersOf predicts, from the parts of an iteration of this number of groups.
 func workersOf(parts map[string]float64, groups, lag int) *workersPlan {
 	roll, rest := parts["roll"], parts["score"]+parts["train"]
 	if roll <= 0 || rest <= 0 || groups < 1 {

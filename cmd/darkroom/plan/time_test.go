@@ -14,7 +14,7 @@ func TestEvaluations(t *testing.T) {
 	}
 }
 
-// TestWorkersPlan: as many workers are of use as there are groups for, or until the trainer is what they wait for.
+// TestWorkersPlan: workers are of use up to the number of groups, or until they wait for the trainer.
 func TestWorkersPlan(t *testing.T) {
 	parts := map[string]float64{"roll": 40, "score": 2, "train": 8}
 	for _, c := range []struct {

@@ -9,16 +9,15 @@ import (
 	"strings"
 )
 
-// What Darkroom reads of a repository: of a pipeline model_index.json and the folders that it names,
-// of any other model all folders; settings, tokenizers and safetensors there, one set of weights a
-// folder. Weights in other formats, single-file checkpoints beside a pipeline, pictures and pages are
-// left out. The licence comes along.
+// Darkroom's part of a repository: of a pipeline model_index.json and the folders that it names, of any other model
+// all folders; settings, tokenizers and safetensors there, one set of weights a folder. Weights in other formats,
+// single-file checkpoints beside a pipeline, pictures and pages are left out. The licence comes along.
 
 const indexName = "model_index.json"
 
 // choice chooses files.
 type choice struct {
-	parts   []string // the folders that model_index.json names; nil: there is none
+	parts   []string // the folders of model_index.json; nil: a repository without it
 	variant string
 	include []string
 }

@@ -31,7 +31,7 @@ type download struct {
 	anew int // how often it was begun anew because its hash was wrong
 }
 
-// run fetches the file and compares its hash. What is there already is compared, not fetched.
+// run fetches the file and compares its hash. A file that exists is compared, not fetched.
 func (d *download) run(ctx context.Context) error {
 	to := filepath.Join(d.dir, filepath.FromSlash(d.file.Path))
 	d.path = to + unfinished
@@ -60,7 +60,7 @@ func (d *download) run(ctx context.Context) error {
 
 func (d *download) wrapped(err error) error { return fmt.Errorf("fetching %s: %w", d.file.Path, err) }
 
-// there takes up what an earlier pull left.
+// there takes up the beginning of an earlier pull.
 func (d *download) there(ctx context.Context, out *os.File) error {
 	d.sum = d.file.sum()
 	info, err := out.Stat()

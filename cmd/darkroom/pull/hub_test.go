@@ -19,7 +19,7 @@ import (
 
 const commit = "0123456789abcdef0123456789abcdef01234567"
 
-// hub is a server that speaks the protocol, and lies as it is told.
+// hub is a server that speaks the protocol, and lies by its settings.
 type hub struct {
 	*httptest.Server
 	files map[string]string

@@ -114,7 +114,7 @@ func (s *server) list(ctx context.Context, commit string) ([]File, error) {
 	return all, nil
 }
 
-// check refuses what could lead outside the folder or could not be compared.
+// check refuses names that could lead outside the folder and files that could not be compared.
 func (f File) check() error {
 	switch {
 	case strings.ContainsAny(f.Path, "\\:\x00") || !filepath.IsLocal(filepath.FromSlash(f.Path)):
@@ -131,7 +131,7 @@ func (f File) check() error {
 
 var nextLink = regexp.MustCompile(`<([^>]+)>\s*;\s*rel="?next"?`)
 
-// next is the page after at; nil where there is none. It must be of the same hub.
+// next is the page after at; nil for the last. It must be of the same hub.
 func (s *server) next(at *url.URL, header http.Header) (*url.URL, error) {
 	m := nextLink.FindStringSubmatch(header.Get("Link"))
 	if m == nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Options say what is fetched, from where, and how patiently.
+// Options name the files, their source, and the patience of a pull.
 type Options struct {
 	Repo     string   // OWNER/NAME
 	Revision string   // a branch, tag or commit; "" is main
@@ -35,7 +35,7 @@ type Options struct {
 	Client   *http.Client // nil is one with redirects checked; tests replace its transport
 }
 
-// Report says what was fetched.
+// Report lists the fetched files.
 type Report struct {
 	Repo    string `json:"repo"`
 	Commit  string `json:"commit"`

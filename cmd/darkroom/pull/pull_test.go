@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// pipe is a small pipeline with what a repository has beside it.
+// pipe is a small pipeline with a repository's other files.
 func pipe() map[string]string {
 	weights := strings.Repeat("weights of a network; ", 20000)
 	return map[string]string{
@@ -44,7 +44,7 @@ func options(h *hub, out string) Options {
 	return Options{Repo: "o/m", Out: out, Endpoint: h.URL, Tries: 3, Pause: time.Millisecond, Stall: 200 * time.Millisecond, Parallel: 2}
 }
 
-// content is what a folder holds, by name; nil where there is none.
+// content is the files of a folder, by name; nil for a missing folder.
 func content(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
@@ -110,7 +110,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// What a server may do wrong, and what comes of it: a whole folder, or none and an error that says why.
+// Mistakes of a server, and their effects: a whole folder, or none and an error that says why.
 func TestFaults(t *testing.T) {
 	half := func(body string) int { return len(body) / 2 }
 	for _, c := range []struct {

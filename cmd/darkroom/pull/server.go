@@ -201,7 +201,7 @@ func (s *server) refused(r *http.Response) error {
 
 var errRange = errors.New("the server has no bytes there")
 
-// pause is what Retry-After asks for, five minutes at most.
+// pause is the pause of Retry-After, five minutes at most.
 func pause(text string) time.Duration {
 	seconds, err := strconv.Atoi(text)
 	if err != nil || seconds < 0 {

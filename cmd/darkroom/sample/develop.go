@@ -130,7 +130,7 @@ func (o *options) decode(ctx context.Context, p *pipeline.Pipeline, tracks []pip
 	return func(s []vision.Setting) error { return o.writePicture(images, s) }, err
 }
 
-// predict says what memory will be needed, and warns where there is not as much.
+// predict prints the needed memory, and warns where there is less.
 func (o *options) predict(r *report, p *pipeline.Pipeline, plan *plan, log io.Writer) error {
 	path, err := isa.Choose()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/sde"
 )
 
-// plan is what the flags amount to for one pipeline.
+// plan is the flags' meaning for one pipeline.
 type plan struct {
 	pipeline.Sampler
 	solver   string
@@ -19,8 +19,7 @@ type plan struct {
 	guidance float64
 }
 
-// plan holds the flags against the pipeline. What is wrong is the user's mistake, and is
-// found before any weight is read.
+// plan holds the flags against the pipeline. An error is the user's mistake, and is found before any weight is read.
 func (o *options) plan(p *pipeline.Pipeline) (*plan, error) {
 	d := p.Defaults()
 	if o.from != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// report is what --json prints.
+// report is the output of --json.
 type report struct {
 	Out      string            `json:"out"`
 	Width    int               `json:"width"` // of one picture
@@ -49,7 +49,7 @@ type seconds struct {
 type memory struct {
 	Peak      int64         `json:"peak_bytes"`
 	Predicted int64         `json:"predicted_bytes"`
-	Need      pipeline.Need `json:"need"` // beside what the program itself takes
+	Need      pipeline.Need `json:"need"` // beside the program's own memory
 }
 
 func (r *report) write(w io.Writer) {
@@ -70,7 +70,7 @@ func (r *report) write(w io.Writer) {
 	}
 }
 
-// cuts notes what encoders did not read.
+// cuts notes the ends of texts that encoders did not read.
 func (r *report) cuts(t *pipeline.Text) {
 	for i, cut := range t.Cut {
 		if cut != "" {
@@ -79,7 +79,7 @@ func (r *report) cuts(t *pipeline.Text) {
 	}
 }
 
-// settings are what makes the picture again.
+// settings are all that makes the picture again.
 func (o *options) settings(p *pipeline.Pipeline, plan *plan) []vision.Setting {
 	var all []vision.Setting
 	add := func(key, value string) { all = append(all, vision.Setting{Key: key, Value: value}) }

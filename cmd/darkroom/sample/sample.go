@@ -197,8 +197,8 @@ func (o *options) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// runFlags is --run: a run's model with what was trained in it, sampled as the run's evaluations are, but for what
-// flags say.
+// runFlags is --run: a run's model with its trained weights, sampled as the run's evaluations are, but for given
+// flags.
 type runFlags struct {
 	run, weights string
 	from         *trained.Run // nil without --run
@@ -209,7 +209,7 @@ func (s *runFlags) flags(cmd *cobra.Command) {
 	inputs.WeightsFlag(cmd, &s.weights)
 }
 
-// check finds what is wrong with the flags alone.
+// checkRun finds mistakes of the flags alone.
 func (o *options) checkRun(cmd *cobra.Command, must func(ok bool, format string, args ...any)) {
 	must(o.model != "" || o.run != "", "--model is missing: the folder of a pipeline; or --run, the folder of a run")
 	must(o.run == "" || o.lora == "", "--run and --lora: a run has what it trained; one of them")
@@ -217,7 +217,7 @@ func (o *options) checkRun(cmd *cobra.Command, must func(ok bool, format string,
 	must(inputs.KnownWeights(o.weights), "--weights %q: evaluated, current or ema", o.weights)
 }
 
-// take opens the run, and says what the network's weights are read from beside the folder's; nil: nothing.
+// take opens the run, and returns the values that replace the folder's weights; nil: nothing.
 func (o *options) take(given func(flag string) bool, pool *tensor.Pool, log io.Writer) (values *trained.Values, err error) {
 	if o.run == "" {
 		return nil, nil
@@ -242,7 +242,7 @@ func (o *options) take(given func(flag string) bool, pool *tensor.Pool, log io.W
 	return values, inputs.AsUsage(err)
 }
 
-// asEvaluated takes what the run says where flags say nothing.
+// asEvaluated takes the run's values for flags that are not given.
 func (o *options) asEvaluated(given func(flag string) bool) {
 	m := o.from.Experiment.Model
 	if !given("dtype") {

@@ -18,12 +18,12 @@ import (
 // clipOptions are the flags that only clips have.
 type clipOptions struct {
 	frames, fps int
-	images      []string // a clip's first picture, or what pictures are made of
+	images      []string // a clip's first picture, or sources of pictures
 	last        string
 	second      float64 // guidance scale of a second network
 }
 
-// check finds what is wrong with the flags alone.
+// check finds mistakes of the flags alone.
 func (o *clipOptions) check(must func(ok bool, format string, args ...any)) {
 	must(o.frames >= 0, "--frames %d: 1 or more", o.frames)
 	must(o.fps >= 1 && o.fps <= 240, "--fps %d: 1 to 240", o.fps)
@@ -31,7 +31,7 @@ func (o *clipOptions) check(must func(ok bool, format string, args ...any)) {
 	must(o.last == "" || len(o.images) == 1, "--last-image without --image: a clip's last picture goes with its first")
 }
 
-// shape is that of what is to be made, held against the pipeline.
+// shape is that of the result, checked against the pipeline.
 func (o *options) shape(p *pipeline.Pipeline) (pipeline.Shape, error) {
 	d := p.Defaults()
 	if most, must := p.Edits(); most > 0 {
@@ -71,7 +71,7 @@ func (o *options) givable(p *pipeline.Pipeline) error {
 	return nil
 }
 
-// given is what clips are given of pictures, or pictures that edits are made of; nil for nothing.
+// given is the clips' given pictures, or the sources of edits; nil for nothing.
 func (o *options) given(ctx context.Context, p *pipeline.Pipeline, at pipeline.Shape) (*pipeline.Given, error) {
 	if len(o.images) == 0 {
 		return nil, nil
@@ -93,7 +93,7 @@ func (o *options) given(ctx context.Context, p *pipeline.Pipeline, at pipeline.S
 	return p.Give(ctx, at, first, last)
 }
 
-// edited is the shape of what is made: the one asked for, or the one that upstream takes of the pictures.
+// edited is the shape of the result: the one asked for, or the one that upstream takes of the pictures.
 func (o *options) edited(p *pipeline.Pipeline, most int, must bool) (pipeline.Shape, error) {
 	switch n := len(o.images); {
 	case must && n == 0:

@@ -23,7 +23,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// scored is an item and what rewards say of it.
+// A Line is an item with its scores.
 type Line struct {
 	File   string          `json:"file"`
 	Prompt string          `json:"prompt,omitempty"`
@@ -33,7 +33,7 @@ type Line struct {
 	missing error // why it cannot be judged at all
 }
 
-// Part is one reward's score, or why there is none.
+// Part is one reward's score, or the reason of its absence.
 type Part struct {
 	Value    *float64           `json:"value,omitempty"`
 	Parts    map[string]float64 `json:"parts,omitempty"`
@@ -52,8 +52,8 @@ func (s *Line) add(name string, r rewards.Result) {
 	s.Scores[name] = Part{Value: &r.Value, Parts: r.Parts, Evidence: r.Evidence}
 }
 
-// readFiles reads what the command line names; of a folder, its pictures and clips by name. A
-// file that cannot be read is an item that cannot be judged.
+// readFiles reads the files of the command line; of a folder, its pictures and clips by name. A file that cannot be
+// read is an item that cannot be judged.
 func readFiles(files []string, prompt string) ([]Line, error) {
 	var all []Line
 	for _, f := range files {
@@ -113,7 +113,7 @@ func (s *Line) load(path string) {
 // mostCaption is the longest caption.
 const mostCaption = 64 << 10
 
-// caption is the text of the same name beside a picture, "" where there is none.
+// caption is the text of the same name beside a picture, "" without one.
 func caption(picture string) (string, error) {
 	path := strings.TrimSuffix(picture, filepath.Ext(picture)) + ".txt"
 	text, err := regular.Read(path, mostCaption)
@@ -128,7 +128,7 @@ func caption(picture string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// readItems reads a file of lines; what is wrong with one is told with its number.
+// readItems reads a file of lines; an error of a line has its number.
 func readItems(path string) ([]Line, error) {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -167,7 +167,7 @@ func readItem(line []byte, path string) (Line, error) {
 		Prompt string         `json:"prompt"`
 		Meta   rewards.Meta   `json:"meta"`
 		Turns  []rewards.Turn `json:"turns"`
-		Image  prompts.Images `json:"image"` // what it was made of
+		Image  prompts.Images `json:"image"` // its sources
 	}
 	if err := prompts.CheckRecord(line); err != nil {
 		return Line{}, err

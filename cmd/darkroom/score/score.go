@@ -206,10 +206,10 @@ func (s Line) reasons(w io.Writer, names []string) {
 	}
 }
 
-// drainTime is what requests that are being answered have after an interrupt.
+// drainTime is the time of requests in progress after an interrupt.
 const drainTime = 30 * time.Second
 
-// serveReward answers until it is interrupted, and then ends what it is answering.
+// serveReward answers until it is interrupted, and then finishes the requests in progress.
 func serveReward(cmd *cobra.Command, address, name string, j rewards.Judge) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

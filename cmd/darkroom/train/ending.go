@@ -16,7 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/view/report"
 )
 
-// What train says of its iterations and of its end. What was not measured is not shown as a number.
+// Output of train about its iterations and its end. A value that was not measured is not shown as a number.
 
 // IterationLine is an iteration for people.
 func IterationLine(l *ledger.Line, t *ledger.TimingLine) string {
@@ -43,7 +43,7 @@ func IterationLine(l *ledger.Line, t *ledger.TimingLine) string {
 	return s
 }
 
-// An ending is how a run ended, and what is said of it.
+// An ending is a run's end, with its text.
 type ending struct {
 	*ledger.Result
 	*experiment.Experiment
@@ -87,7 +87,7 @@ func (e ending) time() string {
 	return fmt.Sprintf(", %d of them now, in %v", e.here, took)
 }
 
-// measures is the table of what was held out.
+// measures is the table of held-out numbers.
 func (e ending) measures(w io.Writer) {
 	t := console.Table{Header: []string{"HELD OUT", "BEFORE", "95 %", "AFTER", "95 %", "GAIN"}}
 	for _, name := range slices.Sorted(maps.Keys(e.HeldOut)) {

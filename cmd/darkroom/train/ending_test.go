@@ -12,7 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
-// TestIterationLine: what was not measured is no number.
+// TestIterationLine: a value that was not measured is not shown as a number.
 func TestIterationLine(t *testing.T) {
 	nan, timing := math.NaN(), &ledger.TimingLine{Seconds: map[string]float64{"all": 1}}
 	for want, l := range map[string]*ledger.Line{
@@ -29,7 +29,7 @@ func TestIterationLine(t *testing.T) {
 	}
 }
 
-// TestEnding: the table has what was measured, and says of what was not that it was not.
+// TestEnding: the table has the measured values, and marks the others as not measured.
 func TestEnding(t *testing.T) {
 	before, after := &ledger.Measure{Mean: 0.5, Low: 0.4, High: 0.6, Prompts: 3}, &ledger.Measure{Mean: 0.75, Low: 0.7, High: 0.8, Prompts: 3, Missing: 2}
 	paint := &experiment.Experiment{}

@@ -82,7 +82,7 @@ func (f *followers) start(as string) *follower {
 	return one
 }
 
-// end ends them, and says what failed.
+// end ends them, and reports failures.
 func (f *followers) end(log io.Writer) {
 	started := true
 	f.once.Do(func() { started = false })
@@ -92,7 +92,7 @@ func (f *followers) end(log io.Writer) {
 	<-f.ready
 	for _, one := range f.all {
 		if one.err == nil {
-			one.input.Close() // that is how it hears of the end
+			one.input.Close() // this tells it of the end
 		}
 	}
 	for _, one := range f.all {

@@ -52,7 +52,7 @@ func newTraces(get func(string) string, name string, say func(format string, arg
 	return t
 }
 
-// part and job keep what happened until the iteration ends.
+// part and job keep events until the iteration ends.
 func (t *traces) part(p run.Part) { keep(t, &t.parts, p) }
 
 func (t *traces) job(e fleet.Entry) { keep(t, &t.jobs, e) }
@@ -132,7 +132,7 @@ func (t *traces) span(l *ledger.Line, name string, parent otlp.ID, began, ended 
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// close waits a little for what is not sent yet.
+// close waits a little for spans that are not sent yet.
 func (t *traces) close() {
 	if t.to == nil {
 		return

@@ -133,7 +133,7 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 	fmt.Fprintf(log, "%s: %s, in %s\n", e.Run.Name, words, dir)
 	follow := newFollowers(e.Track, dir)
 	here := 0    // iterations of this process
-	rolls := 0.5 // of an iteration's time; then what the last one took
+	rolls := 0.5 // of an iteration's time; then the last one's share
 	say := func(format string, args ...any) {
 		bar.End()
 		fmt.Fprintf(log, format+"\n", args...)
@@ -167,7 +167,7 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 	case err != nil:
 		return err
 	}
-	if err := report.Write(dir); err != nil { // the run is what it is without its page
+	if err := report.Write(dir); err != nil { // the run is complete without its page
 		fmt.Fprintf(log, "warning: the run's page was not written: %v\n", err)
 	}
 	ended := ending{Result: result, Experiment: e, dir: dir, resumed: o.resume, here: here, took: time.Since(began)}
@@ -201,7 +201,7 @@ func iterationWords(e *experiment.Experiment) (string, error) {
 	return fmt.Sprintf("%s of %s: %s", console.Plural(int64(e.Run.Iterations), "iteration"), what, strings.Join(all, ", ")), nil
 }
 
-// refused reports whether nothing was done, since the folder does not hold what was asked for.
+// refused reports whether nothing was done, since the folder does not hold the run that was asked for.
 func refused(err error) bool {
 	return slices.ContainsFunc([]error{folder.ErrUsed, folder.ErrNone, folder.ErrStrange, run.ErrChanged, run.ErrOther, run.ErrLost, run.ErrFew},
 		func(why error) bool { return errors.Is(err, why) })

@@ -1,4 +1,4 @@
-// Package console prints what commands say: tables, documents of JSON, progress, pictures in a terminal.
+// Package console prints the results of commands: tables, documents of JSON, progress, pictures in a terminal.
 package console
 
 import (
@@ -18,7 +18,7 @@ import (
 // ended. Writes fail then, and the process stays.
 func OutliveReaders() { signal.Ignore(syscall.SIGPIPE) }
 
-// Emit prints a command's result: doc as JSON with --json, else what text writes.
+// Emit prints a command's result: doc as JSON with --json, else the output of text.
 func Emit(cmd *cobra.Command, doc any, text func(w io.Writer)) error {
 	asJSON, err := cmd.Flags().GetBool("json")
 	if err != nil {
@@ -65,7 +65,7 @@ func Bold(w io.Writer, s string) string {
 	return plain.Bold + s + plain.Normal
 }
 
-// behind is what our own writers write to.
+// behind is the target of our own writers.
 func behind(w io.Writer) io.Writer {
 	switch own := w.(type) {
 	case *FirstError:

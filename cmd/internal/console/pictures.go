@@ -16,9 +16,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Pictures in the terminal, where it can show them: by Kitty's protocol, iTerm2's, or as Sixel. Nothing is asked of the
-// terminal, which might not answer: what it says of itself in the environment decides, and DARKROOM_PICTURES (kitty,
-// iterm, sixel, off) over it. In a pipe, and inside tmux and screen, which do not pass them on, there are none.
+// Pictures in the terminal, where it can show them: by Kitty's protocol, iTerm2's, or as Sixel. Nothing is asked of
+// the terminal, which might not answer: the environment decides, and DARKROOM_PICTURES (kitty, iterm, sixel, off)
+// over it. Pipes, tmux and screen, which do not pass them on, get no pictures.
 
 // A protocol writes a picture.
 type protocol func(w io.Writer, m image.Image) error
@@ -48,7 +48,8 @@ func protocolOf(env func(string) string) protocol {
 // mostInline is how wide a picture is in a terminal, in pixels: about 100 characters.
 const mostInline = 900
 
-// ShowPicture shows a PNG file where w is a terminal that can. That it cannot is no failure: the file is there.
+// ShowPicture shows a PNG file where w is a terminal that can. A terminal that cannot is not a failure: the file is
+// there.
 func ShowPicture(w io.Writer, path string) {
 	if !terminal(w) {
 		return

@@ -60,7 +60,7 @@ func (p *Progress) Within(done, all int, share float64) {
 	}
 	p.bar.Describe(plain.Text(fmt.Sprintf("%s %d/%d", p.what, done, all)))
 	p.bar.ChangeMax(all * fine)
-	_ = p.bar.Set(done*fine + int(share*fine)) // a bar that cannot be drawn is no reason to stop
+	_ = p.bar.Set(done*fine + int(share*fine)) // a failure of the bar does not stop anything
 }
 
 // End takes the bar away.

@@ -20,7 +20,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", x, "KMGT"[unit])
 }
 
-// Wrapped is a cell in lines of so many characters, broken at spaces where it has some.
+// Wrapped is a cell in lines of this width, broken at spaces where it has some.
 func Wrapped(cell string, width int) []string {
 	if utf8.RuneCountInString(cell) <= width {
 		return []string{cell}

@@ -1,4 +1,4 @@
-// Package device opens what --device names, for every program of this repository.
+// Package device opens the device of --device, for every program of this repository.
 package device
 
 import (
@@ -25,8 +25,7 @@ func (d CUDA) Close() {
 	_ = d.Backend.Close()
 }
 
-// Open opens what "auto", "cpu" or "cuda:N" names. Every error is about the name or
-// the machine: wrong usage.
+// Open opens "auto", "cpu" or "cuda:N". Every error is about the name or the machine: wrong usage.
 func Open(name string) (Backend, error) {
 	name = Settle(name)
 	if !OnCPU(name) {
@@ -39,7 +38,7 @@ func Open(name string) (Backend, error) {
 	return be, nil
 }
 
-// OpenCUDA opens what "cuda:N" names, as with DARKROOM_CUDA of that mode.
+// OpenCUDA opens "cuda:N", as with DARKROOM_CUDA of that mode.
 func OpenCUDA(name, mode string) (Backend, error) {
 	n, err := driver.ParseDevice(name)
 	if err != nil {
@@ -52,9 +51,9 @@ func OpenCUDA(name, mode string) (Backend, error) {
 	return CUDA{be}, nil
 }
 
-// Settle is what "auto" stands for on this machine: the first CUDA device if kernels have been verified on it or on its
-// kind, and the CPU elsewhere. Other names stay. So what is to be timed on the CPU, beside a device that is busy, names
-// cpu.
+// Settle is the meaning of "auto" on this machine: the first CUDA device if kernels have been verified on it or on
+// its kind, and the CPU elsewhere. Other names stay. A benchmark of the CPU, beside a device that is busy, therefore
+// names cpu.
 func Settle(name string) string {
 	if name != "" && name != "auto" {
 		return name

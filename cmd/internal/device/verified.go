@@ -49,8 +49,8 @@ func (v Verification) Passed() bool {
 	return cases > 0
 }
 
-// Verify runs the suite on a card in each mode: exact, whose results have the bits of package ref, and those of tensor
-// cores, whose results are near. It does not end early; progress is told after each case.
+// Verify runs the suite on a card in each mode: exact, whose results have the bits of package ref, and those of
+// tensor cores, whose results are near. It does not end early; progress is called after each case.
 func Verify(d driver.Device, driverVersion string, cases []kerneltest.Case, progress func(done, all int)) (Verification, error) {
 	v, err := verification(d, driverVersion)
 	if err != nil {
@@ -148,7 +148,8 @@ func (v Verification) same(w Verification) bool {
 	return v.Card == w.Card && v.Driver == w.Driver && v.Program == w.Program
 }
 
-// Verified is the last verification of this card by this program under this driver. A file that cannot be read is none.
+// Verified is the last verification of this card by this program under this driver. A file that cannot be read counts
+// as missing.
 func Verified(d driver.Device, driverVersion string) (last Verification, ok bool) {
 	path, err := verifiedFile()
 	if err != nil {

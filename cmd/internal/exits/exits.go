@@ -16,7 +16,7 @@ const (
 	Failed      = 1
 	Wrong       = 2   // wrong usage or config: nothing was done
 	Stopped     = 3   // a monitor stopped the run
-	Interrupted = 130 // the first Ctrl-C; what can be saved was saved
+	Interrupted = 130 // the first Ctrl-C; everything that can be saved was saved
 )
 
 // An Early is a run that ended before its end, as it should have, with its own exit code.
@@ -27,7 +27,7 @@ type Early struct {
 
 func (e Early) Error() string { return e.Says }
 
-// A UsageError is the user's mistake in what was typed; it ends with exit code 2.
+// A UsageError is the user's mistake on the command line; it ends with exit code 2.
 type UsageError struct{ err error }
 
 func (e UsageError) Error() string { return e.err.Error() }

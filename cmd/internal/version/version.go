@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// Build is what the linker recorded about this binary.
+// Build is the linker's record of this binary.
 type Build struct {
 	Version  string `json:"version"`            // of the module; "(devel)" for a working copy
 	Revision string `json:"revision,omitempty"` // of the source, if it was stamped

@@ -18,7 +18,7 @@ type function struct {
 	name   string
 	entry  bool
 	params []parameter
-	result string // the name of what it returns, "" for nothing
+	result string // the name of its result, "" for nothing
 	body   string
 	line   int // of the body's beginning
 	parsed []statement

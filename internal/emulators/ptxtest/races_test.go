@@ -47,7 +47,7 @@ func copied(away int, between string) string {
 }
 
 // TestRaces: accesses that nothing orders are found in every order of warps, also where results are right; with the
-// right barriers there are none. The line of both accesses is named.
+// right barriers there are no findings. The line of both accesses is named.
 func TestRaces(t *testing.T) {
 	phases := func(init, wait string) string {
 		return "mov.u32 %r20, dk_shared; setp.ne.s32 %p3, %r1, 0; @%p3 bra $L0;" +

@@ -123,8 +123,8 @@ func TestRewardGradientGradient(t *testing.T) {
 	}
 }
 
-// TestWays: direct alignment's segment is the recorded formula; the last steps, made once more, end
-// where they ended; a step against noise turns back what one towards the picture did.
+// TestWays: direct alignment's segment is the recorded formula; the last steps, made once more, end where they ended;
+// a step against noise inverts a step towards the picture.
 func TestWays(t *testing.T) {
 	p, tr := newRun(t, 6)
 	samples, err := p.Roll(trainer.Current, tr.Prompts(0))

@@ -31,9 +31,9 @@ func onIdle(t *testing.T, p Part, w Work) any {
 	return r
 }
 
-// What an iteration asks of a device, at real sizes: the program waits once a step, for the network's
-// output, and sends what changed since the last step. A download for each row of the output, or the text
-// sent again at every step, would cost more than the network's own time.
+// An iteration's requests to a device, at real sizes: the program waits once a step, for the network's output, and
+// sends only changes since the last step. A download for each row of the output, or the text sent again at every
+// step, would cost more than the network's own time.
 func TestAskedOfADevice(t *testing.T) {
 	w := Usual()
 	w.Heads, w.Layers, w.Repeat = 2, 2, 1

@@ -6,7 +6,6 @@
 // autoencoder's, answers.go the language model's. The keys of the results are those of a PyTorch program that does the
 // same work, so that the two can be divided. Seconds are those of the clock, sizes MiB.
 //
-// What is checked before it is timed: a transition that was sampled has, when it is trained
-// on for the first time, a ratio of exactly 1; a token that is read with kept keys and values has
-// the logits of one that is read with its prompt.
+// Checks before the timing: a transition that was sampled has, when it is trained on for the first time, a ratio of
+// exactly 1; a token that is read with kept keys and values has the logits of one that is read with its prompt.
 package iteration

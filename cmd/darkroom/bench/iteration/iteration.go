@@ -31,7 +31,7 @@ func Usual() Work {
 	return Work{Heads: 24, Layers: 6, Latent: 32, Text: 231, Group: 4, Steps: 10, Window: 4, Micro: 2, Repeat: 3, Vocabulary: 32768, Rows: 8, Prompt: 256, New: 64}
 }
 
-// Check reports what makes no sense.
+// Check reports impossible settings.
 func (w Work) Check() error {
 	var wrong []string
 	for _, c := range []struct {
@@ -53,7 +53,7 @@ func (w Work) Check() error {
 	return nil
 }
 
-// A Part is what one process measures, since its peak of memory is its own: "grpo:bf16".
+// A Part is the measurement of one process, since its peak of memory is its own: "grpo:bf16".
 type Part string
 
 // Parts are all there are.
@@ -107,14 +107,14 @@ type bench struct {
 	before    int // MiB that the process held at the start
 }
 
-// predicted is a peak in MiB, of bytes beside what the process held.
+// predicted is a peak in MiB, from bytes beside the process's memory.
 func (b *bench) predicted(need int64) int { return b.before + int(need>>20) }
 
 // Timed is some runs of the same work.
 type Timed struct {
 	Best    float64 `json:"best_s"`
 	Median  float64 `json:"median_s"`
-	CPU     float64 `json:"best_cpu_s,omitempty"` // of all threads: what a busy machine disturbs least
+	CPU     float64 `json:"best_cpu_s,omitempty"` // of all threads: least disturbed by a busy machine
 	Repeats int     `json:"repeats"`
 
 	Device *kernels.Traffic `json:"device,omitempty"` // asked of a device by the last run
@@ -127,7 +127,7 @@ type Phase struct {
 	Peak   int `json:"peak_rss_mb"`
 	Guess  int `json:"predicted_rss_mb,omitempty"` // before a weight was made
 	Before int `json:"rss_before_mb,omitempty"`
-	Held   int `json:"device_mb,omitempty"` // of a device's memory, what waits to be used again included
+	Held   int `json:"device_mb,omitempty"` // of a device's memory, freed pieces included
 }
 
 // reset begins a phase: memory that waits is given back, and the peak starts anew.
@@ -158,7 +158,7 @@ func (b *bench) held() int {
 	return 0
 }
 
-// asks counts what a device is asked from now on; nil where the backend counts nothing.
+// asks counts the requests to a device from now on; nil where the backend counts nothing.
 func (b *bench) asks() func() *kernels.Traffic {
 	device, ok := b.pool.Backend().(onDevice)
 	if !ok {

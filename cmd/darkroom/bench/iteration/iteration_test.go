@@ -123,7 +123,7 @@ type queueing struct {
 
 func (q queueing) Sync() { q.said.WriteString("wait ") }
 
-// TestTimedWaits: what a device has only queued is not timed as done, nor is what came before.
+// TestTimedWaits: work that a device has only queued is not timed as done, nor is earlier work.
 func TestTimedWaits(t *testing.T) {
 	var said strings.Builder
 	b := &bench{Work: Work{Repeat: 1}, ctx: context.Background(), process: Process{CPU: func() float64 { said.WriteString("clock "); return 0 }}, pool: tensor.NewPool(queueing{said: &said})}

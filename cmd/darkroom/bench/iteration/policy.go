@@ -12,7 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
-// policy is the model, with what it takes to sample from it, to train it and to update it: what grpo.go times.
+// policy is the model, with all that samples from it, trains it and updates it: grpo.go times it.
 type policy struct {
 	*bench
 	p       *pipeline.Pipeline
@@ -95,7 +95,7 @@ func narrow(x []float64) []float32 {
 	return y
 }
 
-// taken is a step that one picture took, and what came of it.
+// taken is a step of one picture, with its results.
 type taken struct {
 	pipeline.Step
 	advantage float64
