@@ -92,8 +92,8 @@ func TestAskedByProtocol(t *testing.T) {
 	}
 }
 
-// TestAskedAreTold: a model reads of its tools what its protocol's system published, in the messages that upstream
-// writes; what a row says itself, and what the experiment says, come first, and embedded models are told nothing.
+// TestAskedAreTold: a model reads its protocol's published description of tools, in upstream's messages; a row's own
+// text, and the experiment's, come first, and embedded models read none.
 func TestAskedAreTold(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.jsonl")
 	rows := `{"prompt": "Which?", "meta": {"picture": "embed:cards/1"}}
@@ -165,7 +165,7 @@ func TestAskedAreTold(t *testing.T) {
 	}
 }
 
-// TestAskedPlaces: pictures stand where a question's text has their places, and before it where it has none or another
+// TestAskedPlaces: pictures go to their places in a question's text, and before it where it has none or another
 // number of them.
 func TestAskedPlaces(t *testing.T) {
 	m := vision.New(4, 4)

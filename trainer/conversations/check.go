@@ -15,12 +15,12 @@ import (
 //
 //	ratio        of the log-probabilities that objectives compare with: it must be exactly 1, or the run stops
 //	noise floor  the root mean square over tokens of (the sampler's log-probability - the trainer's). The decoder here
-//	             computes what the forward pass computes: 0. An engine from outside has an arithmetic of its own, and
+//	             computes the forward pass: 0. An engine from outside has an arithmetic of its own, and
 //	             the floor is over all of its episodes
 //
-// An engine's floor enters no ratio, since old log-probabilities are computed here (engine.go). It is what
-// [loss.correction] weighs, and is held against the clip range: beyond that, an engine errs by more than an update may
-// move a token. Of episodes with distorted pictures nothing is checked: what they said is learned from with others.
+// An engine's floor enters no ratio, since old log-probabilities are computed here (engine.go). [loss.correction]
+// weighs it, and it is compared with the clip range: beyond that, an engine errs by more than an update may move a
+// token. Of episodes with distorted pictures nothing is checked: they are trained on with other pictures.
 //
 // Invariants (tests): 0 of the decoder, and above 0 of an engine that rounds otherwise; log-probabilities that are not
 // the trainer's stop the run.
@@ -84,7 +84,7 @@ func (m *Model) scoreAgain(s trainer.Sample, found *ledger.Check) error {
 	return nil
 }
 
-// samplerGap is how far what a sampler says of its tokens lies from what is said here, root mean square.
+// samplerGap is the distance between a sampler's log-probabilities and those computed here, root mean square.
 func samplerGap(samples []trainer.Sample) float64 {
 	var theirs, ours []float64
 	for _, s := range samples {

@@ -13,15 +13,15 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// Card: what an answer is worth behind masked pictures (PAPO, verl/trainer/papo_utils.py of its code; the loss is
+// Card: the worth of an answer behind masked pictures (PAPO, verl/trainer/papo_utils.py of its code; the loss is
 // package loss's Perception). A picture is cut into squares of Patch pixels from its upper left corner; each is black
-// with probability Share. What tools made is made again from the masked pictures; upstream has no tools. Clips, and
+// with probability Share. Tools' pictures are made again from the masked ones; upstream has no tools. Clips, and
 // pictures that a program drew, stay as they are. A prompt's pictures are masked in the same places for its whole
-// group, in each iteration anew; upstream draws them for each row of a batch before it is repeated, which is the same.
-// It is computed once, before the first update; an episode of rollout.buffer keeps it.
+// group, in each iteration anew; upstream draws them for each row of a batch before it is repeated, which is the
+// same. It is computed once, before the first update; an episode of rollout.buffer keeps it.
 //
-// Invariants (tests): a patch is black as a whole or untouched; what is answered on unmasked pictures has the bits of
-// the roll; the key decides which patches.
+// Invariants (tests): a patch is black as a whole or untouched; answers on unmasked pictures have the bits of the
+// roll; the key decides which patches.
 
 // judgeMasked masks where the loss needs it.
 func (m *Model) judgeMasked(samples []trainer.Sample) error {
@@ -60,8 +60,8 @@ func (m *Model) compared(samples []trainer.Sample, b advantage.Batch, by advanta
 	return a, err
 }
 
-// creditTokens spreads what episodes earned over their tokens, where advantages of samples are not all
-// there is to it: rewards to come (REINFORCE++), whitening over all tokens.
+// creditTokens spreads episodes' rewards over their tokens, where advantages of samples are not enough: rewards to
+// come (REINFORCE++), whitening over all tokens.
 func (m *Model) creditTokens(samples []trainer.Sample, advantages, totals []float64) error {
 	c := m.settings.Advantage.Credit
 	turns := m.settings.Advantage.Turns
@@ -115,7 +115,7 @@ func mean(x []float64) float64 {
 	return sum / float64(max(1, len(x)))
 }
 
-// perDecision are an answer's numbers at what the model chose.
+// perDecision are an answer's numbers at the tokens that the model chose.
 func perDecision(s trainer.Sample, row []float64) []float64 {
 	var out []float64
 	for _, step := range s.Decisions.Step {
@@ -124,10 +124,10 @@ func perDecision(s trainer.Sample, row []float64) []float64 {
 	return out
 }
 
-// Turns of episodes as [advantage.turns] compares them. An episode begins in its prompt's state; a later turn begins in
-// what the turn before it observed: the tokens, and the pixels of the pictures among them.
+// Turns of episodes as [advantage.turns] compares them. An episode begins in its prompt's state; the state of a later
+// turn is the observation of the turn before it: the tokens, and the pixels of the pictures among them.
 
-// addTurns adds to the tokens of every turn, a row an episode, what the turn is worth among those of its state.
+// addTurns adds to the tokens of every turn, a row an episode, the turn's advantage among those of its state.
 func addTurns(t advantage.Turns, tokens [][]float64, samples []trainer.Sample, totals []float64) error {
 	var visits []advantage.Visit
 	for i, s := range samples {
@@ -157,7 +157,7 @@ func addTurns(t advantage.Turns, tokens [][]float64, samples []trainer.Sample, t
 	return nil
 }
 
-// turnState is what a turn begins in.
+// turnState is the state in which a turn begins.
 func turnState(e *rollout.Episode, turn int) string {
 	if turn == 0 {
 		return ""
@@ -173,8 +173,8 @@ func turnState(e *rollout.Episode, turn int) string {
 	return b.String()
 }
 
-// What tokens' rewards are compared with where it is not their group: a head of values (gae), or
-// the likeliest answer to the same prompt (remax).
+// Baselines of tokens' rewards other than their group: a head of values (gae), or the likeliest answer to the same
+// prompt (remax).
 
 // hasCritic reports whether any stage learns with a head of values.
 func hasCritic(e *experiment.Experiment) bool {
@@ -191,8 +191,8 @@ func (m *Model) setValueRate(settings experiment.Settings, scale float64) {
 	m.ValueHeadOnly = settings.Comparison().ValueHead && settings.Iteration < v.Warmup
 }
 
-// baselines fills in what the estimator takes from rewards to come. Samples of a prompt whose
-// likeliest answer has no score have none either: they are missing.
+// baselines fills in the estimator's baselines of rewards to come. Samples of a prompt whose likeliest answer has no
+// score have none either: they are missing.
 func (m *Model) baselines(rows *advantage.Tokens, samples []trainer.Sample, totals []float64) error {
 	switch kind := m.settings.Comparison(); {
 	case kind.ValueHead:
@@ -221,8 +221,7 @@ func (m *Model) baselines(rows *advantage.Tokens, samples []trainer.Sample, tota
 	return nil
 }
 
-// greedy is what the likeliest answer to each prompt of some samples earns, by the weights that
-// rolled them.
+// greedy is the reward of the likeliest answer to each prompt of some samples, by the weights that rolled them.
 func (m *Model) greedy(samples []trainer.Sample) (map[int]float64, error) {
 	p := *m.Policy
 	p.Sampling.TopK, p.Sampling.TopP, p.Sampling.MinP, p.Progress, p.Noise, p.Guided, p.Given, p.Tree, p.Engine = 1, 1, 0, nil, nil, nil, nil, nil, nil

@@ -39,7 +39,7 @@ episode = {}
 	}
 }
 
-// TestTurnCredit: the turns of two episodes that begin in what both observed are compared there, beside the episodes.
+// TestTurnCredit: the turns of two episodes after the same observation are compared there, beside the episodes.
 func TestTurnCredit(t *testing.T) {
 	e, err := experiment.Parse("small.toml", []byte(`run = { name = "small", iterations = 1 }
 model = { path = "nowhere" }
@@ -56,7 +56,7 @@ episode = {}
 	if m.settings, err = e.Iteration(0); err != nil {
 		t.Fatal(err)
 	}
-	// The prompt is a token; a turn one token, an observation one: what was observed first is 5 in both of these.
+	// The prompt is a token; a turn one token, an observation one: the first observation is 5 in both of these.
 	two := func(sample int, tokens []int32, seen string) trainer.Sample {
 		c := &tools.Transcript{Prompt: 1, Tokens: tokens, Shots: []tools.Shot{{Turn: 0, Hash: seen}}}
 		s := trainer.Sample{Key: trainer.Key{Sample: sample}}

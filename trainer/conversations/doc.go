@@ -13,7 +13,7 @@
 //	lessons     demonstrations and judged answers of a file
 //	rollout     the policy: a key is one episode of vision/tools; log-probabilities, gradients and values of its tokens
 //
-// Here is what a run asks of a model beside that: model.go opens it and sets an iteration up, credit.go spreads rewards
+// This package has a run's model beside that: model.go opens it and sets an iteration up, credit.go spreads rewards
 // over tokens, supervised.go learns from written answers, teacher.go distils, check.go compares rollout and training,
-// record.go writes what is kept, wire.go sends episodes between processes, memory.go predicts what a run takes.
+// record.go writes records, wire.go sends episodes between processes, memory.go predicts a run's memory.
 package conversations

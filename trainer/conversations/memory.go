@@ -19,9 +19,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// Card: what a run takes, by an iteration on an empty backend that counts, in the code that will run. How long episodes
+// Card: a run's memory, by an iteration on an empty backend that counts, in the code that will run. How long episodes
 // get is not known before, so the longest possible one counts. Its prompt is the longest of some from the list, each
-// turn is as long as it may be, and what comes back between two turns shows a picture that takes as many places as the
+// turn is as long as it may be, and an observation between two turns shows a picture that takes as many places as the
 // prompt's largest. episode.tokens and episode.pictures bound all that.
 //
 // Invariant (tests): the peak is that of a run whose episodes are as long, within 15 %.
@@ -42,7 +42,7 @@ type memoryCounter struct {
 	prompt *rollout.EpisodeSampler // the longest
 	turns  int                     // of the longest episode
 	seen   []*vision.Image
-	reads  vlm.Stretch // what comes back between two turns
+	reads  vlm.Stretch // the observation between two turns
 }
 
 // predictMemory is Modality's Memory. No pass is made smaller to keep to a budget; frozen matrices may lie elsewhere.
@@ -81,7 +81,7 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry) (need *m
 	return &c.need, nil
 }
 
-// phase ends one: what it took at most.
+// phase ends one: its peak.
 func (c *memoryCounter) phase(into *int64) {
 	*into = max(*into, int64(c.dry.Peak()))
 	c.dry.ResetPeak()
@@ -137,7 +137,7 @@ func (c *memoryCounter) lesson() (most trainer.Sample, err error) {
 	return most, nil
 }
 
-// look finds the longest of some prompts, and what an observation of its picture has.
+// look finds the longest of some prompts, and the size of an observation of its picture.
 func (c *memoryCounter) look() error {
 	c.prompt, c.seen = nil, nil
 	all := prompts.LessonsOf(c.train, "")
@@ -278,7 +278,7 @@ func (c *memoryCounter) longest() trainer.Sample {
 	return trainer.Sample{Item: trainer.Item{Episode: &rollout.Episode{Transcript: t, Album: album, Videos: c.prompt.Videos}}}
 }
 
-// count says how many tokens go through the network, and what the host holds of samples.
+// count counts the tokens that go through the network, and the host's memory of samples.
 func (c *memoryCounter) count(e *rollout.Episode) {
 	o, samples := c.settings.Experiment, c.samples()
 	n := model.Tokens{Prompt: e.Prompt, Episode: len(e.Tokens)}
@@ -318,11 +318,11 @@ func (c *memoryCounter) count(e *rollout.Episode) {
 	c.need.Samples = max(c.need.Samples, pixels+whole*bytesOfToken+2*patches+logits)
 }
 
-// ownBytes is what the program takes beside the model and its episodes, measured: less than of pictures, which are
+// ownBytes is the program's memory beside the model and its episodes, measured: less than of pictures, which are
 // decoded, judged and drawn.
 const ownBytes = 84 << 20
 
-// bytesOfToken is what a transcript's slices hold of one, and what a loss does.
+// bytesOfToken is the memory of a transcript's slices for one token, and of a loss.
 const bytesOfToken = 4 + 1 + 3*8 + 8*8
 
 // given are the pictures of an episode's prompt.

@@ -53,7 +53,7 @@ kl = { weight = 0.01, estimator = "k3" }
 	return e
 }
 
-// TestMemory: what is predicted of generation and of training is within 15 % of what a run's pool holds at most, of the
+// TestMemory: the predictions for generation and training are within 15 % of the peak of a run's pool, of the
 // embedded model and of one that is several times as large; and tokens are those that the longest episode has.
 func TestMemory(t *testing.T) {
 	if testing.Short() {

@@ -32,7 +32,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// trainingList is what an experiment trains on: prompts, and lessons behind them.
+// trainingList is an experiment's training data: prompts, and lessons behind them.
 func trainingList(e *experiment.Experiment) ([]prompts.Prompt, error) {
 	list, err := e.Training(nil)
 	if err != nil {
@@ -45,7 +45,7 @@ func trainingList(e *experiment.Experiment) ([]prompts.Prompt, error) {
 	return append(list, lessons...), err
 }
 
-// Model is a model.Model: a policy, with what a run asks of it beside rolls and answers.
+// Model is a model.Model: a policy, and a run's other methods.
 type Model struct {
 	*rollout.Policy
 	opened   *experiment.Experiment
@@ -199,8 +199,8 @@ func (m *Model) Begin(settings experiment.Settings, root rng.Key, scale float64)
 	return nil
 }
 
-// Fixed is model.Model's: of the settings only draws matter, and evaluate.turns. No engine draws: what is held out is a
-// function of the weights.
+// Fixed is model.Model's: of the settings only draws matter, and evaluate.turns. No engine draws: held-out samples
+// are a function of the weights.
 func (m *Model) Fixed(ctx context.Context, settings experiment.Settings, root rng.Key) trainer.Policy {
 	p := *m.Policy
 	if settings.Experiment != nil && settings.Evaluate.Turns > 0 {
@@ -230,7 +230,7 @@ func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
 	return items, nil
 }
 
-// Shape makes of totals what [episode] says of long answers and of those that were cut off.
+// Shape applies the penalties of [episode] on long answers and cut ones to totals.
 func (m *Model) Shape(samples []trainer.Sample, totals []float64) {
 	for i, s := range samples {
 		e := rollout.EpisodeOf(s)
@@ -258,7 +258,7 @@ func (m *Model) Close() error {
 	return err
 }
 
-// What a checkpoint holds is the policy's learner, and behind it that of a head of values.
+// A checkpoint holds the policy's learner, and behind it that of a value head.
 
 // Settle is model.Model's: a head of values has a pace of its own.
 func (m *Model) Settle(o optim.Options, moves experiment.Moves) { m.Learner.Settle(o, moves) }

@@ -16,7 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// What the ledger says of conversations.
+// The ledger's numbers of conversations.
 
 // Describe implements model.Model.
 func (m *Model) Describe(line *ledger.Line, r *trainer.Report) {
@@ -59,8 +59,7 @@ func noisy(samples []trainer.Sample, expected bool) *ledger.NoisyLine {
 
 // How tools are used, and how much a prompt's episodes differ: the ledger's "episodes" and "diversity".
 
-// toolUse is how an iteration's episodes used tools, by name: what a monitor watches as
-// "episode.NAME".
+// toolUse is how an iteration's episodes used tools, by name: a monitor watches them as "episode.NAME".
 func toolUse(samples []trainer.Sample) map[string]float64 {
 	sums := map[string]float64{}
 	n, calls, entropy, drawn := 0.0, 0.0, 0.0, 0.0
@@ -83,7 +82,7 @@ func toolUse(samples []trainer.Sample) map[string]float64 {
 		if e.Given > 0 {
 			sums["given"] += float64(e.Given)
 		}
-		if e.Defused > 0 { // special tokens that the model wrote into what came back to it
+		if e.Defused > 0 { // special tokens that the model wrote into its observations
 			sums["defused"] += float64(e.Defused)
 		}
 		for name, is := range map[string]bool{"called": made > 0, "answered": e.End == "answered", "over": e.Over, "cut": e.End == "cut"} {
@@ -110,7 +109,7 @@ func toolUse(samples []trainer.Sample) map[string]float64 {
 	return sums
 }
 
-// worths adds the mean total of episodes that called a tool, and of those that did not: what looking closer is worth.
+// worths adds the mean total of episodes that called a tool, and of those that did not: the worth of looking closer.
 func worths(use map[string]float64, samples []trainer.Sample, totals []float64) {
 	sums, n := map[string]float64{}, map[string]float64{}
 	for i, s := range samples {
@@ -144,7 +143,7 @@ func differ(samples []trainer.Sample, groups [][]int) float64 {
 	return different / max(1, pairs)
 }
 
-// What is kept of episodes: transcripts.jsonl, and pictures of some with the crops that were looked at.
+// Kept files of episodes: transcripts.jsonl, and pictures of some with the crops that were looked at.
 
 // Files is model.Model's: a line an episode.
 func (m *Model) Files() []string { return []string{ledger.TranscriptsFile} }
@@ -177,8 +176,7 @@ func (m *Model) Record(to model.Outputs, line *ledger.Line, r *trainer.Report) (
 	return nil, nil
 }
 
-// keepShown writes what an episode looked at, and returns the file's name; "" where there is no
-// picture.
+// keepShown writes an episode's pictures, and returns the file's name; "" where there is no picture.
 func keepShown(to *folder.Folder, e *rollout.Episode, name string) (string, error) {
 	m := shown(e)
 	if m == nil {
@@ -189,7 +187,7 @@ func keepShown(to *folder.Folder, e *rollout.Episode, name string) (string, erro
 }
 
 // keepSaw writes an episode's pictures as the model saw them, after the processor made them smaller or larger, and
-// returns the files' names: those of the question first, then what tools made.
+// returns the files' names: those of the question first, then those of tools.
 func (m *Model) keepSaw(to *folder.Folder, e *rollout.Episode, stem string) (names []string, err error) {
 	for i, picture := range e.Album.Pictures[:min(len(e.Album.Pictures), maxPictures)] {
 		if picture.Image == nil { // its size alone is known

@@ -77,8 +77,8 @@ func TestWorths(t *testing.T) {
 	}
 }
 
-// TestEntropyInLedger: the entropy of what tokens were drawn from is a mean over all of them; lessons were not drawn,
-// and have none. Of what was drawn evenly among four it is ln 4.
+// TestEntropyInLedger: the entropy of the sampling distributions is a mean over all tokens; lessons were not drawn,
+// and have none. An even choice among four has ln 4.
 func TestEntropyInLedger(t *testing.T) {
 	of := func(end tools.End, entropy float64, tokens int) (s trainer.Sample) {
 		s.Item.Episode = &rollout.Episode{Transcript: &tools.Transcript{End: end}, Entropy: entropy}

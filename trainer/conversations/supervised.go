@@ -38,7 +38,7 @@ func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, e
 	return samples, nil
 }
 
-// lessonEpisode is a lesson as an episode: what the assistant says counts as drawn.
+// lessonEpisode is a lesson as an episode: the assistant's tokens count as drawn.
 func (m *Model) lessonEpisode(k trainer.Key) (trainer.Sample, error) {
 	l, at, err := m.lessons.Lesson(m.train[k.Prompt], m.settings.Rollout.LessonsMask)
 	if err != nil {
@@ -47,10 +47,10 @@ func (m *Model) lessonEpisode(k trainer.Key) (trainer.Sample, error) {
 	return m.episode(k, l, at), nil
 }
 
-// episode is a lesson with what it shows as an episode.
+// episode is a lesson with its media as an episode.
 func (m *Model) episode(k trainer.Key, l sft.Lesson, at lessons.Media) trainer.Sample {
 	s := trainer.Sample{Key: k}
-	l.Trained[0] = false // no token stands before it
+	l.Trained[0] = false // the first token has no context
 	t := &tools.Transcript{Protocol: m.opened.Episode.Protocol, Tokens: l.IDs, Sampled: l.Trained,
 		LogProb: make([]float64, len(l.IDs)), ModelLogProb: make([]float64, len(l.IDs)), Reward: make([]float64, len(l.IDs)), End: rollout.Demonstrated}
 	e := &rollout.Episode{Transcript: t, Album: tools.NewAlbum(at.Pictures...), Videos: at.Videos}
@@ -132,7 +132,7 @@ func (m *Model) others(samples []trainer.Sample) (all []trainer.Sample) {
 	return all
 }
 
-// shiftName is what a checkpoint calls the mean that bco measures from, with how many batches are in it.
+// shiftName is a checkpoint's name for the mean that bco measures from, with the number of batches in it.
 const shiftName = "preference.shift"
 
 // shifts reports whether a stage keeps that mean.

@@ -20,7 +20,7 @@ import (
 //
 // Invariant (tests): a teacher that is the model has divergence 0; one with other tokens is refused by name.
 
-// openTeacher opens what model.teacher names.
+// openTeacher opens the model of model.teacher.
 func (m *Model) openTeacher(e *experiment.Experiment) (err error) {
 	if e.Model.Teacher == "" {
 		return nil

@@ -18,12 +18,12 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
-// Card: episodes that are played by another process (model.EpisodeCodec). What travels is the transcript and what the
-// model said. Pictures are made again: those of the question from the prompt, a tool's by its operation. Only what a
-// program or a server drew travels itself.
+// Card: episodes that are played by another process (model.EpisodeCodec). The transcript and the model's texts
+// travel. Pictures are made again: those of the question from the prompt, a tool's by its operation. Only pictures
+// that a program or a server drew travel themselves.
 //
-// Invariants (tests): an episode that came back has all that it had, pictures too; what strangers send is an episode
-// about the prompt that was asked, whose places and pictures fit, or it is refused.
+// Invariants (tests): an episode that came back has all that it had, pictures too; strangers' bytes are an episode
+// about the given prompt, whose places and pictures fit, or are refused.
 
 // wireEpisode is an episode as text.
 type wireEpisode struct {
@@ -35,7 +35,7 @@ type wireEpisode struct {
 	Stem       int               `json:"stem,omitempty"`
 	Lost       string            `json:"lost,omitempty"`
 
-	Worth    map[string]float64 `json:"worth,omitempty"` // what environments said
+	Worth    map[string]float64 `json:"worth,omitempty"` // environments' rewards
 	Pictures []wirePicture      `json:"pictures,omitempty"`
 }
 
@@ -56,7 +56,7 @@ func (m *Model) Values(w trainer.Weights) ([]safetensors.Tensor, error) {
 // Take implements model.Remote.
 func (m *Model) Take(f *safetensors.File) error { return m.Learner.Take(f, "") }
 
-// What numbers of an episode can be. Ratios are e to a difference of log-probabilities, and sums of their squares are
+// Bounds of an episode's numbers. Ratios are e to a difference of log-probabilities, and sums of their squares are
 // formed.
 const (
 	leastLogProb = -300  // of a token that was drawn, or given
@@ -116,7 +116,7 @@ func (m *Model) fitsRoll(r model.Rolled, k trainer.Key, e *rollout.Episode, d tr
 // likely reports whether a number can be the log-probability of a token.
 func likely(lp float64) bool { return lp >= leastLogProb && lp <= mostLogProb }
 
-// checkNumbers refuses numbers that no episode of so many drawn tokens has.
+// checkNumbers refuses numbers that no episode of this many drawn tokens has.
 func checkNumbers(e *rollout.Episode, drawn int) error {
 	if !(e.Entropy >= -mostLogProb && e.Entropy <= float64(mostEntropy*float64(drawn))+mostLogProb) {
 		return fmt.Errorf("an entropy of %v in %d tokens", e.Entropy, drawn)
@@ -145,8 +145,7 @@ func noiseOf(r model.Rolled, k trainer.Key) int {
 	return augment.NoiseStep(*n, r.Settings.Iteration+1, r.Settings.Run.Iterations)
 }
 
-// Most is model.Remote's: tokens with what is said of each, calls and their answers, and pictures that cannot be
-// made again.
+// Most is model.Remote's: tokens with their numbers, calls and their answers, and pictures that cannot be made again.
 func (m *Model) Most(r model.Rolled, keys []trainer.Key) int64 {
 	const usual, each, calls, picture, all = 1 << 17, 256, 4 << 20, 32 << 20, 64 << 10 // tokens; and bytes
 	tokens := m.Limits.Tokens
@@ -275,7 +274,7 @@ func (m *Model) decode(q chat.Prompt, clips *chat.Videos, said model.EncodedEpis
 	return e, e.Check(m.VLM.Marks.Picture, places)
 }
 
-// remakeAlbum is the album of a question, and of what tools made.
+// remakeAlbum is the album of a question, with the pictures of tools.
 func remakeAlbum(q chat.Prompt, clips *chat.Videos, pictures []wirePicture, brings []*vision.Image) (*tools.Album, error) {
 	a := tools.NewAlbum(q.Pictures...)
 	a.Clip = clips.ToolFrames()

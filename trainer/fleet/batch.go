@@ -26,7 +26,7 @@ type Work struct {
 	// Impure says that a result does not follow from its job's name alone: who does it asks programs or servers. Then
 	// the first result is the job's, and none is compared.
 	Impure bool
-	Urgent bool // it comes before what was offered and nobody has begun
+	Urgent bool // it comes before jobs that were offered and that no worker has begun
 }
 
 // A Batch is work under way.
@@ -36,7 +36,7 @@ type Batch struct {
 	jobs    []*job
 	left    int           // jobs without a result
 	done    int           // jobs with one
-	heard   int           // of them, those that Told heard of
+	heard   int           // of them, those that Told was called for
 	changed chan struct{} // something has happened
 	own     *own          // nil: nobody waits for the batch
 	passed  map[int]Hash  // results that Each was called with
@@ -85,7 +85,7 @@ func (b *Batch) add(now time.Duration) (added []*job) {
 	return added
 }
 
-// offerFirst takes what is kept of a job, or offers it. It does not hold mu while it asks the hub.
+// offerFirst takes the kept result of a job, or offers it. It does not hold mu while it asks the hub.
 func (f *Fleet) offerFirst(ctx context.Context, j *job, urgent bool) error {
 	kept, err := f.Hub.Kept(ctx, j.name)
 	if err != nil {
@@ -156,8 +156,8 @@ func (b *Batch) Wait(ctx context.Context) ([][]byte, error) {
 	}
 }
 
-// look does what is to be done here, and returns the results where all is done. wait is how long nothing has to be
-// done if nothing is heard.
+// look does the trainer's work, and returns the results where all is done. wait is the time without work if no event
+// comes.
 func (b *Batch) look(ctx context.Context) (payloads [][]byte, wait time.Duration, err error) {
 	f := b.f
 	f.mu.Lock()
@@ -173,7 +173,7 @@ func (b *Batch) look(ctx context.Context) (payloads [][]byte, wait time.Duration
 		return nil, 0, err
 	}
 	if b.own.now == nil && b.left > 0 && (f.Local || f.forsaken(now)) {
-		f.sched.Hello(now, Here) // it is free, and would do what others are long at
+		f.sched.Hello(now, Here) // it is free, and would do jobs that take others long
 		f.sched.Elsewhere = !b.waits()
 	}
 	b.waiting(now)
@@ -194,7 +194,7 @@ func (b *Batch) look(ctx context.Context) (payloads [][]byte, wait time.Duration
 // mute is how long nothing is said of a batch of which no job is done.
 const mute = time.Minute
 
-// waiting says now and then that a batch waits, and for what.
+// waiting logs now and then that a batch waits, and its missing jobs.
 func (b *Batch) waiting(now time.Duration) {
 	if b.done != b.heard || b.moved == 0 {
 		b.moved = now
@@ -244,7 +244,7 @@ func (b *Batch) tell() {
 	b.heard = done
 }
 
-// rest ends what is done here.
+// rest ends the trainer's own work.
 func (b *Batch) rest() {
 	b.own.end()
 	b.f.mu.Lock()
@@ -272,7 +272,7 @@ func (b *Batch) drop() {
 		delete(f.jobs, j.name)
 		f.drops(j)
 		if j.payload == nil {
-			_ = f.Hub.Withdraw(context.Background(), j.name) // what nobody waits for does no harm
+			_ = f.Hub.Withdraw(context.Background(), j.name) // a job without a waiter does no harm
 		} else if f.Log != nil {
 			j.entry.Course, j.entry.Iteration = j.course, j.How.Iteration
 			f.Log(j.entry)
@@ -283,8 +283,8 @@ func (b *Batch) drop() {
 	f.rouse()
 }
 
-// What the trainer does itself while it waits for a batch, one thing after another, since it has one model: jobs
-// that others could not do, jobs that are compared, and, where it works as the others do, whatever waits.
+// The trainer's own work while it waits for a batch, one thing after another, since it has one model: jobs that
+// others could not do, jobs that are compared, and, where it works as the others do, whatever waits.
 
 // poll is how long the trainer waits before it looks again for a job to do itself.
 const poll = 50 * time.Millisecond
@@ -292,7 +292,7 @@ const poll = 50 * time.Millisecond
 // own is the trainer's part of a batch.
 type own struct {
 	now    *job // nil: nothing is under way
-	audits bool // what is under way is compared, and its job has a result
+	audits bool // the job under way is compared, and has a result
 	stop   context.CancelFunc
 	began  time.Time
 	ended  chan ownEnd
@@ -314,7 +314,7 @@ func (o *own) unless(name Hash) {
 	}
 }
 
-// end waits for what is under way, and wants nothing of it.
+// end waits for the job under way, and drops its result.
 func (o *own) end() {
 	if o.now != nil {
 		o.stop()
@@ -397,7 +397,7 @@ func (b *Batch) start(ctx context.Context, now time.Duration, j *job, audits boo
 	}()
 }
 
-// ownResult takes what the trainer has done.
+// ownResult takes a result of the trainer.
 func (b *Batch) ownResult(ctx context.Context, r ownEnd) error {
 	f := b.f
 	f.mu.Lock()

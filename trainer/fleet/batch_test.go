@@ -9,7 +9,7 @@ import (
 )
 
 // TestBatches: several batches are gathered beside each other, each in its order; a job that two of them have is done
-// once; what is dropped is not done; and what a dismissed worker did of any of them is done again.
+// once; a dropped job is not done; and a dismissed worker's results of any of them are done again.
 func TestBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, Options{Audit: 1})
@@ -30,7 +30,7 @@ func TestBatches(t *testing.T) {
 		defer ahead.Drop()
 		first, second, dropped := begin(0, 10), begin(8, 20), begin(20, 30)
 		dropped.Drop()
-		time.Sleep(6 * time.Second) // nobody waits: it is heard all the same
+		time.Sleep(6 * time.Second) // nobody waits: the event is taken all the same
 		for b, from := range map[*Batch]int{second: 8, first: 0} {
 			got, err := b.Wait(context.Background())
 			if err != nil {

@@ -62,11 +62,11 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Card: blobs in a folder that all machines share (NFS, Lustre), a file each under its hash. A file comes to its place
-// whole, by renaming, and is held to its name when it is read, so that whoever writes the same blob twice, or dies at
+// Card: blobs in a folder that all machines share (NFS, Lustre), a file each under its hash. A file is renamed to its
+// place when it is whole, and its hash is checked when it is read, so that writing the same blob twice, or dying at
 // it, does no harm.
 //
-// Invariant (test): what is read is what was put, or ErrNoBlob.
+// Invariant (test): a blob is read as it was put, or ErrNoBlob.
 
 // A FolderBlobs is Blobs in a folder.
 type FolderBlobs struct{ Dir string }

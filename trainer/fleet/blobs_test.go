@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestShelf: what is read is what was put, and a file with another content is none.
+// TestShelf: a blob is read as it was put, and a file with another content counts as missing.
 func TestShelf(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "shared")
 	s, err := OpenShelf(dir)

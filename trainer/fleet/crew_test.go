@@ -14,7 +14,7 @@ import (
 // A trainer and its workers inside one process, for tests.
 
 // Fleets of goroutines on virtual time (testing/synctest): the real loop, the real workers, and a hub that loses
-// what the test likes.
+// messages as the test likes.
 
 // jobsOf are n jobs of two samples.
 func jobsOf(n int) (all []Job) {
@@ -24,7 +24,7 @@ func jobsOf(n int) (all []Job) {
 	return all
 }
 
-// answer is what a job's result must be.
+// answer is the right result of a job.
 func answer(j Job) []byte { return fmt.Appendf(nil, "the result of prompt %d", j.Keys[0].Prompt) }
 
 // takes is a worker's, which needs a time for a job that grows with its prompt.
@@ -98,7 +98,7 @@ func (m *mortal) Say(ctx context.Context, e Event) error {
 // anything can be a result.
 func anything(Job, []byte) error { return nil }
 
-// do has jobs done, and holds the results to what they must be.
+// do has jobs done, and checks the results.
 func (c *crew) do(n int) {
 	c.Helper()
 	jobs := jobsOf(n)

@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// Options are what a fleet needs.
+// Options are a fleet's parameters.
 type Options struct {
 	Hub   Hub
 	Rules Rules
@@ -20,7 +20,7 @@ type Options struct {
 	Audit float64 // the share of others' jobs that is done here once more and compared
 	Salt  Hash    // by which these are chosen: workers must not know it
 	Clock Clock   // nil: the machine's
-	// Say is a line for people, in the goroutine of a Wait; Log what was done of a job; nil: nobody asks.
+	// Say is a line for people, in the goroutine of a Wait; Log records events of a job; nil: nobody asks.
 	Say func(format string, args ...any)
 	Log func(Entry)
 }
@@ -48,8 +48,8 @@ const Here = "here"
 
 // A Fleet has jobs done: several batches at once, of which each is gathered in its order.
 //
-// One goroutine hears workers while a batch is open (loop); who waits for a batch works, too (batch.go). All that
-// they share is guarded by mu.
+// One goroutine takes workers' events while a batch is open (loop); who waits for a batch works, too (batch.go). All
+// that they share is guarded by mu.
 type Fleet struct {
 	Options
 	mu       sync.Mutex
@@ -80,7 +80,7 @@ func New(o Options) *Fleet {
 	return &Fleet{Options: o, about: map[string]About{}, refused: map[string]string{}, coming: map[string][]*arrival{}, suspects: map[string]*job{}, faults: map[string]int{}, sched: NewScheduler(o.Rules), jobs: map[Hash]*job{}, wake: make(chan struct{}, 1)}
 }
 
-// Counts are what was done so far.
+// Counts are the numbers of jobs until now.
 func (f *Fleet) Counts() Counts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +101,7 @@ func (f *Fleet) Refused() map[string]string {
 	return maps.Clone(f.refused)
 }
 
-// Forget lets go of what is kept of jobs whose samples are learned from.
+// Forget drops kept results of jobs whose samples are learned from.
 func (f *Fleet) Forget(ctx context.Context, names []Hash) error {
 	var errs []error
 	for _, name := range names {
@@ -116,7 +116,7 @@ func (f *Fleet) Do(ctx context.Context, w Work) ([][]byte, error) {
 	return payloads, err
 }
 
-// DoBy is Do, and says who did each job.
+// DoBy is Do, and returns the worker of each job.
 func (f *Fleet) DoBy(ctx context.Context, w Work) (payloads [][]byte, by []string, err error) {
 	b, err := f.Begin(ctx, w)
 	if err != nil {
@@ -139,25 +139,25 @@ type job struct {
 	of      []*Batch
 	payload []byte  // nil: it has no result yet
 	must    bool    // it is left to the trainer
-	accused []claim // what workers brought for it that cannot be its result
+	accused []claim // workers' invalid results for it
 	check   bool    // it is to be compared
 	entry   Entry
 	course  Timeline
 }
 
-// told says something to people when somebody waits.
+// told prints a line at the next Wait.
 func (f *Fleet) told(format string, args ...any) {
 	f.lines = append(f.lines, fmt.Sprintf(format, args...))
 }
 
-// Tell is told, of somebody who does not hold mu.
+// Tell is told for callers that do not hold mu.
 func (f *Fleet) Tell(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.told(format, args...)
 }
 
-// Speak says what was found since somebody waited last.
+// Speak prints the lines since the last Wait.
 func (f *Fleet) Speak() {
 	f.mu.Lock()
 	lines := f.lines
@@ -176,7 +176,7 @@ func (f *Fleet) rouse() {
 	}
 }
 
-// start begins to hear workers, if nobody does.
+// start begins to take events of workers, if no goroutine does.
 func (f *Fleet) start() {
 	if f.running {
 		return
@@ -220,9 +220,9 @@ func (f *Fleet) closed(b *Batch) bool {
 	return true
 }
 
-// What a fleet hears, and what it does about it.
+// Events of workers, and a fleet's reactions.
 
-// loop hears workers while a batch is open.
+// loop takes events of workers while a batch is open.
 func (f *Fleet) loop() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -258,7 +258,7 @@ func (f *Fleet) fails(err error) {
 	}
 }
 
-// round does what time brings about, and says when to look again.
+// round does the work that is due, and returns the time until the next.
 func (f *Fleet) round() (wait time.Duration, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -317,7 +317,7 @@ func (f *Fleet) offer(names []Hash) error {
 	return nil
 }
 
-// hear takes a worker's message.
+// hear takes a worker's event.
 func (f *Fleet) hear(e Event) error {
 	now := f.Clock()
 	switch e.Kind {
@@ -355,7 +355,7 @@ func (f *Fleet) hear(e Event) error {
 	return nil
 }
 
-// shown is what a worker says in so many letters and one line: nobody speaks as the trainer.
+// shown is a worker's text cut to most characters and one line: nobody speaks as the trainer.
 func shown(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -388,7 +388,7 @@ func (j *job) notify() {
 // impure reports whether a job may have other bytes when it is done again.
 func (j *job) impure() bool { return j.of[0].Impure }
 
-// finished is told of a job that has a result.
+// finished is called for a job that has a result.
 func (f *Fleet) finished(ctx context.Context, j *job) error {
 	for _, b := range j.of {
 		b.left--
@@ -399,7 +399,7 @@ func (f *Fleet) finished(ctx context.Context, j *job) error {
 	return f.Hub.Withdraw(ctx, j.name)
 }
 
-// reopened is told of a job whose result does not count any more.
+// reopened is called for a job whose result does not count any more.
 func (j *job) reopened() {
 	j.payload = nil
 	for _, b := range j.of {

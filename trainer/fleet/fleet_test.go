@@ -77,7 +77,7 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// TestLoses: what is said is lost now and then, and all that waits is wiped every 5 s.
+// TestLoses: messages are lost now and then, and all that waits is wiped every 5 s.
 func TestLoses(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestLoses(t *testing.T) {
 	}
 }
 
-// TestPoison: a job that ends whoever begins it is done by the trainer, whose error is the run's.
+// TestPoison: a job that kills its worker is done by the trainer, whose error is the run's.
 func TestPoison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, Options{})
@@ -135,8 +135,7 @@ func TestPoison(t *testing.T) {
 	})
 }
 
-// TestKept: results of a trainer that was killed are taken by the next one, and what of them cannot be read is done
-// again.
+// TestKept: results of a trainer that was killed are taken by the next one, and unreadable ones are done again.
 func TestKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, Options{})
@@ -180,7 +179,7 @@ func TestKept(t *testing.T) {
 	})
 }
 
-// TestHedged: a worker that hangs does not hold a roll, and what it is at is withdrawn.
+// TestHedged: a worker that hangs does not hold a roll, and its job is withdrawn.
 func TestHedged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, Options{})

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// A Hub carries jobs to workers, and what they say back: the trainer's end. Nothing that it loses is lost for good:
-// the scheduler offers again what nobody answers for.
+// A Hub carries jobs to workers, and their events back: the trainer's end. Nothing that it loses is lost for good:
+// the scheduler offers jobs without an answer again.
 type Hub interface {
 	// Offer puts one more copy of a job behind those that wait, or, where it is urgent, before those that are not.
 	// One worker takes it.
@@ -18,9 +18,10 @@ type Hub interface {
 	Take(ctx context.Context) (*Job, error)
 	// Withdraw takes back the copies of a job that still wait, and tells workers that are at it to stop.
 	Withdraw(ctx context.Context, name Hash) error
-	// Dismiss keeps a worker from taking any more, in any of its roles: the fleets of the others hear Dismissed.
+	// Dismiss keeps a worker from taking any more, in any of its roles: the fleets of the others get the event
+	// Dismissed.
 	Dismiss(ctx context.Context, worker string) error
-	// Events are what workers say, in the order of each.
+	// Events are the events of workers, in the order of each.
 	Events() <-chan Event
 	// Kept is the first result of a job that was done before, perhaps for a trainer that has ended; nil: none is kept.
 	Kept(ctx context.Context, name Hash) (*Event, error)
@@ -45,13 +46,13 @@ type Link interface {
 // Blobs are bytes by the hash of their content.
 type Blobs interface {
 	Put(ctx context.Context, data []byte) (Blob, error)
-	// Get fails with ErrNoBlob where there is none of that name, or another content under it, and where the blob takes
-	// longer than its limit.
+	// Get fails with ErrNoBlob for a missing name, another content under it, or a blob that takes longer than its
+	// limit.
 	Get(ctx context.Context, b Blob) ([]byte, error)
 	Drop(ctx context.Context, name Hash) error
 }
 
-// ErrNoBlob says that a blob is not there, or is not what its name says.
+// ErrNoBlob reports a missing blob, or one whose content is not that of its name.
 var ErrNoBlob = errors.New("there is no such blob")
 
 // ErrDismissed says that the trainer wants nothing more of a worker.
@@ -60,7 +61,7 @@ var ErrDismissed = errors.New("the trainer has dismissed this worker")
 // ErrOver says that the run is over.
 var ErrOver = errors.New("the run is over")
 
-// A Role is what a worker does: each has a queue and a fleet of its own.
+// A Role is a kind of worker: each has a queue and a fleet of its own.
 type Role string
 
 const (
@@ -87,21 +88,21 @@ func Duties() []Duty {
 	}
 }
 
-// A Kind is what an event says.
+// A Kind is the kind of an event.
 type Kind string
 
 const (
 	Hello  Kind = "hello"  // a worker is there; it says so again and again
-	Bye    Kind = "bye"    // it leaves; what it was at is free
+	Bye    Kind = "bye"    // it leaves; its job is free
 	Begun  Kind = "begun"  // it has begun a job
 	Beat   Kind = "beat"   // it is still at it
 	Done   Kind = "done"   // it has done it: Payload is the result
 	Failed Kind = "failed" // it could not
-	// Dismissed is no worker's word: the hub says that the worker was dismissed in another role.
+	// Dismissed does not come from the worker: the hub says that the worker was dismissed in another role.
 	Dismissed Kind = "dismissed"
 )
 
-// An Event is what a worker says.
+// An Event is a worker's message.
 type Event struct {
 	Kind    Kind    `json:"kind"`
 	Worker  string  `json:"worker"`
@@ -114,14 +115,14 @@ type Event struct {
 	Role    Role    `json:"role,omitempty"`  // of the worker
 }
 
-// mostTold bounds what a worker says of itself and of what failed, in characters.
+// mostTold bounds a worker's description of itself and of failures, in characters.
 const (
 	mostNamed = 64
 	mostTold  = 1024
 )
 
-// From is the event as a worker has said it, whatever name it gives: what people will read of it is one line, and not
-// without end.
+// From is the event as a worker has said it, whatever name it gives: its text for people is one line, of bounded
+// length.
 func (e Event) From(worker string) Event {
 	e.Worker, e.Why = worker, line(e.Why, mostTold)
 	if e.About != nil {
@@ -132,7 +133,7 @@ func (e Event) From(worker string) Event {
 	return e
 }
 
-// line is a text without what controls a terminal, cut where it is long.
+// line is a text without control characters, cut where it is long.
 func line(text string, most int) string {
 	clean := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -146,7 +147,7 @@ func line(text string, most int) string {
 	return clean
 }
 
-// About is what a worker says of itself.
+// About is a worker's description of itself.
 type About struct {
 	Host    string `json:"host,omitempty"`
 	Version string `json:"version"`

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Inside carries jobs inside one process: for workers that are goroutines, and for tests, which make it lose what
-// they like.
+// Inside carries jobs inside one process: for workers that are goroutines, and for tests, which make it lose
+// messages.
 type Inside struct {
 	mu        sync.Mutex
 	queue     [2][]Hash // urgent jobs, and the others
@@ -18,7 +18,7 @@ type Inside struct {
 	dismissed map[string]bool
 	more      chan struct{} // closed when something was put on the queue
 	box       *Mailbox
-	// Loses says what is lost on the way; nil: nothing.
+	// Loses reports whether a message is lost on the way; nil: nothing.
 	Loses func(what string) bool
 }
 
@@ -174,7 +174,7 @@ func (h *Inside) Link(worker string) Link {
 	return l
 }
 
-// insideLink is a Link. What it is at is guarded by the hub.
+// insideLink is a Link. The hub guards its job.
 type insideLink struct {
 	*Inside
 	worker string
@@ -246,7 +246,7 @@ func (l *insideLink) Close() error {
 }
 
 // A Mailbox keeps events in their order until somebody takes them, however long nobody does. Of one worker it keeps
-// some hundreds: what more it says is lost, as words are on a wire, and the others are heard as before.
+// some hundreds: further ones are lost, as messages on a wire are, and other workers' events come as before.
 type Mailbox struct {
 	mu     sync.Mutex
 	said   []Event
@@ -291,14 +291,14 @@ func (b *Mailbox) Out() <-chan Event { return b.out }
 // Closed is closed when the mailbox is.
 func (b *Mailbox) Closed() <-chan struct{} { return b.closed }
 
-// Close drops what nobody has taken.
+// Close drops events that nobody has taken.
 func (b *Mailbox) Close() { b.once.Do(func() { close(b.closed) }) }
 
 func (b *Mailbox) next() (e Event, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.said) == 0 {
-		b.said = nil // so that what was taken is let go of
+		b.said = nil // so that taken events are freed
 		return e, false
 	}
 	e, b.said = b.said[0], b.said[1:]

@@ -26,7 +26,7 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-// TestTold: what a worker says of itself is a line that ends, in the name of its key.
+// TestTold: a worker's description of itself is a bounded line, in the name of its key.
 func TestTold(t *testing.T) {
 	e := Event{Worker: "another", Why: "a\nb\x1b[2J", About: &About{Host: "host\nfleet: FORGED LINE", Device: strings.Repeat("x", 100000)}}.From("own")
 	if e.Worker != "own" || e.Why != "a b [2J" || e.About.Host != "host fleet: FORGED LINE" || len(e.About.Device) > 2*mostNamed {

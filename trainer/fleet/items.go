@@ -12,9 +12,10 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Card: what rewards judge, as a safetensors file of which no bit is lost, and their results as JSON. Pictures are PNG
+// Card: items for rewards, as a safetensors file of which no bit is lost, and their results as JSON. Pictures are PNG
 // files, the frames of clips are numbers, a conversation is JSON. A reward's word that it has no score travels as its
-// other answers do; what is missing since something failed does not: who asked asks for itself, and meets the reason.
+// other answers do; a score that is missing because of a failure does not: who asked asks for itself, and meets the
+// reason.
 //
 // Invariant (test): items and results that came back are those that were sent.
 
@@ -98,7 +99,7 @@ func (p *packer) pictures(all []*vision.Image) (at []int, err error) {
 	return at, nil
 }
 
-// UnpackItems reads what PackItems wrote.
+// UnpackItems reads the file of PackItems.
 func UnpackItems(data []byte) ([]rewards.Item, error) {
 	f, err := safetensors.Read("what a reward is to judge", data)
 	if err != nil {
@@ -211,7 +212,7 @@ func unpackResults(j Job, data []byte) ([]rewards.Result, error) {
 	return all, nil
 }
 
-// mostScores bounds the bytes of a job's results: what a score rests on may be some pages.
+// mostScores bounds the bytes of a job's results: a score's evidence may be some pages.
 func mostScores(j Job) int64 {
 	return 1 << 20 * int64(1+j.Score.Count)
 }

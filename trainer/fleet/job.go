@@ -42,7 +42,7 @@ type How struct {
 	Guidance  float64 `json:"guidance,omitempty"`  // of held-out samples
 	Fixed     bool    `json:"fixed,omitempty"`     // draws are the same in every iteration
 	Given     int     `json:"given,omitempty"`     // tokens of a solution that some answers begin with
-	Root      rng.Key `json:"root"`                // what is drawn follows from it
+	Root      rng.Key `json:"root"`                // draws follow from it
 }
 
 // Keys are samples of a prompt, in a row.
@@ -63,7 +63,7 @@ func (j Job) Role() Role {
 func (j Job) Name() Hash {
 	j.Ahead = nil
 	text, err := json.Marshal(j)
-	if err != nil { // it has numbers alone; a guidance that is none was refused in the experiment
+	if err != nil { // it has numbers alone; an invalid guidance was refused in the experiment
 		panic(fmt.Sprintf("fleet: a job that has no name: %v", err))
 	}
 	return HashOf(append([]byte("darkroom job 2\n"), text...))
@@ -128,8 +128,8 @@ func runsOf(keys []trainer.Key) (all []Keys) {
 	return all
 }
 
-// Split shares keys out: whole groups, in their order, so many samples at least in each part. A group stays
-// together, since what its samples have in common is computed once.
+// Split shares keys out: whole groups, in their order, at least `least` samples in each part. A group stays together,
+// since the common part of its samples is computed once.
 func Split(keys []trainer.Key, least int) (parts [][]trainer.Key) {
 	from := 0
 	for i := 1; i <= len(keys); i++ {

@@ -11,7 +11,7 @@ type measure struct {
 	of               func(s *Scheduler) int
 }
 
-// measures are those that Prometheus is told.
+// measures are the metrics for Prometheus.
 func measures() []measure {
 	return []measure{
 		{"workers", "gauge", "Workers that are there, the trainer not among them.", (*Scheduler).Workers},

@@ -30,7 +30,7 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// TestMetricsListed: deploy/README.md has every number, with its kind and what it counts.
+// TestMetricsListed: deploy/README.md has every number, with its kind and its meaning.
 func TestMetricsListed(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/README.md")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // Model is a run's model whose rolls, those of evaluations among them, are done by a fleet. All else is the model's
-// own: what the network is asked for its gradients, checkpoints, what is written.
+// own: outputs of the network for gradients, checkpoints, files.
 //
 // Invariant (tests in trainer/run): with any number of workers, and whichever of them fail, a run leaves the bytes
 // of one that nobody helps.
@@ -43,7 +43,7 @@ type Model struct {
 	read      map[Hash]result // of jobs whose results are not learned from yet
 }
 
-// Open opens a run's model, and shares its rolls out. plan says what iterations to come will ask for.
+// Open opens a run's model, and shares its rolls out. plan returns the samples of iterations to come.
 func (f *Fleet) Open(s Setup, e *experiment.Experiment, o model.Options, plan planner, open func(o model.Options) (model.Model, error)) (model.Model, error) {
 	m := &Model{fleet: f, e: e, ctx: newChanging(), progress: o.Progress, next: o.Ahead, published: map[trainer.Weights]Blob{}, read: map[Hash]result{}}
 	m.ahead = ahead{plan: plan, open: map[int]*Batch{}}
@@ -89,7 +89,7 @@ func (m *Model) prepare(s Setup) error {
 	return nil
 }
 
-// Begin is model.Model's. What is kept of the iteration before is not needed any more.
+// Begin is model.Model's. The kept results of the iteration before are not needed any more.
 func (m *Model) Begin(settings experiment.Settings, root rng.Key, scale float64) error {
 	m.settings, m.root, m.elsewhere, m.made = settings, root, 0, nil
 	m.dropAhead(settings.First+settings.Iteration, root)
@@ -113,12 +113,12 @@ func (m *Model) forget() error {
 	return nil
 }
 
-// Roll is trainer.Policy's. What a stage does not roll, but takes from files, is taken here.
+// Roll is trainer.Policy's. Samples that a stage takes from files are taken here.
 func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
 	return m.RollEach(w, keys, nil)
 }
 
-// RollEach is model.Streamer's: all jobs are offered at once, and told of as their results come.
+// RollEach is model.Streamer's: all jobs are offered at once, and each is called when its results come.
 func (m *Model) RollEach(w trainer.Weights, keys []trainer.Key, each func(first int, samples []trainer.Sample) error) ([]trainer.Sample, error) {
 	how, ok := howOf(m.e, m.settings, m.root, false)
 	if !ok || m.settings.Rollout.Offline || m.settings.Taught() {
@@ -141,7 +141,7 @@ func (m *Model) RollEach(w trainer.Weights, keys []trainer.Key, each func(first 
 	return samples, err
 }
 
-// A made job is one of a roll, and who did it.
+// A made job is one of a roll, with its worker.
 type made struct {
 	Job
 	by      string
@@ -152,7 +152,7 @@ type made struct {
 // ErrReplaced says that samples were rolled anew, and have to be judged again.
 var ErrReplaced = errors.New("workers' samples were rolled here again")
 
-// Check is model.Model's. Where workers' samples fail it, whoever is to blame, they are rolled here, compared, and put
+// Check is model.Model's. Where workers' samples fail it, whatever the cause, they are rolled here, compared, and put
 // in the place of theirs.
 func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Check, error) {
 	c, err := m.Model.Check(o, samples)
@@ -272,10 +272,10 @@ func (m *Model) publish(ctx context.Context, w trainer.Weights) (b Blob, ok bool
 	return b, true, err
 }
 
-// Params are the model's own. What moves them makes what was published old.
+// Params are the model's own. A change of them makes the published ones old.
 func (m *Model) Params() trainer.Params { return published{m.Model.Params(), m} }
 
-// published are weights whose changes are heard of.
+// published are weights that report their changes.
 type published struct {
 	trainer.Params
 	m *Model

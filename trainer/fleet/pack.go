@@ -21,17 +21,17 @@ import (
 // Card: samples as a safetensors file, of which no bit is lost. A list of numbers is a tensor, in fp32 where every
 // number is one, else in float64; equal lists are there once, such as a step's choice and the next step's state.
 // Pictures are PNG files; clips are developed by the trainer, of their last states. The rest is JSON in the file's
-// metadata, which names tensors by number; there a conversation is what its model makes of it (model.EpisodeCodec).
+// metadata, which names tensors by number; there a conversation is in its model's encoding (model.EpisodeCodec).
 //
 // Equal samples have equal bytes, so results can be compared by their hashes.
 //
-// Invariants (tests): what comes back has the bits that were sent; what strangers send is refused or is samples of
-// the keys that were asked for, and nothing else.
+// Invariants (tests): unpacked samples have the bits of the packed ones; strangers' bytes are refused or are samples
+// of the given keys, and nothing else.
 
 // samplesKey is the entry of the metadata.
 const samplesKey = "samples"
 
-// packed is what the metadata say.
+// packed is the metadata.
 type packed struct {
 	Samples []packedSample `json:"samples"`
 	Passes  *ledger.Passes `json:"passes,omitempty"` // of the network, for these samples
@@ -104,7 +104,7 @@ func (p *packer) sample(s trainer.Sample) (packedSample, error) {
 	return one, err
 }
 
-// conversation packs what was said in a sample.
+// conversation packs a sample's conversation.
 func (p *packer) conversation(s trainer.Sample, one *packedSample) error {
 	if p.says == nil {
 		return errors.New("it is a conversation, and the model makes no text of it")
@@ -170,8 +170,8 @@ type unpacker struct {
 	lists map[int][]float64
 }
 
-// Unpack reads what Pack wrote. The samples must be those of the keys, and their numbers finite. hears makes
-// conversations of texts; nil: there are none.
+// Unpack reads the file of Pack. The samples must be those of the keys, and their numbers finite. hears decodes
+// conversations; nil: samples without any.
 func Unpack(data []byte, keys []trainer.Key, hears model.EpisodeCodec) ([]trainer.Sample, *ledger.Passes, error) {
 	f, err := safetensors.Read("a worker's result", data)
 	if err != nil {
@@ -213,7 +213,7 @@ func Unpack(data []byte, keys []trainer.Key, hears model.EpisodeCodec) ([]traine
 	return samples, all.Passes, nil
 }
 
-// conversation reads what was said in a sample.
+// conversation reads a sample's conversation.
 func (u unpacker) conversation(one packedEpisode) (said model.EncodedEpisode, err error) {
 	said.Text = one.Text
 	for _, at := range one.Pictures {
@@ -282,7 +282,7 @@ func (u unpacker) spoken(one packedSample) (s trainer.Sample, err error) {
 	return s, err
 }
 
-// list reads so many numbers, all finite; -1: as many as there are.
+// list reads n numbers, all finite; -1: as many as there are.
 func (u unpacker) list(at, n int) ([]float64, error) {
 	x, known := u.lists[at]
 	if !known {

@@ -25,7 +25,8 @@ func painted(sample int) trainer.Sample {
 			Mean: [][]float64{{0.1, 1e300}, {0.2, float64(sample)}}, LogProb: []float64{-1.5, math.Pi}, Trained: []bool{true, false}}}
 }
 
-// TestPack: what comes back has the bits that were sent, equal lists travel once, and equal samples have equal bytes.
+// TestPack: unpacked samples have the bits of the packed ones, equal lists travel once, and equal samples have equal
+// bytes.
 func TestPack(t *testing.T) {
 	samples := []trainer.Sample{painted(0), painted(1), {Key: trainer.Key{Prompt: 8}, Item: trainer.Item{Final: []float64{1}, Frames: 5}}}
 	keys := []trainer.Key{samples[0].Key, samples[1].Key, samples[2].Key}
@@ -58,8 +59,8 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestFields: whoever adds a field to a sample decides whether it travels. What is made of the last state, or is the
-// prompt's, or follows from the key (Control), does not; what no picture has is refused.
+// TestFields: the author of a new field of a sample decides whether it travels. Values made from the last state, of
+// the prompt, or that follow from the key (Control), do not; fields that pictures lack are refused.
 func TestFields(t *testing.T) {
 	for _, c := range []struct {
 		of   any
@@ -79,7 +80,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestUnpackRefuses: results that are not what was asked for are refused with the reason.
+// TestUnpackRefuses: results that do not fit their job are refused with the reason.
 func TestUnpackRefuses(t *testing.T) {
 	keys := []trainer.Key{painted(0).Key}
 	for says, spoil := range map[string]func(s *trainer.Sample) []trainer.Key{
@@ -109,7 +110,7 @@ func TestUnpackRefuses(t *testing.T) {
 	}
 }
 
-// FuzzUnpack: what strangers send is refused, or is samples of the keys.
+// FuzzUnpack: strangers' bytes are refused, or are samples of the keys.
 func FuzzUnpack(f *testing.F) {
 	data, err := Pack([]trainer.Sample{painted(0)}, &ledger.Passes{Rollout: 1}, nil)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 )
 
 // Card: results on their way. A worker says that it has done a job, and how many bytes the result has; these are
-// fetched beside the loop, which goes on hearing the others. What it says is believed only as far as its job allows:
+// fetched beside the loop, which goes on hearing the others. Its message is believed only as far as its job allows:
 //
 //	size     at most Work.Most of the job
-//	time     what such a blob takes on a slow wire (Blob.Limit)
+//	time     the time of such a blob on a slow wire (Blob.Limit)
 //	at once  one of each worker
 //
 // A result that does not come is as if its worker had fallen silent. One that cannot be the job's is of no use, and
@@ -20,8 +20,8 @@ import (
 // counts until then: other bytes dismiss it, as an audit does; the same bytes clear it. Of results that nobody can
 // compare, the third of no use dismisses.
 //
-// Invariants (tests): whatever a worker says of its results, the others are heard, an interrupt is obeyed, and the
-// bytes of the run are those of one without it.
+// Invariants (tests): whatever a worker's messages about its results, the others' events are taken, an interrupt is
+// obeyed, and the bytes of the run are those of one without it.
 
 // An arrival is a result on its way.
 type arrival struct {
@@ -33,7 +33,7 @@ type arrival struct {
 // mostUseless is how many results of no use a worker may bring that nobody can compare.
 const mostUseless = 3
 
-// done hears that a worker has done a job, or had done it for a trainer that has ended.
+// done takes the event that a worker has done a job, or had done it for a trainer that has ended.
 func (f *Fleet) done(e Event, kept bool) error {
 	j := f.jobs[e.Job]
 	if j == nil || j.payload != nil || f.refused[e.Worker] != "" || f.suspects[e.Worker] != nil {
@@ -88,7 +88,7 @@ func (f *Fleet) fetch(a *arrival) {
 // mostResult bounds results of jobs that say nothing of theirs, in bytes.
 const mostResult = 1 << 33
 
-// errUseless is of what came and cannot be a job's result.
+// errUseless reports bytes that cannot be a job's result.
 var errUseless = errors.New("it cannot be the job's")
 
 // arrived takes a result that came, or why it did not, and fetches its worker's next one.
@@ -112,7 +112,7 @@ func (f *Fleet) arrived(a *arrival, payload []byte, err error) {
 	f.rouse()
 }
 
-// result takes what a worker has done, which was read.
+// result takes a worker's result, which was read.
 func (f *Fleet) result(e Event, payload []byte, kept bool) error {
 	ctx := context.Background()
 	j := f.jobs[e.Job]
@@ -138,7 +138,7 @@ func (f *Fleet) result(e Event, payload []byte, kept bool) error {
 	return f.finished(ctx, j)
 }
 
-// useless hears that a result did not come, or cannot be its job's.
+// useless takes the failure of a result that did not come, or cannot be its job's.
 func (f *Fleet) useless(a *arrival, j *job, why error) error {
 	j.course.failed(a.Worker, why.Error())
 	f.told("warning: fleet: the result of job %s from worker %s is of no use, and it is done again: %v", j.Job, a.Worker, why)
@@ -147,7 +147,7 @@ func (f *Fleet) useless(a *arrival, j *job, why error) error {
 	}
 	again := f.sched.Gone(f.Clock(), a.Job, a.Worker)
 	switch {
-	case a.kept: // nobody knows who wrote it
+	case a.kept: // its writer is unknown
 		if f.sched.Waits(a.Job) { // it was not offered yet
 			again = []Hash{a.Job}
 		}
@@ -170,13 +170,13 @@ func (f *Fleet) accuse(a *arrival, j *job) error {
 	return f.offer(f.sched.Suspect(f.Clock(), a.Worker))
 }
 
-// A claim is what a worker brought.
+// A claim is a worker's result.
 type claim struct {
 	worker string
 	digest Hash
 }
 
-// judge compares what workers brought for a job with what the trainer made.
+// judge compares workers' results for a job with the trainer's.
 func (f *Fleet) judge(j *job, digest Hash) error {
 	all := j.accused
 	j.accused = nil
@@ -194,7 +194,7 @@ func (f *Fleet) judge(j *job, digest Hash) error {
 	return nil
 }
 
-// drops stops what is on its way of a job that nobody waits for, and clears who was to be compared.
+// drops stops the transfers of a job that nobody waits for, and clears workers that were to be compared.
 func (f *Fleet) drops(j *job) {
 	for _, all := range f.coming {
 		if a := all[0]; a.Job == j.name && a.stop != nil {
@@ -208,10 +208,10 @@ func (f *Fleet) drops(j *job) {
 	j.accused = nil
 }
 
-// Card: a result is a function of its job, so whoever does the job again has the same bits, or one of the two
-// computes wrongly. Of the jobs that others did, a share is done here again. Which ones depends on a number that
-// workers do not know. A worker whose bits differ is named and dismissed: what it has done of open jobs is dropped
-// and done again, and nothing more of it counts, in this role or another.
+// Card: a result is a function of its job, so that two results with different bits mean that one of them is wrong. Of
+// the jobs that others did, a share is done here again. Which ones depends on a number that workers do not know. A
+// worker whose bits differ is named and dismissed: its results for open jobs are dropped and done again, and nothing
+// more of it counts, in this role or another.
 //
 // This finds broken memory and other libraries as well as ill will. It says nothing of jobs of earlier rolls, which
 // were learned from: the message names the worker, and fleet.jsonl which jobs were its.
@@ -260,7 +260,7 @@ func (f *Fleet) dismiss(by, why string) error {
 	return errors.Join(err, f.offer(again))
 }
 
-// expelled is expel, of a worker that is told so.
+// expelled is expel, and tells the worker.
 func (f *Fleet) expelled(by, why string) (again []Hash, err error) {
 	f.told("warning: fleet: worker %s is dismissed: %s; what it did of this roll is done again\nhint: its machine computes wrongly (memory, overclocking), or runs another program; fleet.jsonl says which jobs were its", by, why)
 	f.logged(Entry{Worker: by, Dismissed: why})
@@ -270,7 +270,7 @@ func (f *Fleet) expelled(by, why string) (again []Hash, err error) {
 	return f.expel(context.Background(), by, why)
 }
 
-// elsewhere hears that a worker was dismissed in another role.
+// elsewhere takes the event that a worker was dismissed in another role.
 func (f *Fleet) elsewhere(ctx context.Context, e Event) error {
 	if f.refused[e.Worker] != "" {
 		return nil
@@ -286,7 +286,7 @@ func (f *Fleet) elsewhere(ctx context.Context, e Event) error {
 	return f.offer(again)
 }
 
-// expel drops what a worker has done of open jobs, and takes nothing more of it. The jobs to offer again are returned.
+// expel drops a worker's results for open jobs, and takes nothing more of it. The jobs to offer again are returned.
 func (f *Fleet) expel(ctx context.Context, by, why string) (again []Hash, err error) {
 	f.refused[by] = why
 	delete(f.about, by)

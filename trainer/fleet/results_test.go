@@ -20,12 +20,12 @@ func results(j Job, payload []byte) error {
 	return nil
 }
 
-// TestSilentBlob: a worker whose results do not come is as one that fell silent: the others are heard meanwhile, its
-// jobs are done by them, and an interrupt is obeyed at once.
+// TestSilentBlob: a worker whose results do not come is as one that fell silent: the others' events are taken
+// meanwhile, its jobs are done by them, and an interrupt is obeyed at once.
 func TestSilentBlob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, Options{Rules: Rules{Lease: 5 * time.Second, Silence: 4 * time.Second, Tries: 5}})
-		mute := false // what the hub is asked for now
+		mute := false // requests to the hub
 		c.hub.Loses = func(what string) bool { return what == "blob" && mute }
 		silent := c.hub.Link("silent")
 		says := func(e Event) {
@@ -273,8 +273,8 @@ func working(f *Fleet) int {
 	return f.sched.Workers()
 }
 
-// TestMailbox: one worker's words do not push others' out, however many they are, nor take memory without end; and
-// what a worker says of itself is one line.
+// TestMailbox: one worker's words do not push others' out, however many they are, nor take memory without end; and a
+// worker's description of itself is one line.
 func TestMailbox(t *testing.T) {
 	b := NewMailbox()
 	defer b.Close()

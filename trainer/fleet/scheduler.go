@@ -8,10 +8,9 @@ import (
 
 // Rules say when a job is offered again.
 type Rules struct {
-	Lease time.Duration // a worker that is not heard of for so long has lost its job
-	Hedge float64       // a job that takes so many times the median is given to an idle worker, too; 0: never
-	// Silence is how long jobs may wait beside idle workers before they are offered again: whoever carried them has
-	// lost them.
+	Lease time.Duration // a worker that is silent for this time has lost its job
+	Hedge float64       // a job that takes this many times the median is given to an idle worker, too; 0: never
+	// Silence is how long jobs may wait beside idle workers before they are offered again: they are lost.
 	Silence time.Duration
 	Tries   int // a job that was begun so often, and not done, is done by the trainer itself
 	// Hang is how many times the median a worker may be at a job before the trainer does it, too, idle workers or not:
@@ -29,11 +28,11 @@ func Usual() Rules {
 // Beats is how often a worker says that it is still there: four may be lost.
 func (r Rules) Beats() time.Duration { return r.Lease / 5 }
 
-// Card: who does what is not decided here, for workers take jobs from a queue when they are free. What is decided
-// is which jobs are put on the queue once more:
+// Card: workers take jobs from a queue when they are free, so this does not assign them. It decides which jobs are
+// put on the queue once more:
 //
-//	lease      the worker that began it was not heard of for Rules.Lease, left, or failed
-//	silence    it waits, and none is begun though workers are idle: whoever carries jobs has lost it
+//	lease      the worker that began it was silent for Rules.Lease, left, or failed
+//	silence    it waits, and none is begun though workers are idle: the queue has lost it
 //	hedge      nothing waits, a worker is idle, and the job takes Rules.Hedge times the median
 //	here       it was begun Rules.Tries times: the trainer does it, and meets the error if it has one
 //	hang       a worker is at it for Rules.Hang times the median: the trainer does it, too
@@ -41,15 +40,15 @@ func (r Rules) Beats() time.Duration { return r.Lease / 5 }
 // A result is fetched beside all this. While it is on its way its worker may take other jobs, and its own is offered to
 // nobody but as a hedge.
 //
-// The first result counts. Every later one must have its bytes; one that has not is told, and nothing is changed.
+// The first result counts. Every later one must have its bytes; a different one is reported, and nothing is changed.
 //
-// The caller says what it hears and what time it is; there is no clock and no goroutine in here. So the test drives
-// this very code on virtual time.
+// The caller passes events and the time; there is no clock and no goroutine in here. So the test drives this very
+// code on virtual time.
 //
 // Invariants (tests): every job is done in the end, whatever is lost, as long as somebody works; a job that nobody
 // disturbs is offered once.
 
-// A Scheduler knows the jobs that are not done, and who is at them.
+// A Scheduler knows the jobs that are not done, and their workers.
 type Scheduler struct {
 	Rules
 	jobs    map[Hash]*task
@@ -65,12 +64,12 @@ type Scheduler struct {
 	starves bool
 	spent   []*task // begun too often: the trainer is to do them
 	out     int     // workers that were refused
-	// Elsewhere says that the trainer waits for jobs of which none is on the queue: what is there is for others.
+	// Elsewhere says that the trainer waits for jobs of which none is on the queue: its content is for others.
 	Elsewhere bool
 	Counts
 }
 
-// Counts are what a fleet did.
+// Counts are a fleet's counts.
 type Counts struct {
 	Jobs     int `json:"jobs"`               // that were asked for
 	Done     int `json:"done"`               // first results
@@ -228,7 +227,7 @@ func (s *Scheduler) drop(x *try) {
 	s.end(x)
 }
 
-// Hello hears of a worker.
+// Hello takes a worker's sign of life.
 func (s *Scheduler) Hello(now time.Duration, name string) { s.seen(now, name) }
 
 func (s *Scheduler) seen(now time.Duration, name string) *worker {
@@ -242,8 +241,7 @@ func (s *Scheduler) seen(now time.Duration, name string) *worker {
 	return w
 }
 
-// Bye frees what a worker was at, and returns the jobs that are to be offered again. One that was refused stays
-// known.
+// Bye frees a worker's job, and returns the jobs to offer again. One that was refused stays known.
 func (s *Scheduler) Bye(now time.Duration, name string) []Hash {
 	w := s.workers[name]
 	if w == nil || w.refused || w.suspect {
@@ -281,7 +279,7 @@ func (s *Scheduler) offerAgain(now time.Duration, t *task, to []Hash) []Hash {
 	return append(to, t.name)
 }
 
-// leave leaves a task to the trainer, whoever else is at it.
+// leave leaves a task to the trainer, whatever workers are at it.
 func (s *Scheduler) leave(t *task) {
 	if !t.here && !t.done {
 		t.here = true
@@ -333,10 +331,10 @@ func (d *durations) median() time.Duration {
 	return d.sorted[len(d.sorted)/2]
 }
 
-// What the scheduler hears of a job under way.
+// Events of a job under way.
 
-// Begun hears that a worker took a copy. It is of no use where the job is done or unknown: then the caller withdraws
-// it. What a worker that was refused took is offered again.
+// Begun takes the event that a worker took a copy. It is of no use where the job is done or unknown: then the caller
+// withdraws it. A job that a refused worker took is offered again.
 func (s *Scheduler) Begun(now time.Duration, name Hash, by string) (useful bool, again []Hash) {
 	w, t := s.seen(now, by), s.jobs[name]
 	s.starves = false // jobs come through
@@ -371,7 +369,7 @@ func (s *Scheduler) Begun(now time.Duration, name Hash, by string) (useful bool,
 	return true, nil
 }
 
-// Beat hears that a worker is still at a job.
+// Beat takes the event that a worker is still at a job.
 func (s *Scheduler) Beat(now time.Duration, name Hash, by string) {
 	s.seen(now, by)
 	t := s.jobs[name]
@@ -387,7 +385,7 @@ func (s *Scheduler) Beat(now time.Duration, name Hash, by string) {
 	s.Begun(now, name, by) // its word was lost, or its lease had ended
 }
 
-// Coming hears that a worker has done a job, and that its result is on its way: the worker is free.
+// Coming takes the event that a worker has done a job, and that its result is on its way: the worker is free.
 func (s *Scheduler) Coming(now time.Duration, name Hash, by string) {
 	t := s.jobs[name]
 	if t == nil || t.done {
@@ -403,7 +401,7 @@ func (s *Scheduler) Coming(now time.Duration, name Hash, by string) {
 	s.frees(x)
 }
 
-// Gone hears that a result did not come, or is of no use.
+// Gone takes the failure of a result that did not come, or is of no use.
 func (s *Scheduler) Gone(now time.Duration, name Hash, by string) (again []Hash) {
 	t := s.jobs[name]
 	if t == nil || t.done {
@@ -419,7 +417,7 @@ func (s *Scheduler) Gone(now time.Duration, name Hash, by string) (again []Hash)
 	return nil
 }
 
-// Failed hears that a worker could not do a job.
+// Failed takes the event that a worker could not do a job.
 func (s *Scheduler) Failed(now time.Duration, name Hash, by string) (again []Hash) {
 	s.seen(now, by)
 	t := s.jobs[name]
@@ -436,8 +434,7 @@ func (s *Scheduler) Failed(now time.Duration, name Hash, by string) (again []Has
 	return nil
 }
 
-// What time alone brings about: leases that end, copies that were lost, hedges, and jobs that are left to the
-// trainer.
+// Effects of time alone: leases that end, copies that were lost, hedges, and jobs that are left to the trainer.
 
 // Due says which jobs to offer now, and which the trainer has to do itself.
 func (s *Scheduler) Due(now time.Duration) (offer, here []Hash) {
@@ -448,7 +445,7 @@ func (s *Scheduler) Due(now time.Duration) (offer, here []Hash) {
 	return offer, s.wornOut()
 }
 
-// expire ends leases of workers that were not heard of.
+// expire ends leases of silent workers.
 func (s *Scheduler) expire(now time.Duration, offer []Hash) []Hash {
 	for len(s.leases) > 0 && s.leases[0].at <= now {
 		d := heap.Pop(&s.leases).(deadline)
@@ -541,7 +538,7 @@ func (s *Scheduler) patience(x *try) time.Duration {
 	return time.Duration(s.Hedge * float64(x.took.median()))
 }
 
-// oldest is the try that is under way for longest, of those that no other stands beside.
+// oldest is the longest try under way, of those without another beside them.
 func (s *Scheduler) oldest() *try {
 	if s.Hedge == 0 {
 		return nil
@@ -567,7 +564,7 @@ func (s *Scheduler) tolerance(x *try) time.Duration {
 	return s.Unknown
 }
 
-// looksAt says when to look whether a worker hangs: what is tolerated changes with the median.
+// looksAt says when to look whether a worker hangs: the tolerance changes with the median.
 func (s *Scheduler) looksAt(now time.Duration, x *try) {
 	s.hangs.push(min(x.began+s.tolerance(x), now+2*s.Lease), x, nil)
 }
@@ -598,7 +595,7 @@ func (s *Scheduler) wornOut() (here []Hash) {
 	return here
 }
 
-// Next is when Due has something to say, if nothing is heard until then; false: never.
+// Next is the time of the next Due, if no event comes until then; false: never.
 func (s *Scheduler) Next() (at time.Duration, ok bool) {
 	sooner := func(x time.Duration) {
 		if !ok || x < at {
@@ -624,14 +621,14 @@ func (s *Scheduler) Next() (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// A deadline is when a try, or a worker, must have been heard of.
+// A deadline is the latest time for a sign of life of a try, or of a worker.
 type deadline struct {
 	at     time.Duration
 	try    *try    // nil: of the worker
 	worker *worker // nil: of the try
 }
 
-// deadlines are a heap. They are not moved when somebody is heard of, but looked at again when they come up.
+// deadlines are a heap. They are not moved by a sign of life, but looked at again when they come up.
 type deadlines []deadline
 
 func (d *deadlines) push(at time.Duration, x *try, w *worker) {
@@ -695,8 +692,8 @@ func (s *Scheduler) Of(name Hash) string {
 	return ""
 }
 
-// Refuse lets nothing of a worker count, neither what it has done of these jobs nor what it will say. The jobs that
-// are open again are returned, of which the caller offers all.
+// Refuse lets nothing of a worker count, neither its results for these jobs nor later ones. The jobs that are open
+// again are returned, of which the caller offers all.
 func (s *Scheduler) Refuse(now time.Duration, by string, order []Hash) (again []Hash) {
 	w := s.seen(now, by)
 	if !w.refused && !w.suspect {
@@ -717,7 +714,7 @@ func (s *Scheduler) Refuse(now time.Duration, by string, order []Hash) (again []
 	return again
 }
 
-// Suspect lets nothing of a worker count until Trust or Refuse. What it is at is offered again.
+// Suspect lets nothing of a worker count until Trust or Refuse. Its job is offered again.
 func (s *Scheduler) Suspect(now time.Duration, by string) (again []Hash) {
 	w := s.seen(now, by)
 	if w.refused || w.suspect {

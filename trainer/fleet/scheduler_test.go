@@ -19,7 +19,7 @@ func begun(t *testing.T, s *Scheduler, now time.Duration, job int, by string) {
 	}
 }
 
-// due is what Due offers and leaves to the trainer.
+// due is the jobs that Due offers and those that it leaves to the trainer.
 func due(s *Scheduler, now time.Duration) (offer, here []int) {
 	a, b := s.Due(now)
 	for _, h := range a {
@@ -62,7 +62,7 @@ func TestUndisturbed(t *testing.T) {
 	}
 }
 
-// TestLease: a job is offered again when its worker was not heard of, leaves or fails, and then left to the trainer.
+// TestLease: a job is offered again when its worker is silent, leaves or fails, and then left to the trainer.
 func TestLease(t *testing.T) {
 	s := NewScheduler(quick)
 	s.Add(0, jobName(0), "")
@@ -105,7 +105,7 @@ func TestBeatAfterLease(t *testing.T) {
 	}
 }
 
-// TestSilence: what waits beside idle workers is offered again, and not while jobs come through.
+// TestSilence: jobs that wait beside idle workers are offered again, and not while jobs come through.
 func TestSilence(t *testing.T) {
 	s := NewScheduler(quick)
 	s.Hello(0, "idle")
@@ -161,7 +161,7 @@ func TestHedge(t *testing.T) {
 	}
 }
 
-// TestRefuse: nothing of a worker counts, and what it has done is open again.
+// TestRefuse: nothing of a worker counts, and its jobs are open again.
 func TestRefuse(t *testing.T) {
 	s := NewScheduler(quick)
 	var order []Hash

@@ -9,14 +9,13 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards"
 )
 
-// Rewards on workers: what waits for servers and programs is asked from other machines, many at a time, and what a
-// network computes is computed there. A job is a group of samples and a reward. A reward that gives no score there is
-// asked here, whatever comes of it.
+// Rewards on workers: servers and programs are asked from other machines, many at a time, and networks compute there.
+// A job is a group of samples and a reward. A reward that gives no score there is asked here, whatever comes of it.
 //
-// What a server or a program says does not follow from what it is asked: the first result is the job's, and none is
-// compared. What a network says does, and a share of such jobs is done here again, as those of rolls are.
+// A server's or a program's score does not follow from its input: the first result is the job's, and none is
+// compared. A network's does, and a share of such jobs is done here again, as those of rolls are.
 
-// A Scoring is what a worker is to ask a reward about.
+// A Scoring is a worker's questions to a reward.
 type Scoring struct {
 	Reward string `json:"reward"` // its label in the experiment
 	Items  Blob   `json:"items"`  // the blob that has them
@@ -37,7 +36,7 @@ type Scores struct {
 	fleet   *Fleet
 	setup   Blob
 	network bool
-	open    *Batch // without a job, so that workers are heard
+	open    *Batch // without a job, so that workers' events are taken
 }
 
 // OpenScores opens it, for rewards outside of the program or those that are networks.
@@ -64,7 +63,7 @@ func (s *Scores) Close() {
 // There reports whether a worker is.
 func (s *Scores) There() bool { return s.fleet.Workers() > 0 }
 
-// Ask has a reward asked about a group by a worker, or here where there is none, or none of them has an answer.
+// Ask has a group judged by a worker, or here where no worker exists or answers.
 func (s *Scores) Ask(ctx context.Context, reward string, items []rewards.Item, own rewards.Judge) []rewards.Result {
 	if !s.There() {
 		return own.Judge(ctx, items)
@@ -120,7 +119,7 @@ func (s *Scores) ask(ctx context.Context, reward string, items []rewards.Item, h
 		return nil, err
 	}
 	late := context.WithoutCancel(ctx)
-	defer func() { // what stays is forgotten in some hours
+	defer func() { // a kept result is deleted in some hours
 		_ = s.fleet.Forget(late, []Hash{j.Name()})
 		_ = s.fleet.Hub.Drop(late, j.Score.Items.Hash)
 	}()
@@ -147,7 +146,7 @@ type Panel struct {
 	done  func() error
 }
 
-// A Refusal is in place of a reward that a worker does not allow to do here what it would: its jobs are for others.
+// A Refusal takes the place of a reward whose acts a worker does not allow here: its jobs are for others.
 type Refusal struct{ Why error }
 
 func (r Refusal) Error() string { return r.Why.Error() }

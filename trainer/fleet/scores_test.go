@@ -25,7 +25,7 @@ func shaded(level uint8) *vision.Image {
 	return m
 }
 
-// TestItems: what rewards judge comes back as it was sent, and what is no item is refused.
+// TestItems: items come back as they were sent, and invalid ones are refused.
 func TestItems(t *testing.T) {
 	items := []rewards.Item{
 		{Prompt: "a circle", Meta: rewards.Meta{"count": json.RawMessage("2")}, Image: shaded(1), Sources: []*vision.Image{shaded(9), shaded(1)}},
@@ -55,7 +55,7 @@ func TestItems(t *testing.T) {
 }
 
 // TestScores: groups are judged beside each other by as many workers as there are; where a worker has no score the
-// reward is asked here, and its reason is heard.
+// reward is asked here, and its reason is kept.
 func TestScores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, Options{})
@@ -119,7 +119,7 @@ func TestScores(t *testing.T) {
 		}
 		scores.Close()
 		c.end(stops...)
-		if len(c.hub.kept) > 0 || len(c.hub.blobs) > 2 { // the setup, and what was not waited for
+		if len(c.hub.kept) > 0 || len(c.hub.blobs) > 2 { // the setup, and a job that was not waited for
 			t.Errorf("%d results and %d blobs are left", len(c.hub.kept), len(c.hub.blobs))
 		}
 	})

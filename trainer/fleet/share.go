@@ -14,7 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// One roll of a run, shared out as jobs: what they are, how their results are read, and how one is done here.
+// One roll of a run, shared out as jobs: its jobs, the reading of their results, and the trainer's own.
 
 // share is a roll that is shared out.
 type share struct {
@@ -23,7 +23,7 @@ type share struct {
 	keys   []trainer.Key
 	roll   func(ctx context.Context, keys []trainer.Key) ([]trainer.Sample, error)
 	told   func(done, all int)
-	each   func(first int, samples []trainer.Sample) error // model.Streamer's; nil: nobody is told
+	each   func(first int, samples []trainer.Sample) error // model.Streamer's; nil: not called
 	passes int                                             // of all jobs
 	made   []made
 }
@@ -65,7 +65,7 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 	return all, nil
 }
 
-// passing tells of the samples of results; nil: nobody is told.
+// passing tells of the samples of results; nil: not called.
 func (s *share) passing(jobs []Job) func(i int, payload []byte) error {
 	if s.each == nil {
 		return nil
@@ -138,7 +138,7 @@ func (m *Model) most(j Job) int64 {
 	return m.travels.Most(r, j.All())
 }
 
-// check reads what came of a job, and holds it to what the job asked for.
+// check reads a job's result, and compares it with the job.
 func (m *Model) check(j Job, payload []byte) error {
 	samples, passes, err := Unpack(payload, j.All(), episodeCodec(m.Model))
 	if err != nil {
@@ -160,8 +160,8 @@ func (m *Model) check(j Job, payload []byte) error {
 	return nil
 }
 
-// result is what came of a job, which may be another than what was read of it before: it was done here, or once more
-// since its worker was dismissed.
+// result is a job's result, which may be another than the one read before: it was done here, or once more since its
+// worker was dismissed.
 func (m *Model) result(j Job, payload []byte) (r result, err error) {
 	r, err = m.seen(j, payload)
 	m.mu.Lock()
@@ -181,7 +181,7 @@ func (m *Model) seen(j Job, payload []byte) (r result, err error) {
 	return r, err
 }
 
-// result is what came of a job.
+// result is a job's result.
 type result struct {
 	payload []byte
 	samples []trainer.Sample
@@ -201,13 +201,13 @@ func (s *share) here(ctx context.Context, j Job) (payload []byte, err error) {
 	return develop(s.Model.Model, samples, j, before)
 }
 
-// episodeCodec is a model of conversations; nil: its samples are none.
+// episodeCodec is a model of conversations; nil: its samples have no conversations.
 func episodeCodec(m model.Model) model.EpisodeCodec {
 	s, _ := m.(model.EpisodeCodec)
 	return s
 }
 
-// develop makes a result of samples. The network had made so many passes before.
+// develop makes a result of samples. The network's number of passes before is given.
 func develop(m model.Model, samples []trainer.Sample, j Job, before int) ([]byte, error) {
 	items, err := m.Items(samples)
 	if err != nil {
@@ -225,20 +225,20 @@ func develop(m model.Model, samples []trainer.Sample, j Job, before int) ([]byte
 
 // Card: run.lag = k. Iteration i is rolled by the weights of iteration i - k, so that when iteration i begins, the
 // samples of i + k can be rolled by its weights, while i to i + k - 1 are gathered and learned from. Jobs are offered
-// in the order of their iterations. Nothing that is under way is saved: whoever resumes has the lagged weights in its
+// in the order of their iterations. Nothing that is under way is saved: a resumed run has the lagged weights in its
 // checkpoint, and offers the same jobs.
 //
 // Invariant (tests in trainer/run): with any number of workers, whichever fail, and after any kill of the trainer, a
 // run leaves the bytes of one that nobody helps.
 
-// Planned is what an iteration to come will ask for.
+// Planned are the samples of an iteration to come.
 type Planned struct {
 	Settings experiment.Settings
 	Root     rng.Key
 	Keys     []trainer.Key // none: nothing is rolled
 }
 
-// planner says what an iteration will ask for.
+// planner returns the samples of an iteration.
 type planner func(iteration int) (Planned, error)
 
 // ahead are the iterations whose samples are asked for.
@@ -269,7 +269,7 @@ func (m *Model) lookAhead(ctx context.Context) error {
 	return nil
 }
 
-// offerAhead offers an iteration's samples; nil: they cannot travel, or there are none.
+// offerAhead offers an iteration's samples; nil: they cannot travel, or the iteration has none.
 func (m *Model) offerAhead(ctx context.Context, iteration int, w trainer.Weights) (*Batch, error) {
 	p, err := m.ahead.plan(iteration)
 	if err != nil || len(p.Keys) == 0 {
@@ -283,12 +283,12 @@ func (m *Model) offerAhead(ctx context.Context, iteration int, w trainer.Weights
 	if err != nil || !ok {
 		return nil, err
 	}
-	// Nobody waits for this batch: whoever gathers the iteration has one of its own, with the same jobs.
+	// Nobody waits for this batch: the iteration's own batch has the same jobs.
 	return m.fleet.Begin(ctx, Work{Jobs: m.jobsOf(weights, how, p.Keys), Check: m.check, Most: m.most, Impure: m.impure,
 		Here: func(context.Context, Job) ([]byte, error) { return nil, errors.New("fleet: nobody works ahead here") }})
 }
 
-// dropAhead lets go of the iterations before one, and of all where what is drawn follows from another key.
+// dropAhead drops the iterations before one, and all where draws follow from another key.
 func (m *Model) dropAhead(before int, root rng.Key) {
 	for i, b := range m.ahead.open {
 		if i < before || root != m.ahead.root {

@@ -23,7 +23,7 @@ type world struct {
 	slow          float64       // the share of workers that are five times slower
 	batches, warm int
 	seed          uint64
-	deaf          float64 // the share of what workers say that is lost
+	deaf          float64 // the share of workers' messages that is lost
 
 	rnd     *rand.Rand
 	now     time.Duration
@@ -118,7 +118,7 @@ func (w *world) run(t *testing.T) (useful float64) {
 	return work / total / (w.ends[last] - w.ends[first]).Seconds()
 }
 
-// look does what the scheduler says it is time for, and plans the next time.
+// look does the work that the scheduler has due, and plans the next time.
 func (w *world) look() {
 	offer, here := w.sched.Due(w.now)
 	w.urge(offer)
@@ -153,7 +153,7 @@ func (w *world) issue() {
 	}
 }
 
-// feed lets idle workers take what waits.
+// feed lets idle workers take waiting jobs.
 func (w *world) feed() {
 	for i := range w.at {
 		if !w.alive[i] || w.at[i] >= 0 {
@@ -233,7 +233,7 @@ func (w *world) step() {
 	})
 }
 
-// beats lets a worker say that it is there, and what it is at, until it fails.
+// beats lets a worker send signs of life for its job, until it fails.
 func (w *world) beats(i, epoch int) {
 	if w.epoch[i] != epoch {
 		return

@@ -6,7 +6,7 @@ import "time"
 type Timeline struct {
 	Offered   time.Time // zero: its result was kept
 	Published time.Time // when whatever carries jobs had it
-	Leases    []Lease   // in the order in which the trainer heard of them
+	Leases    []Lease   // in the order of their events
 	Done      time.Time
 }
 

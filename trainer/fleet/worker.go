@@ -16,7 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// A Setup is what a worker opens before its first job: what does not change while a run goes on.
+// A Setup is the run as a worker opens it before its first job: the parts that do not change while a run goes on.
 type Setup struct {
 	Version string           `json:"version"` // of the program
 	Class   string           `json:"class"`   // of arithmetic: two of one class compute the same bits
@@ -26,8 +26,8 @@ type Setup struct {
 	Train   []prompts.Prompt `json:"train"`
 	HeldOut []prompts.Prompt `json:"heldout,omitempty"`
 
-	// Networks are the rewards that workers may compute, by label, and the files that each reads, of folders that are no
-	// part of the program.
+	// Networks are the rewards that workers may compute, by label, and the files that each reads, of folders outside
+	// of the program.
 	Networks map[string]json.RawMessage `json:"networks,omitempty"`
 
 	Lists []prompts.Stretch `json:"lists,omitempty"` // that the prompts stand in, training's first
@@ -36,7 +36,7 @@ type Setup struct {
 // pack is the setup as bytes, whose hash is its name.
 func (s Setup) pack() ([]byte, error) { return json.Marshal(s) }
 
-// fetchSetup fetches what a job's run is, for a worker of its version.
+// fetchSetup fetches a job's run, for a worker of its version.
 func fetchSetup(ctx context.Context, from Blobs, setup Blob, about About) (s Setup, err error) {
 	data, err := from.Get(ctx, setup)
 	if err != nil {
@@ -67,7 +67,7 @@ func unpackSetup(data []byte) (s Setup, err error) {
 	return s, nil
 }
 
-// A Worker takes jobs and does them, until it is told to stop.
+// A Worker takes jobs and does them, until it is stopped.
 type Worker struct {
 	Name  string
 	Link  Link
@@ -81,7 +81,7 @@ type Worker struct {
 	Moved func() time.Time
 	Hang  time.Duration // 0: it never falls silent
 
-	since atomic.Int64 // when the job under way was begun, in nanoseconds since 1970; 0: there is none
+	since atomic.Int64 // the beginning of the job under way, in nanoseconds since 1970; 0: idle
 	hung  atomic.Bool
 }
 
@@ -105,7 +105,7 @@ func (u Unfit) Error() string { return u.Err.Error() }
 func (u Unfit) Unwrap() error { return u.Err }
 
 // Run works until ctx ends, the run is over (ErrOver) or the worker is dismissed.
-// What it is at when ctx ends is given back.
+// Its job is given back when ctx ends.
 func (w *Worker) Run(ctx context.Context) error {
 	hello, quiet := context.WithCancel(ctx)
 	defer quiet()
@@ -113,7 +113,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
-		_ = w.Link.Say(last, Event{Kind: Bye}) // a trainer that does not hear it misses the worker soon
+		_ = w.Link.Say(last, Event{Kind: Bye}) // a trainer without this event misses the worker soon
 	}()
 	failed := 0
 	for {
@@ -238,7 +238,7 @@ func (w *Worker) beats(ctx context.Context, name Hash, stop context.CancelFunc) 
 	}
 }
 
-// A Executor does jobs on a worker's machine: it opens what a job's setup says, takes its weights, and rolls.
+// A Executor does jobs on a worker's machine: it opens a job's setup, takes its weights, and rolls.
 type Executor struct {
 	Blobs Blobs
 	About About
@@ -256,7 +256,7 @@ type Executor struct {
 	ahead   []int        // prompts that jobs to come will probably name
 }
 
-// Moved is Worker.Moved. Of held-out samples no pass is told: they count as if they went on.
+// Moved is Worker.Moved. Held-out samples report no pass: they count as if they went on.
 func (s *Executor) Moved() time.Time {
 	if s.unseen.Load() {
 		return time.Now()
@@ -264,7 +264,7 @@ func (s *Executor) Moved() time.Time {
 	return time.Unix(0, s.moved.Load())
 }
 
-// Passed is told of every pass of the network (model.Options.Progress).
+// Passed is called for every pass of the network (model.Options.Progress).
 func (s *Executor) Passed(int, int) { s.moves() }
 func (s *Executor) moves()          { s.moved.Store(time.Now().UnixNano()) }
 
@@ -337,7 +337,7 @@ func (s *Executor) take(ctx context.Context, weights Blob) error {
 	if err != nil {
 		return err
 	}
-	s.weights = Blob{} // what fails half-way leaves none
+	s.weights = Blob{} // a failure half-way leaves none
 	if err := s.travels.Take(f); err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func TestChangedResults(t *testing.T) {
 	}
 }
 
-// changes trains until so many results were changed.
+// changes trains until this number of results were changed.
 func changes(t *testing.T, e *experiment.Experiment, seed uint64, all int) (changed int, f *fleet.Fleet, says string) {
 	t.Helper()
 	c := newCrew(t)
@@ -94,7 +94,7 @@ func changes(t *testing.T, e *experiment.Experiment, seed uint64, all int) (chan
 	return changed, f, said.String()
 }
 
-// mutate lets a worker work that changes what it brings, under another name once it is dismissed.
+// mutate lets a worker work that changes its results, under another name once it is dismissed.
 func (c *crew) mutate(change func(payload []byte) []byte) {
 	c.work.Go(func() {
 		be := cpu.NewWith(cpu.Options{Threads: 1})
@@ -309,7 +309,7 @@ func changedJSON(r *rand.Rand, text string) string {
 	return text
 }
 
-// walk offers every value to f, and puts what f returns in its place, unless that is nil.
+// walk offers every value to f, and replaces it with f's result, unless that is nil.
 func walk(v any, f func(v any) any) any {
 	if with := f(v); with != nil {
 		return with

@@ -34,7 +34,7 @@ type state struct {
 	Failures  map[string]int     `json:"failures,omitempty"` // iterations in a row, by the reward that failed
 	Skips     int                `json:"skips,omitempty"`    // iterations in a row without an update, since numbers were not finite
 	Anchor    int                `json:"anchor"`             // the iteration that a rollback goes back to
-	Best      map[string]best    `json:"best,omitempty"`     // or may go back to, by what is held out
+	Best      map[string]best    `json:"best,omitempty"`     // or may go back to, by held-out numbers
 	Paces     []int              `json:"paces"`              // steps of every memory
 	Reference bool               `json:"reference"`          // whether the reference was ever reset
 	History   *advantage.History `json:"history,omitempty"`
@@ -77,7 +77,7 @@ func (c *checkpoints) write(s state, tensors []safetensors.Tensor, adapters func
 }
 
 // keeping says which checkpoints stay. One that an interruption or a failure left between two regular ones goes when
-// the run has come further, so that a run that was stopped leaves what one leaves that never was.
+// the run has come further, so that a stopped run leaves the files of one that never was.
 func (c *checkpoints) keeping(held []int) folder.Keeping {
 	return folder.Keeping{Last: c.keep, Held: held, Passing: func(c folder.Checkpoint) bool {
 		text, err := os.ReadFile(filepath.Join(c.Dir, stateFile))
@@ -157,7 +157,7 @@ const ProductsFile = "products.json"
 
 // chooser is a backend that chooses, as it goes, among kernels whose bits differ.
 type chooser interface {
-	// Choices is a record of what was chosen so far, nil where nothing is; news are sentences for people.
+	// Choices is a record of the choices until now, nil without any; news are sentences for people.
 	Choices() (record []byte, news []string, err error)
 	// Choose takes a record's choices, before anything is computed.
 	Choose(record []byte) error
@@ -239,7 +239,7 @@ func (l *loop) episodeCodec() model.EpisodeCodec {
 	return s
 }
 
-// save writes a checkpoint of what is finished.
+// save writes a checkpoint of finished iterations.
 func (l *loop) save() error {
 	if err := l.checkpoints.writeProducts(l.Backend); err != nil {
 		return err

@@ -34,7 +34,7 @@ func (c *choosing) Choose(record []byte) error {
 	return c.err
 }
 
-// TestProducts: what a backend chose is in the folder when a checkpoint is, and is used again or refused.
+// TestProducts: a backend's choices are in the folder when a checkpoint is, and are used again or refused.
 func TestProducts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	var said []string

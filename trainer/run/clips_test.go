@@ -175,7 +175,7 @@ func TestClipsOfManySizes(t *testing.T) {
 	}
 }
 
-// TestClipMemory: what clips take is counted by their frames.
+// TestClipMemory: the memory of clips is counted by their frames.
 func TestClipMemory(t *testing.T) {
 	peak := func(frames string) int64 {
 		n, err := Memory(parseClips(t, "sampler.frames="+frames), cpu.NewDry(cpu.Options{}), 0)

@@ -22,8 +22,8 @@ var rewrite = flag.Bool("record", false, "write the curves of the shipped experi
 // small4 is a sampler of four steps with a window of two.
 var small4 = []string{"sampler.steps=4", "sampler.window.size=2", "sampler.window.drop=1"}
 
-// reduced are what makes each shipped experiment small enough for a test. One that is added
-// to assets/configs is added here, and its curve recorded by
+// reduced are the settings that make each shipped experiment small enough for a test. One that is added to
+// assets/configs is added here, and its curve recorded by
 //
 //	go test ./trainer/run -run TestConfigs -record
 var reduced = map[string][]string{
@@ -66,7 +66,7 @@ var (
 )
 
 // looking are those of models that speak, changing those of models that change pictures, with the lists that are held
-// out; reducedSampler is what all but the first have beside.
+// out; reducedSampler is added to all but the first.
 var (
 	looking  = map[string]string{"cold_start": "embed:zoom-heldout", "zoom": "embed:zoom-heldout", "zoom_blind": "embed:zoom-heldout"}
 	changing = map[string]string{"edit": "embed:edits-in-place-heldout", "edit_naive": "embed:edits-in-place-heldout",
@@ -78,8 +78,8 @@ var (
 var reducedAll = []string{"run.iterations=2", "rollout.prompts_per_iteration=2", "rollout.group=4",
 	"evaluate.every=2", "evaluate.samples=1", "checkpoint.every=100"}
 
-// A point is what a curve keeps of an iteration: numbers of the ledger that a change of what
-// is computed would change, and that a further key of the ledger does not.
+// A point is a curve's record of an iteration: numbers of the ledger that change with the computation, and that a
+// further key of the ledger does not change.
 type point struct {
 	Iteration int                       `json:"iteration"`
 	Window    []int                     `json:"window"`
@@ -98,12 +98,12 @@ type moved struct {
 	RatioMost float64 `json:"ratio_most"`
 }
 
-// long asks for all of what tests otherwise take some of: every curve and its second iteration (.ci/run curves),
-// models, presets, rows of docs/coverage.md, fleets, causes.
+// long takes all instead of a part: every curve and its second iteration (.ci/run curves), models, presets, rows of
+// docs/coverage.md, fleets, causes.
 var long = flag.Bool("long", false, "take all curves, models, presets, rows and fleets, not some")
 
-// covered are the experiments whose way through the program another one has: the window, the ratio or the preference of
-// samples is another, and what that computes is held by its own package.
+// covered are the experiments whose way through the program another one has: the window, the ratio or the preference
+// of samples is another, and its own package tests that computation.
 var covered = []string{"clip_naive", "edit_naive", "flow_dpo", "flow_dppo", "flow_grpo_fast", "grpo_guard", "mixgrpo", "watch_gold", "zoom_blind"}
 
 // TestConfigs: the first iteration of the shipped experiments, at a test size, has the numbers that were recorded, to

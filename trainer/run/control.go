@@ -9,14 +9,14 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// Card: what a control is worth to its group: T-GRPO (Video-R1, arXiv 2503.21776; open_r1/trainer/grpo_trainer.py).
+// Card: the worth of a control to its group: T-GRPO (Video-R1, arXiv 2503.21776; open_r1/trainer/grpo_trainer.py).
 // With p the mean score of a group's members and q that of its controls, which saw the clip's frames shuffled,
 //
 //	p >= least * q:  each member with a score above right has bonus more in its total  (0.8, 0.1, 0.3)
 //
-// Upstream compares what its first reward says, accuracy, and adds the bonus to it before the sum; here it is added to
-// the total, whatever the reward's weight. A score that is missing is in no mean; without a score of either kind there
-// is no bonus. Controls are rolled and scored, and neither compared nor learned from.
+// Upstream compares its first reward, accuracy, and adds the bonus to it before the sum; here it is added to the
+// total, whatever the reward's weight. A score that is missing is in no mean; without a score of either kind there is
+// no bonus. Controls are rolled and scored, and neither compared nor learned from.
 //
 // Invariants (tests): the published rule on groups ahead of their controls, behind them, and on the bound; a group
 // without controls keeps its totals.
@@ -60,7 +60,7 @@ func (c *controls) add(more controls) {
 	c.groups, c.ahead, c.scores = c.groups+more.groups, c.ahead+more.ahead, append(c.scores, more.scores...)
 }
 
-// line adds the controls' numbers to what the ledger says of episodes.
+// line adds the controls' numbers to the ledger's numbers of episodes.
 func (c *controls) line(l *ledger.Line) {
 	if c.groups == 0 || l.Episodes == nil {
 		return

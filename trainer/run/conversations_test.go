@@ -26,8 +26,7 @@ func ledgerOf(t *testing.T, dir string) (all []ledger.Line) {
 	return all
 }
 
-// TestSpokenRuns: what tokens are compared with where it is not their group, and groups that do not
-// all see the same.
+// TestSpokenRuns: baselines of tokens other than their group, and groups whose members see different pictures.
 func TestSpokenRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
@@ -42,10 +41,9 @@ func TestSpokenRuns(t *testing.T) {
 	t.Run("trees of turns", func(t *testing.T) { testStems(t, model) })
 }
 
-// testCritic: PPO with a head of values trains, stops and goes on with the same bytes, in its
-// warm-up and behind it. What values were at the roll they are in the first update; while the
-// head learns alone the policy stays where it was, and then every ratio of a first update is 1
-// and the loss of values falls.
+// testCritic: PPO with a head of values trains, stops and goes on with the same bytes, in its warm-up and behind it.
+// In the first update values are those of the roll; while the head learns alone the policy stays where it was, and
+// then every ratio of a first update is 1 and the loss of values falls.
 func testCritic(t *testing.T, model string) {
 	dir := t.TempDir()
 	sets := []string{model, "run.iterations=3", "evaluate.every=0", "evaluate.prompts=''", "advantage.estimator=gae", "loss.kl.weight=0", "loss.value.warmup=1", "loss.value.lr=2e-4", "loss.value.clip_range=50", "rollout.buffer={}"}
@@ -112,8 +110,8 @@ func headOf(t *testing.T, dir string, iteration int) []float32 {
 	return all
 }
 
-// testReMax: the likeliest answers are the baseline. Where all samples say what is likeliest, the
-// baseline is what they earn, and nothing moves, though each has no group.
+// testReMax: the likeliest answers are the baseline. Where all samples are the likeliest, the baseline is their
+// reward, and nothing moves, though each has no group.
 func testReMax(t *testing.T, model string) {
 	for temperature, still := range map[string]bool{"1e-6": true, "1.5": false} {
 		dir := filepath.Join(t.TempDir(), "run")
@@ -139,8 +137,8 @@ func testReMax(t *testing.T, model string) {
 	}
 }
 
-// testNoisy: with old = "clean" the first ratio is 1, with "rolled" it is what the ledger says of the
-// distorted ones and no warning is said; either goes on with the same bytes.
+// testNoisy: with old = "clean" the first ratio is 1, with "rolled" it is the ledger's ratio of the distorted ones,
+// without a warning; either goes on with the same bytes.
 func testNoisy(t *testing.T, model string) {
 	for _, old := range []string{"clean", "rolled"} {
 		dir := t.TempDir()

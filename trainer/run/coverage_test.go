@@ -18,7 +18,7 @@ import (
 var someRows = []string{"GFPO", "PPO", "ReMax", "KTO", "CHORD", "T-GRPO", "Visual-RFT", "R1-VL (StepGRPO)", "Guidance distillation", "Subject-driven RPO",
 	"Layout by a detector", "Swiss tournaments of pairwise judges", "Gated rewards", "Reward ensembles"}
 
-// untrained are the rows that need what no test has, each with what holds it elsewhere.
+// untrained are the rows with needs that no test meets, each with the test that holds it elsewhere.
 var untrained = map[string]string{
 	"ImageReward":                      "weights of its own; its network is held by recorded cases",
 	"veRL: rollouts by vLLM or SGLang": "an engine; trainer/conversations plays with one that errs",
@@ -26,7 +26,7 @@ var untrained = map[string]string{
 }
 
 // TestCoverage: every row of docs/coverage.md that a file can ask for is trained for an iteration on a small model of
-// its kind, and moves the weights where the model's samples differ in what they are worth.
+// its kind, and moves the weights where the samples' rewards differ.
 func TestCoverage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains small models; left out by -short")
@@ -75,7 +75,7 @@ func serves(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Items []json.RawMessage }
 	text, _ := io.ReadAll(r.Body)
 	_ = json.Unmarshal(text, &asked)
-	n := len(text) % 7 // of what was asked, so that samples differ and a run has its bytes
+	n := len(text) % 7 // of the question, so that samples differ and a run has its bytes
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/unified"):
 		fmt.Fprintf(w, `{"choices": [{"message": {"content": "Alignment Score (1-5): %d\nCoherence Score (1-5): 3\nStyle Score (1-5): 3"}}]}`, 1+n%5)
@@ -96,7 +96,7 @@ func serves(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// rowOf is the row as a file for a small model, with what it names in capitals and by file names put there.
+// rowOf is the row as a file for a small model, with values in the place of its names in capitals and of files.
 func rowOf(t *testing.T, c experiment.Covered, url string) *experiment.Experiment {
 	t.Helper()
 	spoken, keys := c.Area != "generators" && !c.Draws, strings.Join(c.Keys, "\n")

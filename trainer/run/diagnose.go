@@ -75,7 +75,7 @@ func (l *loop) diagnose(it iteration, of *rollout, line *ledger.Line, r *trainer
 	return l.folder.WriteJSON(diagnosis.File, d)
 }
 
-// policyFacts are what is known where probabilities are compared.
+// policyFacts are the facts where probabilities are compared.
 func (l *loop) policyFacts(it iteration, check *ledger.Check, m *diagnosis.Measured, r *trainer.Report) error {
 	if check == nil {
 		return nil

@@ -36,8 +36,8 @@ func answering(say func() float64) *httptest.Server {
 	}))
 }
 
-// TestDiagnosis: of five causes of a flat reward that are planted each is named, by what was measured, and an
-// experiment without them has none.
+// TestDiagnosis: each of five planted causes of a flat reward is named, by measurements, and an experiment without
+// them has none.
 func TestDiagnosis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains a model three times; left out by -short")
@@ -75,7 +75,7 @@ func TestDiagnosis(t *testing.T) {
 	}
 }
 
-// causes are what is found of an experiment.
+// causes are the findings of an experiment.
 func causes(t *testing.T, sets []string) map[string]bool {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
@@ -110,7 +110,7 @@ func TestDiagnosisOfNothing(t *testing.T) {
 	}
 }
 
-// TestDiagnosisOfPairs: a run whose pairs are compared with each other is not told of its groups' mean.
+// TestDiagnosisOfPairs: a run whose pairs are compared with each other gets no hint about its groups' mean.
 func TestDiagnosisOfPairs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")

@@ -13,7 +13,7 @@
 //	selection    selection.go    prompts that are rolled, samples that are learned from; pool.go
 //	evaluation   evaluation.go   measures of held-out prompts; sheet.go draws them
 //	monitors     monitors.go     rules, first values, best evaluations; alerts, rollbacks
-//	checkpoints  checkpoint.go   the checkpoints of the folder, and what of each part they hold
+//	checkpoints  checkpoint.go   the checkpoints of the folder, and each part's state in them
 //	record       record.go       the files that are appended to
 //	inputs       manifest.go     settings, model, prompts and pictures, compared with those that the run was begun with
 //	clock        clock.go        seconds of parts and of the run

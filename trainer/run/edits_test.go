@@ -45,7 +45,7 @@ prompts = "EDITS"
 every = 1
 `
 
-// editModels are the recorded pipelines that change pictures, with what keeps their runs small.
+// editModels are the recorded pipelines that change pictures, with settings that keep their runs small.
 var editModels = map[string][]string{
 	"pipe_flux_kontext":         {"model.source_area=-1", "model.text_length=16", "sampler.width=32", "sampler.height=32"},
 	"pipe_qwen_image_edit_plus": {"model.source_area=4096"},
@@ -87,8 +87,7 @@ func parseEdits(t *testing.T, name string, sets ...string) *experiment.Experimen
 }
 
 // TestEdits: pictures that are made of pictures are trained on as others are, with each recorded pipeline. The first
-// ratio is 1; neither threads, nor the samples in a pass, nor a stop change a byte;
-// the run keeps what they were made of.
+// ratio is 1; neither threads, nor the samples in a pass, nor a stop change a byte; the run keeps their sources.
 func TestEdits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains three models; left out by -short")
@@ -164,8 +163,8 @@ func TestFamiliesStopped(t *testing.T) {
 	}
 }
 
-// checkKept looks for what pictures were made of: a file of each that was kept, and a sheet as large as that of what is
-// held out.
+// checkKept looks for the sources of pictures: a file of each kept one, and a sheet as large as that of held-out
+// samples.
 func checkKept(t *testing.T, dir string) {
 	t.Helper()
 	kept := map[string]bool{}
@@ -227,7 +226,7 @@ func TestEditObjectives(t *testing.T) {
 	}
 }
 
-// TestEditMemory: what pictures are made of is counted.
+// TestEditMemory: the memory of sources is counted.
 func TestEditMemory(t *testing.T) {
 	peak := func(area string) int64 {
 		n, err := Memory(parseEdits(t, "pipe_qwen_image_edit_plus", "model.source_area="+area, "sampler.width=64", "sampler.height=64"), cpu.NewDry(cpu.Options{}), 0)

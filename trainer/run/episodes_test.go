@@ -106,8 +106,8 @@ func fewQuestions(t *testing.T) string {
 	return "evaluate.prompts=" + path
 }
 
-// TestEpisodesResume: a run of a model that speaks, stopped or killed and gone on with by another
-// number of threads, leaves the bytes of one that never was: transcripts too, and what of a buffer is learned again.
+// TestEpisodesResume: a run of a model that speaks, stopped or killed and gone on with by another number of threads,
+// leaves the bytes of one that never was: transcripts too, and the buffer's samples that are learned again.
 func TestEpisodesResume(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
@@ -251,8 +251,8 @@ func TestProgramNotHere(t *testing.T) {
 	}
 }
 
-// TestToldEpisodes: what a model is told of its tools stands in the manifest, and its episodes begin with it; a prompt
-// that leaves no token for an answer makes its episodes missing, and says so.
+// TestToldEpisodes: the instructions for tools are in the manifest, and its episodes begin with them; a prompt that
+// leaves no token for an answer makes its episodes missing, and says so.
 func TestToldEpisodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a small model and rolls it: seconds, and minutes without assembly; left out by -short")

@@ -26,7 +26,7 @@ import (
 // differ by the weights alone. Samples are made, scored and dropped in portions of whole groups, so that its memory
 // does not grow with the list; scores and the first pictures stay.
 //
-// Invariant (test): portions change no byte of what is written.
+// Invariant (test): portions change no byte of the files.
 type evaluation struct {
 	e       *experiment.Experiment
 	heldOut []prompts.Prompt
@@ -40,7 +40,7 @@ type evaluation struct {
 	measures
 }
 
-// measures is what a checkpoint holds of evaluations.
+// measures is the checkpoint's state of evaluations.
 type measures struct {
 	Before   map[string]ledger.Measure `json:"before,omitempty"` // of the start; nil: not measured yet
 	Guided   map[string]ledger.Measure `json:"guided,omitempty"` // of the start under guidance
@@ -93,7 +93,7 @@ func portionOf(settings experiment.Settings, list []prompts.Prompt, samples, lea
 	return n
 }
 
-// evaluate samples and scores the held-out prompts; nil where there is none.
+// evaluate samples and scores the held-out prompts; nil without any.
 func (v *evaluation) evaluate(ctx context.Context, of trainer.Weights, sampler experiment.Sampler) (*samples, error) {
 	if len(v.heldOut) == 0 {
 		return nil, nil
@@ -174,7 +174,7 @@ func optional(err error) bool {
 func (v *evaluation) measure(ctx context.Context, of subject, line *ledger.Line, name string) error {
 	began := time.Now()
 	all, err := v.evaluate(ctx, of.weights, v.e.Sampler)
-	if line != nil && optional(err) { // what was learned is not given up for what is measured
+	if line != nil && optional(err) { // a failed measurement does not give up the learned weights
 		v.say("warning: iteration %d was not evaluated: %v", line.Iteration, err)
 		return nil
 	}
@@ -230,7 +230,7 @@ func (v *evaluation) append(of subject, all *samples, places [][4]int) error {
 	return nil
 }
 
-// guide measures under guidance, which repairs a part of what training is to repair.
+// guide measures under guidance, which repairs a part of the defect that training is to repair.
 func (v *evaluation) guide(ctx context.Context, of subject, name string) (map[string]ledger.Measure, error) {
 	s := v.e.Sampler
 	s.Guidance = v.e.Evaluate.Guided
@@ -248,7 +248,7 @@ func (v *evaluation) guidedEnd(of subject, r *ledger.Result) error {
 	if r.Status != ledger.Interrupted {
 		var err error
 		after, err = v.guide(context.Background(), of, "after")
-		if optional(err) { // the run is not given up for what is shown beside
+		if optional(err) { // a failed illustration does not end the run
 			v.say("warning: the end was not measured under guidance: %v", err)
 		} else if err != nil {
 			return err
@@ -290,12 +290,12 @@ func (v *evaluation) measureStart(ctx context.Context, of subject) error {
 	return nil
 }
 
-// A run may go on with another [evaluate]. What was measured before is then of other samples, and a difference of the
-// two is no gain. So a checkpoint says what its measures were made with; where that has changed,
+// A run may go on with another [evaluate]. Earlier measurements are then of other samples, and a difference of the
+// two is not a gain. So a checkpoint has the settings of its measures; where that has changed,
 //
 //	the start         is measured anew, by the model without its adapter, where that is how training began; otherwise
 //	                  there is no measure of it, and no gain
-//	the best          of the evaluations is forgotten, and so is what monitors of held-out numbers compare with
+//	the best          of the evaluations is forgotten, and so are the references of monitors of held-out numbers
 //	sheets and lines  of earlier evaluations are kept: sheets under another name, lines with a lower "measuring"
 //
 // Another evaluate.weights leaves the start's measure, where all weights are one.
@@ -357,8 +357,8 @@ func (v *evaluation) compareSettings(manifestSum string) (dropped bool, err erro
 	return true, v.renameSheets()
 }
 
-// carry keeps, over a rollback to a checkpoint from before a change of settings, what has been measured since it. It
-// reports whether the checkpoint's best evaluation is dropped.
+// carry keeps measurements over a rollback to a checkpoint from before a change of settings. It reports whether the
+// checkpoint's best evaluation is dropped.
 func (v *evaluation) carry(from measures) (dropped bool) {
 	v.MeasuredWith = from.MeasuredWith
 	if v.Measuring == from.Measuring {
@@ -369,7 +369,7 @@ func (v *evaluation) carry(from measures) (dropped bool) {
 	return true
 }
 
-// startKept reports whether the model without its adapter is what training began with.
+// startKept reports whether the model without its adapter is the start of training.
 func (v *evaluation) startKept() bool {
 	_, adapted := v.e.Model.Trained()
 	return adapted && v.e.Model.Adapter == "" && !v.model.Keeps(trainer.Reference)

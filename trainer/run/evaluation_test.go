@@ -56,7 +56,7 @@ func TestHeldOutPortions(t *testing.T) {
 	same(t, "prompt by prompt", contents(t, dirs[1]), contents(t, dirs[0]))
 }
 
-// TestPortionOf: what is held out in memory at once has a bound, however long the list and large the samples.
+// TestPortionOf: the memory of held-out samples has a bound, however long the list and large the samples.
 func TestPortionOf(t *testing.T) {
 	long := make([]prompts.Prompt, 5000)
 	for name, c := range map[string]struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// What happens where a reward has no score. rewards/call has tried then, as often as its policy
-// says; here [[reward]] on_failure decides:
+// The reaction to a reward without a score. rewards/call has tried then, as often as its policy says; here [[reward]]
+// on_failure decides:
 //
 //	skip   the samples are left out of their groups. If more than most_missing of an iteration's
 //	       are, nothing is learned from that iteration, and after give_up such iterations in a row
@@ -108,7 +108,7 @@ func (r *reward) round(sent *requests, all []rewards.Result, item func(i int) re
 
 func (r *reward) pause() time.Duration { return time.Duration(r.Pause * float64(time.Second)) }
 
-// missingOf counts what was asked about in vain, and says why the first is missing.
+// missingOf counts missing scores, and returns the reason of the first.
 func missingOf(all []rewards.Result) (n int, why error) {
 	for _, r := range all {
 		if r.Missing != nil && r.Missing != errNotAsked {

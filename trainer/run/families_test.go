@@ -91,8 +91,8 @@ func TestFamilies(t *testing.T) {
 	}
 	for name := range families {
 		dir := filepath.Join(t.TempDir(), "run")
-		// Drawn weights answer nothing, so every group is dead: no filter, and the entropy moves the weights. They are sure
-		// of what they say, too: a high temperature lets episodes differ.
+		// Drawn weights answer nothing, so every group is dead: no filter, and the entropy moves the weights. Their
+		// distributions are narrow, too: a high temperature lets episodes differ.
 		sets := []string{"preset=drgrpo", "episode.system=''", "episode.sampling.temperature=30", "model.path=" + familyFolder(t, name), "run.iterations=2", "rollout.prompts_per_iteration=2", "rollout.group=4", "episode.turn_tokens=8",
 			"evaluate.every=0", "evaluate.prompts=''", "advantage.all_dead=train", "loss.entropy_weight=0.01"}
 		if r, err := train(t, parseText(t, string(text), sets...), dir, false, 2, -1); err != nil || r.Status != ledger.Finished {

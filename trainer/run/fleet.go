@@ -62,7 +62,7 @@ func (l *loop) own() model.Model {
 // replaced reports whether a check put other samples in the place of workers', which have to be judged again.
 func replaced(err error) bool { return errors.Is(err, fleet.ErrReplaced) }
 
-// planned is what an iteration to come will roll, as far as that does not depend on those before it.
+// planned is the roll of an iteration to come, as far as that does not depend on those before it.
 func (l *loop) planned(i int) (p fleet.Planned, err error) {
 	if p.Settings, err = l.Iteration(i); err != nil || p.Settings.Taught() || p.Settings.Rollout.Offline {
 		return p, err
@@ -73,7 +73,7 @@ func (l *loop) planned(i int) (p fleet.Planned, err error) {
 	return p, nil
 }
 
-// setup is what a worker opens.
+// setup is the setup that a worker opens.
 func (l *loop) setup() (s fleet.Setup, err error) {
 	var config bytes.Buffer
 	if err := l.Write(&config); err != nil {
@@ -104,7 +104,7 @@ func (l *loop) logJob(e fleet.Entry) {
 }
 
 // Fleets are workers that roll, that ask rewards outside of the program, and that compute rewards with networks; nil:
-// there are none.
+// a run without them.
 type Fleets struct{ Rolls, Scores, Networks *fleet.Fleet }
 
 // share lets workers ask rewards outside, or compute those with networks.
@@ -183,12 +183,12 @@ func rewardFiles(path string) ([]ModelFile, error) {
 }
 
 // Card: the experiment of a run that another process trains names programs and environment variables. A worker starts
-// and reads none of them unless its options allow it. What it computes, and which servers it asks where its
-// role is to ask them, follows from the experiment alone.
+// and reads none of them unless its options allow it. Its computations, and the servers that it asks in a role of
+// rewards, follow from the experiment alone.
 //
 // Invariant (tests): before a model, a tool or a reward is opened on a worker, all that it demands is allowed.
 
-// Allowed is what a worker lets a run do on its machine beside computing.
+// Allowed has a worker's permissions for a run on its machine beside computing.
 type Allowed struct {
 	Programs bool     // exec rewards, and tools and code of episodes
 	Env      []string // names of environment variables
@@ -302,7 +302,7 @@ func OpenWorker(s fleet.Setup, at Worker, o model.Options) (model.Model, *experi
 
 // OpenRewards opens the rewards that a worker asks for another process's run: those outside of the program, or, on a
 // device, those that are networks, whose folders must be here under their names, with the trainer's files. A reward
-// that demands what is not allowed here is refused, and where all are, nothing is opened.
+// without a permission is refused, and where all are, nothing is opened.
 func OpenRewards(s fleet.Setup, on kernels.Backend, allowed Allowed) (ask map[string]rewards.Judge, done func() error, err error) {
 	e, err := experiment.Parse("the trainer's experiment", []byte(s.Config), nil)
 	if err != nil {

@@ -29,8 +29,8 @@ var soon = fleet.Rules{Lease: 5 * time.Second, Hedge: 1.5, Silence: 2 * time.Sec
 type crew struct {
 	*testing.T
 	hub    *fleet.Inside
-	scores *fleet.Inside // for workers that ask rewards; nil: there are none
-	judges *fleet.Inside // for workers that compute them; nil: there are none
+	scores *fleet.Inside // for workers that ask rewards; nil without them
+	judges *fleet.Inside // for workers that compute them; nil without them
 	paths  []isa.Path    // of workers who roll, in turn; nil: this machine's best
 	joined int
 	work   sync.WaitGroup
@@ -55,7 +55,7 @@ func (c *crew) close() {
 	}
 }
 
-// join lets a worker work until it is killed, or the crew ends. spoil changes what it returns.
+// join lets a worker work until it is killed, or the crew ends. spoil changes its results.
 func (c *crew) join(name string, spoil func(j fleet.Job, payload []byte) []byte) (kill func()) {
 	path, err := isa.Choose()
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *crew) judge(name string) (kill func()) {
 	return cancel
 }
 
-// compute lets a worker compute rewards that are networks until it is killed. spoil changes what it returns.
+// compute lets a worker compute rewards that are networks until it is killed. spoil changes its results.
 func (c *crew) compute(name string, spoil func(payload []byte) []byte) (kill func()) {
 	path, err := isa.Choose()
 	if err != nil {
@@ -180,7 +180,7 @@ func (c *crew) trainUntil(ctx context.Context, e *experiment.Experiment, o Optio
 	return r, own
 }
 
-// workOf is what fleet.jsonl says, which is then gone, and how many jobs each worker did.
+// workOf is the number of jobs of each worker in fleet.jsonl, which it deletes.
 func workOf(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	path := filepath.Join(dir, ledger.FleetFile)

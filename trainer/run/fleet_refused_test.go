@@ -21,7 +21,8 @@ import (
 // Workers that are not let at a run, or should not be.
 
 // TestFleetLiar: a worker whose numbers differ in one bit is named, and the run has the bytes of one without it. On a
-// busy machine the liar may come late; what differs in a run's last job is told, and nobody is dismissed at its end.
+// busy machine the liar may come late; a difference in a run's last job is reported, and nobody is dismissed at its
+// end.
 func TestFleetLiar(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -65,7 +66,7 @@ func lies(t *testing.T, alone string, beside ...string) {
 }
 
 // TestFleetRefuses: a worker of another version, of another arithmetic or with another model ends with the reason
-// before it opens anything; what is only not there yet fails, and is tried again.
+// before it opens anything; a worker whose files are only not there yet fails, and is tried again.
 func TestFleetRefuses(t *testing.T) {
 	own := t.TempDir()
 	from, err := madeTiny()

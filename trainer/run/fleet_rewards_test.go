@@ -21,8 +21,8 @@ import (
 
 // Rewards that workers ask, or compute.
 
-// TestFleetScores: workers ask a reward behind a server, and one of them is killed at it; what they find is what the
-// trainer would have found.
+// TestFleetScores: workers ask a reward behind a server, and one of them is killed at it; their scores are those that
+// the trainer would have found.
 func TestFleetScores(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -73,7 +73,7 @@ func TestFleetNetworks(t *testing.T) {
 	c.judges = fleet.NewInside()
 	killed := make(chan func(), 1)
 	killed <- c.compute("brief", func(payload []byte) []byte {
-		(<-killed)() // nobody hears of what it did
+		(<-killed)() // nobody gets its result
 		return payload
 	})
 	meets := func(mine, others chan struct{}) func() { // of the other two, each has a job before one of them ends

@@ -13,10 +13,10 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// What a fleet is for: time. Workers and judges here wait as long as larger models would compute, so that a machine of
-// two cores can show what eight machines do. -long -v prints the tables (make fleet).
+// The purpose of a fleet: time. Workers and judges here wait as long as larger models would compute, so that a
+// machine of two cores can show the effect of eight machines. -long -v prints the tables (make fleet).
 
-// scales skips what nobody asked for.
+// scales skips tests without its flag.
 func scales(t *testing.T) {
 	t.Helper()
 	if !*long {
@@ -24,7 +24,7 @@ func scales(t *testing.T) {
 	}
 }
 
-// wallOf is what an iteration takes, in seconds by the clock: of the quickest, since others work on this machine.
+// wallOf is an iteration's time, in seconds by the clock: of the quickest, since others work on this machine.
 func wallOf(t *testing.T, dir, part string) float64 {
 	t.Helper()
 	all, err := ledger.ReadTiming(filepath.Join(dir, "timing.jsonl"))

@@ -72,7 +72,7 @@ func TestFleet(t *testing.T) {
 			}
 			o := Options{Dir: dir}
 			o.Report = func(l *ledger.Line, _ *ledger.TimingLine) {
-				if p.kills && l.Iteration < 4 { // all of them die, and as many come, in the midst of what they are at
+				if p.kills && l.Iteration < 4 { // all of them die, and as many come, in the midst of their jobs
 					for i, kill := range kills {
 						time.AfterFunc(time.Duration(rand.IntN(300))*time.Millisecond, kill)
 						kills[i] = c.join(fmt.Sprint("w", i, "after", l.Iteration), nil)
@@ -119,8 +119,8 @@ func TestFleetEpisodes(t *testing.T) {
 	}
 }
 
-// TestLag: samples of earlier weights. A run with a lag leaves the same bytes with workers, whoever of them is killed,
-// and when the trainer is stopped and goes on, as one that nobody helps. -long tries more fleets.
+// TestLag: samples of earlier weights. A run with a lag leaves the same bytes with workers, whichever of them are
+// killed, and when the trainer is stopped and goes on, as one without help. -long tries more fleets.
 func TestLag(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -183,8 +183,8 @@ func TestLag(t *testing.T) {
 	}
 }
 
-// TestAllowed: a worker starts no program of the trainer's and hands over no variable of its environment unless it was
-// told that it may. What it refuses it says with the remedy; of several rewards it asks those that it may ask.
+// TestAllowed: a worker starts no program of the trainer's and hands over no variable of its environment without
+// permission. A refusal names the remedy; of several rewards it asks those that it may ask.
 func TestAllowed(t *testing.T) {
 	began := filepath.Join(t.TempDir(), "began")
 	program := "command=['sh', '-c', 'echo began > " + began + "'], timeout=0.5"

@@ -48,8 +48,8 @@ lr = 1e-2
 every = 1
 `
 
-// A mood is how a server answers its n-th call, counted from 0, about so many samples: with a
-// status, or with scores.
+// A mood is a server's answer to its n-th call, counted from 0, about a number of samples: with a status, or with
+// scores.
 type mood func(call, samples int) (status int, scores string)
 
 // A scoreServer is a server with a mood that a test may change. There are two calls an iteration.
@@ -99,7 +99,7 @@ func one(int, int) (int, string)        { return 200, `1, {"missing": "too dark 
 func falling(call, _ int) (int, string) { return 200, fmt.Sprintf("%d, %d", 10-call, 10-call) }
 func fails(from, to int, how mood) mood { return then(differing, from, how, to, differing) }
 
-// TestGuards: a run in which something goes wrong does what its file says, and says so.
+// TestGuards: a run with a failure reacts as its file says, and reports so.
 func TestGuards(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -110,7 +110,7 @@ func TestGuards(t *testing.T) {
 		mood         mood
 		reward, more string
 		status       string // "": an error
-		says         string // in the error, why it stopped, or what was said
+		says         string // in the error, the stop's reason, or the log
 		learned      int    // iterations that moved the weights
 		missing      []int  // samples of each iteration
 	}{
@@ -138,7 +138,7 @@ func TestGuards(t *testing.T) {
 			defer server.Close()
 			text := guarded
 			more, tables, _ := strings.Cut(c.more, "[[")
-			if !strings.HasPrefix(c.more, "[[") { // a table of the root stands before all others
+			if !strings.HasPrefix(c.more, "[[") { // a table of the root comes before all others
 				text, more, tables = more+"\n"+text, "", ""
 			} else {
 				tables = "[[" + tables
@@ -168,9 +168,9 @@ func TestGuards(t *testing.T) {
 	}
 }
 
-// TestNoiseFloor: a clip range below the noise of log-probabilities is told of, or stops the run, where a ratio can be
-// cut: with a second update, or with samples of earlier weights. Where every ratio is 1 nothing is measured, nothing is
-// said, no finding speaks of rounding and nothing stops, unless a monitor watches the number.
+// TestNoiseFloor: a clip range below the noise of log-probabilities gives a warning, or stops the run, where a ratio
+// can be cut: with a second update, or with samples of earlier weights. Where every ratio is 1 nothing is measured,
+// nothing is said, no finding speaks of rounding and nothing stops, unless a monitor watches the number.
 func TestNoiseFloor(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -214,8 +214,8 @@ func TestNoiseFloor(t *testing.T) {
 	}
 }
 
-// TestWaitInterrupted: a run that waits for a reward can be interrupted, keeps what it has, and
-// goes on to the bytes of one that did not have to wait.
+// TestWaitInterrupted: a run that waits for a reward can be interrupted, keeps its finished iterations, and goes on
+// to the bytes of one that did not have to wait.
 func TestWaitInterrupted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -270,7 +270,7 @@ func TestFailedPrompts(t *testing.T) {
 	same(t, "after a reward failed", contents(t, filepath.Join(dir, "whole")), contents(t, filepath.Join(dir, "parts")))
 }
 
-// runSaying runs a file, with what it said. A folder that holds a run is gone on with.
+// runSaying runs a file, and returns its log. A folder that holds a run is gone on with.
 func runSaying(t *testing.T, text, dir string) (*ledger.Result, string, error) {
 	t.Helper()
 	return runUntil(context.Background(), t, text, dir, func(string) {})
@@ -294,7 +294,7 @@ func runUntil(ctx context.Context, t *testing.T, text, dir string, hears func(st
 	return r, said.String(), err
 }
 
-// checkGuarded: the ledger says what was missing, and which iterations moved the weights.
+// checkGuarded: the ledger counts missing scores, and names iterations that moved the weights.
 func checkGuarded(t *testing.T, dir string, learned int, missing []int) {
 	t.Helper()
 	lines, _, err := ledger.Read(filepath.Join(dir, "ledger.jsonl"))

@@ -40,7 +40,7 @@ type attempt struct {
 	Rollbacks map[string]int `json:"rollbacks,omitempty"` // by the monitors' rules
 }
 
-// scale is what learning rates are multiplied with.
+// scale is the factor of learning rates.
 func (a attempt) scale() float64 {
 	if a.LRScale == 0 {
 		return 1
@@ -209,8 +209,8 @@ func (l *loop) countSkips(r *trainer.Report) {
 	}
 }
 
-// after does what the monitors that fired demand, or keeps a checkpoint where one is due. An iteration may be the last
-// for a reason.
+// after carries out the actions of monitors that fired, or keeps a checkpoint where one is due. An iteration may be
+// the last for a reason.
 func (l *loop) after(iteration int, broken []fired, last string, odd error) (*fired, error) {
 	var stop, back *fired
 	l.monitors.alerts.warn(l.Say)

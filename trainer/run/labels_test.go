@@ -17,8 +17,8 @@ import (
 	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
-// TestLabels: two rewards of one kind are told apart by their labels in everything that a run writes, and a
-// prompt's own weights decide what counts for it, and what is asked.
+// TestLabels: two rewards of one kind are distinguished by their labels in all files of a run, and a prompt's own
+// weights decide which rewards count for it, and which are asked.
 func TestLabels(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -36,7 +36,7 @@ func TestLabels(t *testing.T) {
 		asked[r.URL.Path] = append(asked[r.URL.Path], q.Items[0].Prompt)
 		mu.Unlock()
 		value := map[string]string{"/soft": "2, 3", "/hard": "5, 7"}[r.URL.Path]
-		_, _ = io.WriteString(w, `{"scores": [`+value+`]}`) // whoever asks tells of a reply that is cut
+		_, _ = io.WriteString(w, `{"scores": [`+value+`]}`) // the client reports a reply that is cut
 	}))
 	defer server.Close()
 	dir := t.TempDir()

@@ -61,8 +61,8 @@ func stored(t *testing.T, text string) (row tableRow) {
 	return row
 }
 
-// TestLessonsFromParquet: a Parquet file of conversations, with their pictures inside, teaches what the same rows of a
-// .jsonl do: every number of the ledger is the same.
+// TestLessonsFromParquet: a Parquet file of conversations, with their pictures inside, teaches the same as its rows
+// in a .jsonl: every number of the ledger is the same.
 func TestLessonsFromParquet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")

@@ -67,7 +67,7 @@ const (
 	pieceBytes = 1 << 16
 )
 
-// inputs are what a run reads and computes with. A run that goes on has those that it was begun with.
+// inputs are a run's files and devices. A run that goes on has those that it was begun with.
 type inputs struct {
 	*experiment.Experiment
 	version        string // of the program
@@ -122,7 +122,7 @@ func (n *inputs) write(modelDir, wire string) error {
 	return n.folder.WriteJSON(manifestFile, m)
 }
 
-// deviceNames are those of what computes.
+// deviceNames are those of the backends.
 func (n *inputs) deviceNames() (all []string) {
 	for _, be := range n.devices {
 		if s, ok := be.(interface{ String() string }); ok {
@@ -167,7 +167,7 @@ func (n *inputs) writeConfig() error {
 // begun with.
 var ErrOther = errors.New("the run was begun with another model, other prompts or other pictures")
 
-// check refuses to go on with other files, and names each. It returns the manifest; nil: there is none.
+// check refuses to go on with other files, and names each. It returns the manifest; nil: a folder without one.
 func (n *inputs) check() (*Manifest, error) {
 	path := n.folder.Path(manifestFile)
 	text, err := os.ReadFile(path)
@@ -215,8 +215,8 @@ func (n *inputs) check() (*Manifest, error) {
 	return &m, nil
 }
 
-// otherBits reports whether devices compute other bits than those that a run was begun on, whose list may have what
-// carries gradients at its end. All CPUs compute alike, and so does a graphics card whose products are exact.
+// otherBits reports whether devices compute other bits than those that a run was begun on, whose list may have the
+// transport of gradients at its end. All CPUs compute alike, and so does a graphics card whose products are exact.
 func otherBits(begun, now []string) bool {
 	kind := func(device string) string {
 		if strings.HasPrefix(device, "cpu/") || strings.Contains(device, "products of bf16 exact") {
@@ -261,8 +261,8 @@ func (n *inputs) changedPictures(m Manifest) ([]string, error) {
 	return []string{fmt.Sprintf("%s: the pictures that its prompts name have changed (there were %d files, and are %d)", n.Named(), m.Pictures, files)}, nil
 }
 
-// changedFiles compares the files that a folder has with those that it had. What was added is not read,
-// as long as no file that was there names it.
+// changedFiles compares the files that a folder has with those that it had. An added file is not read, as long as no
+// earlier file names it.
 func changedFiles(dir string, has, had []ModelFile) (list []string) {
 	for _, old := range had {
 		i := slices.IndexFunc(has, func(f ModelFile) bool { return f.Name == old.Name })
@@ -328,7 +328,7 @@ func modelFiles(dir string) (all []ModelFile, err error) {
 	return all, err
 }
 
-// An other is what a run reads beside its model, and where the manifest keeps its files.
+// An other is an input of a run beside its model, and the place of its files in the manifest.
 type other struct {
 	key, path string
 	read      func(path string) (dir string, all []ModelFile, err error)
@@ -420,7 +420,7 @@ const (
 	pictureHead   = 1 << 16
 )
 
-// picturesSum is that of a list, with the number of files; "" where there is none.
+// picturesSum is that of a list, with the number of files; "" without pictures.
 func picturesSum(path string, list []prompts.Prompt) (sum string, files int, err error) {
 	return picturesSumUpTo(wholePictures, path, list)
 }
@@ -454,7 +454,7 @@ func picturesSumUpTo(whole int64, path string, list []prompts.Prompt) (sum strin
 	return hex.EncodeToString(all.Sum(nil)), len(seen), nil
 }
 
-// pictureSum is of a file, or of its beginning where it is larger than what may be read.
+// pictureSum is of a file, or of its beginning where it is larger than the limit of reading.
 func pictureSum(path string, most int64) (sum string, bytes int64, err error) {
 	info, err := os.Stat(path)
 	if err != nil {

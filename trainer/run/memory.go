@@ -38,8 +38,8 @@ func (m memory) unused() int64 {
 	return m.free()
 }
 
-// left is what rewards leave to the model: the unused bytes, without those of the rewards' files that are not loaded
-// yet. 0: unknown.
+// left is the model's memory beside rewards: the unused bytes, without those of the rewards' files that are not
+// loaded yet. 0: unknown.
 func (m memory) left(rewards int64) int64 {
 	now := m.unused()
 	if now == 0 {
@@ -48,8 +48,8 @@ func (m memory) left(rewards int64) int64 {
 	return max(1, now-max(0, rewards-max(0, m.before-now)))
 }
 
-// computesOn is an experiment that names the device which "auto" stands for:
-// a card has no room for what lies on the host.
+// computesOn is an experiment that names the device which "auto" stands for: a card has no room for values on the
+// host.
 func computesOn(be kernels.Backend, e *experiment.Experiment) *experiment.Experiment {
 	if e.Run.Devices()[0] != "auto" {
 		return e
@@ -93,11 +93,11 @@ func fitted(m model.Modality, e *experiment.Experiment, free, ranks int64, say f
 	return model.Fit{}
 }
 
-// Memory predicts what a run takes, on an empty backend that counts, and how it keeps to a budget beside its rewards'
+// Memory predicts a run's memory, on an empty backend that counts, and its fit to a budget beside its rewards'
 // networks.
 func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memory, error) {
 	taken := rewardBytes(e)
-	if budget > 0 && e.Run.Memory == "" { // which says what the model may take
+	if budget > 0 && e.Run.Memory == "" { // which bounds the model's memory
 		budget = max(1, budget-taken)
 	}
 	need, err := ModalityOf(e).Memory(e, dry, budget)
@@ -133,7 +133,7 @@ func rewardBytes(e *experiment.Experiment) (bytes int64) {
 	return bytes
 }
 
-// weightBytes is the memory of the weights below a folder, each number of so many bytes: of those in safetensors where
+// weightBytes is the memory of the weights below a folder, each bytes for a number: of those in safetensors where
 // there are some. Other files have numbers of 4 bytes.
 func weightBytes(dir string, each int64) int64 {
 	var safe, others int64

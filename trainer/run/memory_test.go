@@ -14,7 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// lending is a backend that counts what was asked of it.
+// lending is a backend that counts requests.
 type lending struct {
 	kernels.Backend
 	bytes int64
@@ -25,7 +25,7 @@ func (b *lending) Alloc(n int) *kernels.Buffer {
 	return b.Backend.Alloc(n)
 }
 
-// TestRewardsAreCounted: of what is free a model has what rewards' networks leave, whether they are loaded already or
+// TestRewardsAreCounted: a model has the free memory beside rewards' networks, whether they are loaded already or
 // will be, and a prediction counts their files beside it.
 func TestRewardsAreCounted(t *testing.T) {
 	e := parse(t, "reward=[{name='clip', path='"+experiment.TinyCLIP+"'}, {name='aesthetic', path='"+experiment.TinyCLIP+"', train=false}]")

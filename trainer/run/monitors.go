@@ -23,14 +23,13 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// A monitor watches a number of the ledger. What it compares with falls_below is the number's
-// value when it was first seen.
+// A monitor watches a number of the ledger. The reference of falls_below is the number's first value.
 //
 // Where a monitor goes back to the best checkpoint, every evaluation that beats those before it by
 // the monitor's held-out number leaves a regular checkpoint, which is not deleted while it is the best.
 // An iteration in which a monitor takes the run back, or stops it, is never the best.
 
-// monitors are the rules of [[monitor]], and what they compare with.
+// monitors are the rules of [[monitor]], and their references.
 type monitors struct {
 	rules []experiment.Monitor
 	watched
@@ -38,7 +37,7 @@ type monitors struct {
 	alerts alerts
 }
 
-// watched is what a checkpoint holds of monitors, beside the best evaluations.
+// watched is the checkpoint's state of monitors, beside the best evaluations.
 type watched struct {
 	Stopped string             `json:"stopped,omitempty"` // why a monitor stopped the run
 	First   map[string]float64 `json:"first,omitempty"`   // the first values, by the number that is watched
@@ -106,7 +105,8 @@ func (m *monitors) compareStart(start map[string]ledger.Measure) {
 	}
 }
 
-// better keeps what of an iteration's evaluation beats all before it, and reports whether a monitor may go back to it.
+// better keeps the measures of an iteration's evaluation that beat all before it, and reports whether a monitor may
+// go back to it.
 func (m *monitors) better(iteration int, measures map[string]ledger.Measure) (any bool) {
 	for _, rule := range m.rules {
 		if rule.Then != "rollback" || rule.Rollback.To != "best" {
@@ -209,7 +209,7 @@ type fired struct {
 	says string
 }
 
-// alert is a message in JSON. Text and Content are what Slack's and Discord's addresses read.
+// alert is a message in JSON. Slack's addresses read Text, and Discord's Content.
 type alert struct {
 	Run       string `json:"run"`
 	Folder    string `json:"folder"`
@@ -316,7 +316,7 @@ func runProgram(ctx context.Context, argv []string, message []byte) error {
 	return err
 }
 
-// firstBytes keeps the beginning of what is written.
+// firstBytes keeps the beginning of its input.
 type firstBytes struct {
 	to   *bytes.Buffer
 	left int
@@ -365,8 +365,8 @@ func post(ctx context.Context, address string, message []byte) error {
 // they are: a line "rollback" after them, in the ledger and among the samples, says that they were
 // abandoned. Then the checkpoint is written anew with the attempt, and those after it are deleted.
 //
-// Invariant (test): a run that is stopped at any moment around a rollback goes on with the same
-// bytes: until the checkpoint stands anew, the older one leads to the same rollback.
+// Invariant (test): a run that is stopped at any moment around a rollback goes on with the same bytes: until the
+// checkpoint is written anew, the older one leads to the same rollback.
 
 // rollbackLine is a line of the ledger and of the samples.
 type rollbackLine struct {

@@ -78,7 +78,7 @@ func alerting(t *testing.T) *monitors {
 	return &m
 }
 
-// TestAlerts: a program and an address hear of a monitor that fired.
+// TestAlerts: a program and an address get the alert of a monitor that fired.
 func TestAlerts(t *testing.T) {
 	var lock sync.Mutex
 	var posted []alert
@@ -158,7 +158,7 @@ func TestAlertOnce(t *testing.T) {
 	lock.Unlock()
 }
 
-// TestAlertsFail: what cannot be told is a warning without the address, and training does not wait for it.
+// TestAlertsFail: an alert that fails is a warning without the address, and training does not wait for it.
 func TestAlertsFail(t *testing.T) {
 	hold := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -218,9 +218,9 @@ func rolling(t *testing.T, scale string) *experiment.Experiment {
 		"monitor=[{watch='lr', rises_above=0.004, then='rollback', rollback={lr_scale="+scale+", most=2}}]")
 }
 
-// TestRollback: the run goes back to its last regular checkpoint and on with other draws and a
-// smaller rate; what it left stays in the ledger as such. A run that was stopped or killed at any
-// iteration leaves the same bytes.
+// TestRollback: the run goes back to its last regular checkpoint and on with other draws and a smaller rate; the
+// undone iterations stay in the ledger as such. A run that was stopped or killed at any iteration leaves the same
+// bytes.
 func TestRollback(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -316,8 +316,8 @@ func TestRollbackWithoutHeldOut(t *testing.T) {
 	same(t, "stopped between two checkpoints", contents(t, whole), contents(t, parts))
 }
 
-// TestRollbackBest: the run goes back to the evaluation that was best by what the monitor says, which
-// is not deleted though but one checkpoint is kept; one that was killed anywhere leaves the same bytes.
+// TestRollbackBest: the run goes back to the best evaluation by the monitor's number, which is not deleted though but
+// one checkpoint is kept; one that was killed anywhere leaves the same bytes.
 func TestRollbackBest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")

@@ -11,8 +11,8 @@ import (
 // overflown is a run whose first update moves its weights so far that nothing finite comes of them.
 var overflown = []string{"run.iterations=9", "optim.lr=1e30", "optim.updates=2", "evaluate.every=3", "checkpoint.every=2", "checkpoint.keep=9"}
 
-// TestNotFinite: numbers that are infinite or none end no iteration. Its updates are skipped, its line says so, and the
-// run gives up after some in a row, with what it has; stopped and resumed it leaves the same bytes.
+// TestNotFinite: numbers that are infinite or none end no iteration. Its updates are skipped, its line says so, and
+// the run gives up after some in a row, with its finished iterations; stopped and resumed it leaves the same bytes.
 func TestNotFinite(t *testing.T) {
 	whole, parts := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")
 	_, err := train(t, parse(t, overflown...), whole, false, 2, -1)
@@ -56,7 +56,7 @@ func TestNotFiniteRollback(t *testing.T) {
 	}
 }
 
-// TestNotFiniteTokens: logits that are none are drawn from by nobody, and end no run.
+// TestNotFiniteTokens: logits that are NaN are not sampled from, and end no run.
 func TestNotFiniteTokens(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	var said []string

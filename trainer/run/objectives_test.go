@@ -89,8 +89,7 @@ func TestAverageCountsUpdates(t *testing.T) {
 	}
 }
 
-// checkWatched: what can be watched is what the ledger has, and nothing that objectives measure is
-// left out.
+// checkWatched: the ledger has every number that can be watched, and none of an objective is left out.
 func checkWatched(t *testing.T, e *experiment.Experiment, l *ledger.Line) {
 	t.Helper()
 	known := map[string]bool{}

@@ -11,8 +11,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// TestOffline: fine-tuning on a folder of pictures learns from what is in it; a file of pairs needs
-// groups of two; a picture that went missing ends the run with its name.
+// TestOffline: fine-tuning on a folder of pictures learns from its pictures; a file of pairs needs groups of two; a
+// picture that went missing ends the run with its name.
 func TestOffline(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")

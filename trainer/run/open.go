@@ -19,7 +19,7 @@ import (
 )
 
 // The beginning of a run: everything is opened in the order in which mistakes can be reported cheaply, prompts and
-// rewards before weights. What was opened is closed again where a later part fails.
+// rewards before weights. Opened parts are closed again where a later part fails.
 
 // open prepares everything, so that mistakes are found before anything is computed.
 func open(ctx context.Context, m model.Modality, e *experiment.Experiment, o Options) (l *loop, err error) {
@@ -215,7 +215,7 @@ func ModalityOf(e *experiment.Experiment) model.Modality {
 
 // Settings that this version cannot train yet are refused: no key is ignored in silence.
 
-// Possible reports what of an experiment cannot be trained with yet.
+// Possible reports parts of an experiment that cannot be trained yet.
 func Possible(e *experiment.Experiment) error { return possible(ModalityOf(e), e) }
 
 // possible is Possible of a modality.

@@ -10,7 +10,7 @@ import (
 )
 
 // TestPicturesSum: the pictures of prompts and of an album count, by their bytes and not by where the folder lies; of
-// files beyond what is read whole, the beginning and the length.
+// files above the limit, the beginning and the length.
 func TestPicturesSum(t *testing.T) {
 	write := func(path, text string) {
 		t.Helper()

@@ -16,11 +16,11 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// What a stage draws its prompts from: those of its lists that pass rates leave. The lists of all stages lie in one,
-// so that a key names a prompt of any. A stage that goes on with the lists of the one before goes on in them; another
+// The source of a stage's prompts: those of its lists that pass rates leave. The lists of all stages lie in one, so
+// that a key names a prompt of any. A stage that goes on with the lists of the one before goes on in them; another
 // begins with their first epoch.
 
-// A pool is what one stage draws from.
+// A pool is the prompts of one stage.
 type pool struct {
 	places []int // of the prompts, in all of training's
 	key    rng.Key

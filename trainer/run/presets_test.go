@@ -98,8 +98,8 @@ func smallOf(t *testing.T, p experiment.Preset, more ...string) *experiment.Expe
 	return parseText(t, presetTalk, append(sets, more...)...)
 }
 
-// presetTalk is what a preset of tokens stands on: whether an answer is right, and how it calls, so that groups differ.
-// Totals stay within 0 and 1, which some estimators ask for.
+// presetTalk has the rewards of a preset of tokens: whether an answer is right, and how it calls, so that groups
+// differ. Totals stay within 0 and 1, which some estimators ask for.
 const presetTalk = `
 [run]
 name = "preset"
@@ -124,7 +124,7 @@ weight = 0.2
 every = 100
 `
 
-// pictureOf is what a preset of pictures stands on.
+// pictureOf has the settings of a preset of pictures.
 func pictureOf(model string) string {
 	return `
 [run]

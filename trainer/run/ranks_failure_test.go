@@ -41,7 +41,7 @@ func (b *breaking) NormBackward(a *kernels.NormBackward) {
 }
 func (b *breaking) Conv(a *kernels.Conv) { b.step("Conv"); b.Backend.Conv(a) }
 
-// noMemory is what a device panics with.
+// noMemory is a device's panic.
 type noMemory struct{}
 
 func (noMemory) Error() string    { return "no memory left" }
@@ -58,8 +58,8 @@ func (a *arming) Gather(from, into []kernels.Span) error {
 	return a.Wire.Gather(from, into)
 }
 
-// rankFails: wherever a rank fails, the run ends soon with its name, and goes on afterwards as if nothing
-// had been. One folder sees every failure, and holds at the end what a run without any did.
+// rankFails: wherever a rank fails, the run ends soon with its name, and goes on afterwards as if nothing had been.
+// One folder sees every failure, and holds at the end the files of a run without any.
 func rankFails(t *testing.T, sets []string, whole map[string][]byte) {
 	path, err := isa.Choose()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// trainOn is train on so many backends; resumed, with other numbers of threads.
+// trainOn is train on this number of backends; resumed, with other numbers of threads.
 func trainOn(t *testing.T, e *experiment.Experiment, dir string, resume bool, ranks, stop int) (*ledger.Result, error) {
 	t.Helper()
 	path, err := isa.Choose()

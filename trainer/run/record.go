@@ -23,12 +23,12 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// record is what a run writes about itself: the files of its folder that are appended to, and the pictures of samples.
+// record is a run's own files: the files of its folder that are appended to, and the pictures of samples.
 type record struct {
 	folder                           *folder.Folder
 	ledger, samples, heldOut, timing *folder.Lines
 	further                          map[string]*folder.Lines // the model appends to them
-	fleet                            *folder.Lines            // workers' jobs; nil: there was none yet
+	fleet                            *folder.Lines            // workers' jobs; nil until the first
 	jobs                             sync.Mutex               // of fleet: rolls and scores are written beside each other
 	bins                             *ledger.Bins             // of the totals' histogram; a checkpoint holds it
 	say                              say
@@ -78,7 +78,7 @@ func (r *record) close() error {
 	return errors.Join(errs...)
 }
 
-// line is the ledger's line of an iteration, without what the model and the selection add to it.
+// line is the ledger's line of an iteration, without the numbers of the model and the selection.
 func (r *record) line(it iteration, report *trainer.Report, scored *scores, list []prompts.Prompt) *ledger.Line {
 	l := &ledger.Line{Iteration: it.number + 1, Attempt: it.attempt, Stage: it.settings.Stage, Window: it.settings.Trained, Passed: report.Passed, Samples: len(report.Samples), Skipped: report.Skipped,
 		Total: ledger.SpreadOf(totals(it.settings, report.Samples, report.Scores)), Rewards: map[string]ledger.Spread{}}
@@ -212,7 +212,7 @@ func (l *loop) end(status, why string) (*ledger.Result, error) {
 	return r, l.folder.WriteJSON(resultFile, r)
 }
 
-// result is what is known of the run now.
+// result is the run's result until now.
 func (l *loop) result(status, why string) *ledger.Result {
 	r := &ledger.Result{Status: status, Why: why, Iterations: l.trainer.Iteration, HeldOut: map[string]ledger.Gain{}, Rewards: map[string]string{}}
 	for name, m := range l.evaluation.Before {

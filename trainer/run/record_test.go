@@ -24,8 +24,8 @@ func resultOf(t *testing.T, dir string) (r ledger.Result) {
 	return r
 }
 
-// TestStopIsKept: a process that is killed after a monitor stopped the run, and before result.json says so, does
-// not go on past the stop. Who was told goes on.
+// TestStopIsKept: a process that is killed after a monitor stopped the run, and before result.json says so, does not
+// go on past the stop. The notified program goes on.
 func TestStopIsKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -45,7 +45,7 @@ func TestStopIsKept(t *testing.T) {
 	}
 	stopped(false, 1)
 	want := contents(t, dir)
-	for _, text := range []string{"", `{"status": "under way"}`} { // what the kill left
+	for _, text := range []string{"", `{"status": "under way"}`} { // the kill's remains
 		if err := os.WriteFile(filepath.Join(dir, resultFile), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestResultIsMeasured(t *testing.T) {
 			}
 		}
 	}
-	r, err := train(t, parse(t), dir, true, 2, -1) // nothing is left to do, and what was measured is known
+	r, err := train(t, parse(t), dir, true, 2, -1) // nothing is left to do, and the measurements are known
 	if err != nil || r.HeldOut["total"].Iteration != 4 {
 		t.Errorf("%+v, %v", r, err)
 	}

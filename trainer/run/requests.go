@@ -17,8 +17,7 @@ import (
 // So are rewards with networks while workers compute them (fleet.go). Those that compute here
 // wait until everything is rolled, since the device is busy until then.
 //
-// Invariant (tests): what is written has the bytes that it has where everything is rolled in one piece and
-// judged afterwards.
+// Invariant (tests): files have the bytes of a run where everything is rolled in one piece and judged afterwards.
 
 // requests are those to rewards outside about the groups of a roll, each named by the place of its first sample.
 type requests struct {

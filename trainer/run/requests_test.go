@@ -25,7 +25,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// portioned is a model whose portions are chosen, and whose rolls are heard of.
+// portioned is a model whose portions are chosen, and whose rolls are counted.
 type portioned struct {
 	*colours
 	portion int
@@ -57,7 +57,7 @@ func (m *tells) RollEach(w trainer.Weights, keys []trainer.Key, each func(first 
 		if err != nil {
 			return nil, err
 		}
-		other, err := m.colours.Roll(w, keys[:to-from]) // what takes another's place is told of twice
+		other, err := m.colours.Roll(w, keys[:to-from]) // a replacement is reported twice
 		if err != nil {
 			return nil, err
 		}
@@ -131,8 +131,7 @@ func sizes(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"scores": [`+strings.Join(all, ",")+`]}`) // who asks tells of a reply that is cut
 }
 
-// TestEarly: a group is judged while the next is rolled, and what is written is the same as where all are
-// rolled first.
+// TestEarly: a group is judged while the next is rolled, and files are the same as where all are rolled first.
 func TestEarly(t *testing.T) {
 	t.Parallel()
 	var overlapped atomic.Int64

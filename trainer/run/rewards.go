@@ -28,7 +28,7 @@ type rewardSet struct {
 	shared   []*fleet.Scores // by which workers compute some of them
 	failures map[string]int  // iterations in a row, by the reward that failed; a checkpoint holds it
 	ctx      context.Context // of the run: waiting ends with it
-	device   *sync.Mutex     // held by what computes on the run's device while rewards are asked
+	device   *sync.Mutex     // held by computations on the run's device while rewards are asked
 	say      say
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// rollout makes and scores the samples of one iteration: it is the policy that the trainer rolls, and its score. What
-// it finds goes into the iteration's line.
+// rollout makes and scores the samples of one iteration: it is the policy that the trainer rolls, and its score. Its
+// findings go into the iteration's line.
 type rollout struct {
 	trainer.Policy
 	iteration
@@ -55,7 +55,7 @@ func (l *loop) rollout(it iteration) *rollout {
 	return r
 }
 
-// waiting says that a reward has no answer yet, and what workers reported meanwhile.
+// waiting logs that a reward has no answer yet, with workers' reports meanwhile.
 func (l *loop) waiting(reward string) {
 	l.Say("iteration %d: waiting for reward %s", l.trainer.Iteration+1, reward)
 	if l.fleet != nil {
@@ -318,7 +318,7 @@ func (l *loop) Slopes(ways []trainer.GradientPath, pictures []vision.Pixels) (va
 	return l.rewards.gradients(l.current.settings.Experiment, l.train, ways, pictures)
 }
 
-// batch is what an estimator compares: samples' totals, or the scores of each reward.
+// batch is the estimator's input: samples' totals, or the scores of each reward.
 func (r *rollout) batch(samples []trainer.Sample, totals []float64) (b advantage.Batch, err error) {
 	b.Rewards = [][]float64{totals}
 	if r.settings.Advantage.EachReward() {

@@ -20,7 +20,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// Options are what a run needs of its caller.
+// Options are a run's parameters from its caller.
 type Options struct {
 	Dir     string
 	Resume  bool
@@ -32,8 +32,8 @@ type Options struct {
 	Wire    exchange.Wire
 	// Fleet lets workers in once the folder is open; nil: all is computed here.
 	Fleet func() (Fleets, error)
-	Class string // of the backends' arithmetic, for workers and what Cache holds
-	Cache string // a folder that runs share, for what is computed of prompts; "": none
+	Class string // of the backends' arithmetic, for workers and the content of Cache
+	Cache string // a folder that runs share, for encoded prompts; "": none
 	// Free is the number of unused bytes of the devices' memory, for [run] memory: before rewards are opened, and then.
 	// 0, and without it: unknown.
 	Free    func() int64
@@ -54,7 +54,7 @@ type Options struct {
 // say prints a line for people.
 type say = func(format string, args ...any)
 
-// loop is a run at work: it makes iterations of the parts below, and has what is left of a run's state. checkpoint.go
+// loop is a run at work: it makes iterations of the parts below, and has the rest of a run's state. checkpoint.go
 // says which fields a checkpoint holds.
 type loop struct {
 	*experiment.Experiment
@@ -66,7 +66,7 @@ type loop struct {
 	modality model.Modality
 	model    model.Model
 	fleet    *fleet.Fleet // nil: there are no workers
-	device   sync.Mutex   // held by what computes here while rewards are asked: a roll, its pictures, a network
+	device   sync.Mutex   // held by computations here while rewards are asked: a roll, its pictures, a network
 	memory   memory
 	wire     string // it carries gradients between ranks; "": there is one
 
@@ -149,7 +149,7 @@ func (l *loop) run(ctx context.Context) (*ledger.Result, error) {
 	switch done, err := l.filterPrompts(ctx); {
 	case err != nil:
 		return nil, err
-	case !done: // and nothing to save: what was measured is in its file
+	case !done: // and nothing to save: the measurement is in its file
 		r := &ledger.Result{Status: ledger.Interrupted}
 		return r, l.folder.WriteJSON(resultFile, r)
 	}
@@ -231,20 +231,20 @@ func (l *loop) measureStart(ctx context.Context) error {
 	return l.keep()
 }
 
-// A [[stage]] changes how the run goes on, and not what has been learned:
+// A [[stage]] changes the further run, and not the learned weights:
 //
 //	weights, reference          kept
 //	rewards                     all are asked in every stage; which are trained on, and how they are
 //	                            combined, is the stage's. Evaluations have the totals of the file
 //	prompts                     those of a stage with other lists or shares are gone through from their
-//	                            beginning; what is known of a prompt, as a curriculum's successes, is kept
+//	                            beginning; facts about a prompt, as a curriculum's successes, are kept
 //	trained parameters          those that the stage's train names move; the others stay, with their averages
 //	averages of gradients       kept, with the number of updates in them; betas, eps and weight
 //	                            decay are the stage's
 //	learning rate's schedule    begins anew: warm-up and decay count the stage's own updates
 //	history of the estimator    kept where all of [advantage] stays as it was; otherwise it is
 //	                            empty again
-//	moving averages of weights  kept; what their pace counts is kept where the pace is, otherwise
+//	moving averages of weights  kept; the count of their pace is kept where the pace is, otherwise
 //	                            it begins anew. Without a pace of its own an average follows at
 //	                            once, so that a stage that begins one begins with its weights
 //

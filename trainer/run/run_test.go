@@ -66,7 +66,7 @@ func TestResume(t *testing.T) {
 	t.Parallel()
 	for _, objective := range []string{"clip", "nft"} {
 		sets, stops := []string{"loss.noise_floor=warn"}, []int{1, 2, 3}
-		if objective == "nft" { // what is kept of a run is the same code; its draws and its reference are not
+		if objective == "nft" { // the kept part of a run is the same code; its draws and its reference are not
 			stops = []int{2}
 			sets = []string{"loss.objective=nft", "loss.kl.weight=1e-3", "loss.kl.estimator=velocity", "loss.times=2"}
 		}
@@ -81,7 +81,7 @@ func TestResume(t *testing.T) {
 			if r, err := train(t, parse(t, sets...), parts, false, 1, stop); err != nil || r.Status != ledger.Interrupted {
 				t.Fatalf("%v, %v", r, err)
 			}
-			// What a killed process leaves: a torn line, a half-written checkpoint.
+			// A killed process leaves: a torn line, a half-written checkpoint.
 			for _, name := range []string{"ledger.jsonl", "samples.jsonl"} {
 				f, err := os.OpenFile(filepath.Join(parts, name), os.O_APPEND|os.O_WRONLY, 0)
 				if err != nil {
@@ -119,7 +119,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeBetweenCheckpoints: what a run that was stopped saves between two regular checkpoints goes when it has come
+// TestResumeBetweenCheckpoints: the checkpoint of a stopped run between two regular ones goes when the run has come
 // further: it leaves the files of one that never was stopped.
 func TestResumeBetweenCheckpoints(t *testing.T) {
 	t.Parallel()
@@ -176,7 +176,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestMonitors: a rule that is broken is told, and stops the run where it says so.
+// TestMonitors: a broken rule is reported, and stops the run where it says so.
 func TestMonitors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -217,7 +217,7 @@ func TestRolling(t *testing.T) {
 	}
 }
 
-// TestTimesDrawn: where the times of noised samples are drawn changes what is learned.
+// TestTimesDrawn: the way in which times of noised samples are drawn changes the weights.
 func TestTimesDrawn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -250,8 +250,8 @@ func TestTimesDrawn(t *testing.T) {
 	}
 }
 
-// staged is small with two stages, which differ in whatever a stage may change that has a state.
-// "#" stands before what a test leaves out.
+// staged is small with two stages, which differ in whatever a stage may change that has a state. "#" comments out the
+// lines that a test leaves out.
 const staged = small + `
 [[stage]]
 name = "first"
@@ -267,7 +267,7 @@ optim = { BETAS, DECAY, EMA, schedule = "linear", warmup = 1 }
 loss = { kl = { weight = 0.1, reference = "ema" } }
 `
 
-// stagedWith fills in what the second stage has; nothing: what the first has.
+// stagedWith fills in the values of the second stage; nothing: those of the first.
 func stagedWith(t *testing.T, other map[string]string) *experiment.Experiment {
 	t.Helper()
 	text := staged
@@ -329,8 +329,8 @@ func checkStagedRates(t *testing.T, dir string) {
 	}
 }
 
-// TestStagesKeep: what stays as it was goes on, and what does not begins anew; each thing that the
-// second stage changes, alone, moves the weights.
+// TestStagesKeep: unchanged parts go on, and changed ones begin anew; each thing that the second stage changes,
+// alone, moves the weights.
 func TestStagesKeep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")

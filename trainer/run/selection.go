@@ -71,8 +71,8 @@ func (s *selection) prompts(it iteration, roll, n int, seen []int) []int {
 	return list
 }
 
-// lessons are n of the stage's answers in a file, each once in an epoch. They are samples that stand behind the
-// prompts: such a stage rolls nothing and asks no reward.
+// lessons are n of the stage's answers in a file, each once in an epoch. They are samples with numbers above the
+// prompts': such a stage rolls nothing and asks no reward.
 func (s *selection) lessons(it iteration, n int) (list []int) {
 	all := prompts.LessonsOf(s.train, it.settings.Rollout.Lessons)
 	for _, k := range prompts.Pick(it.root.With("lessons"), it.number, n, len(all)) {
@@ -347,14 +347,14 @@ func (s *selection) learnHints(scored *scores) {
 	s.e.Episode.Guided.Learn(s.guidance, ledger.SpreadOf(scored.numbers(s.e.GuidedBy())).Mean)
 }
 
-// why is Trainer.Pass's reason against the samples of an iteration; "": there is none.
+// why is Trainer.Pass's reason against the samples of an iteration; "": a valid one.
 func why(settings experiment.Settings, scores, advantages []float64) string {
 	switch {
 	case !some(scores, func(float64) bool { return true }):
 		return "no sample has a score"
 	case settings.Silent() && settings.Rollout.Buffer == nil:
 		return "the window is empty"
-	case !settings.BySample(), // advantages of samples are not what is learned from
+	case !settings.BySample(), // training does not use advantages of samples
 		settings.Rollout.Buffer != nil,                        // which may hold groups with signal
 		!some(advantages, func(float64) bool { return true }), // none was compared, and Trainer says why
 		some(advantages, func(a float64) bool { return a != 0 }):
@@ -408,7 +408,7 @@ type sampleState struct {
 	Episode *episodeState `json:"episode,omitempty"` // nil: the sample is a picture, or a clip
 }
 
-// state is nil where nothing was selected. says makes texts of episodes; nil: there are none.
+// state is nil where nothing was selected. says makes texts of episodes; nil: without conversations.
 func (c *selection) state(says model.EpisodeCodec) (*selectionState, []safetensors.Tensor, error) {
 	s := &selectionState{Place: c.place, Skips: c.skips, Banned: slices.Clone(c.banned)}
 	learned := false

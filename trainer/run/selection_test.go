@@ -35,8 +35,7 @@ func readLedger(t *testing.T, dir string) (lines []ledger.Line) {
 var everyChoice = []string{"rollout.resample={rolls=3}", `advantage.filter={by="mean", low=2000, high=1e9}`, "advantage.best_of=2", "rollout.buffer={iterations=2, groups=1}",
 	"rollout.curriculum={memory=0.2}", "rollout.filter={samples=2, success=1500, above=0, at_most=1}", "sampler.window.kind=random"}
 
-// TestChoiceResume: what decides on prompts and samples survives a stop, and a kill while pass rates
-// are measured.
+// TestChoiceResume: the choice of prompts and samples survives a stop, and a kill while pass rates are measured.
 func TestChoiceResume(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -96,7 +95,7 @@ func TestChoiceResume(t *testing.T) {
 		}
 		same(t, "stopped after "+string(rune('0'+stop)), want, contents(t, parts))
 	}
-	// What one run measured, another reads.
+	// One run's measurements are read by another.
 	reading := append(slices.Clone(sets), "run.iterations=1", `rollout.filter.path="`+filepath.Join(whole, passRatesFile)+`"`)
 	if _, err := train(t, parse(t, reading...), filepath.Join(dir, "reading"), false, 2, -1); err != nil {
 		t.Fatal(err)
@@ -109,7 +108,7 @@ func TestChoiceResume(t *testing.T) {
 	}
 }
 
-// TestChoices: each way to choose does what it says on the embedded model.
+// TestChoices: each way to choose works as documented on the embedded model.
 func TestChoices(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")

@@ -42,8 +42,8 @@ const (
 	clipSide    = 384
 )
 
-// shown is what a sheet has of an evaluation's samples: the first pictures, or of the first clips the frames that are
-// played, with what each is made of. Other samples show nothing.
+// shown is a sheet's part of an evaluation's samples: the first pictures, or of the first clips the frames that are
+// played, with the sources of each. Other samples show nothing.
 type shown struct {
 	pictures []*vision.Image
 	sources  [][]*vision.Image
@@ -87,8 +87,8 @@ func within(m *vision.Image, most int) (*vision.Image, error) {
 	return m.Resize(max(1, m.Width*most/side), max(1, m.Height*most/side), vision.Lanczos)
 }
 
-// played are the frames of a clip on a sheet, by the length of its longest clip: all clips go at one speed, and
-// one that is over stands at its last frame.
+// played are the frames of a clip on a sheet, by the length of its longest clip: all clips go at one speed, and one
+// that is over stays at its last frame.
 func played(c *video.Clip, longest int) (*video.Clip, error) {
 	times := video.Uniform(longest, min(mostFrames, longest))
 	out := &video.Clip{Rate: c.Rate}
@@ -103,11 +103,11 @@ func played(c *video.Clip, longest int) (*video.Clip, error) {
 	return out, nil
 }
 
-// An undrawable sheet is no reason to end a run: what was measured stands without it.
+// A failed sheet does not end a run: the measurements are valid without it.
 type undrawable struct{ error }
 
 // sheet writes the pictures as a sheet with prompts and scores, and returns their places on it; of clips it is an
-// animated PNG. There is none of samples that are neither.
+// animated PNG. Other samples have none.
 func (s *samples) sheet(to *folder.Folder, name string) (places [][4]int, err error) {
 	var out bytes.Buffer
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 )
 
-// TestSkip: a prompt that is always solved is rolled less and less often, every other one as often as
-// before, and a run that goes on from a checkpoint rolls what the whole run rolled.
+// TestSkip: a prompt that is always solved is rolled less and less often, every other one as often as before, and a
+// run that goes on from a checkpoint rolls the same prompts as the whole run.
 func TestSkip(t *testing.T) {
 	begun := func() *selection {
 		s := newSelection(parse(t, "rollout.skip={step=0}"), make([]prompts.Prompt, 5))

@@ -57,9 +57,9 @@ rollout = { prompts = %q }
 `, in("album"), in("a.txt"), in("b.txt"), in("b.txt")), tiny(t), `evaluate={every=0, prompts=""}`)
 }
 
-// TestStagesLists: stages learn from pictures, draw from lists by shares, and go on with one list; what a stage does
-// not move stays. Stopped at boundaries and resumed with other numbers of threads, or rolled by a worker, the run
-// leaves the same bytes.
+// TestStagesLists: stages learn from pictures, draw from lists by shares, and go on with one list; the parameters
+// outside of a stage stay. Stopped at boundaries and resumed with other numbers of threads, or rolled by a worker,
+// the run leaves the same bytes.
 func TestStagesLists(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")

@@ -15,7 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// How tests run experiments, and compare what they leave.
+// Functions by which tests run experiments, and compare their folders.
 
 func parse(t *testing.T, sets ...string) *experiment.Experiment {
 	t.Helper()
@@ -81,7 +81,7 @@ func trainUntil(ctx context.Context, t *testing.T, e *experiment.Experiment, o O
 	return Run(ctx, e, o)
 }
 
-// saying keeps what a run says.
+// saying keeps a run's log.
 func saying(to *[]string) func(format string, args ...any) {
 	return func(format string, args ...any) { *to = append(*to, fmt.Sprintf(format, args...)) }
 }

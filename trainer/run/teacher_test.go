@@ -91,7 +91,7 @@ func TestGuidedTeacher(t *testing.T) {
 	}
 }
 
-// TestTeacherMistakes: who is asked is named, and who is named is asked.
+// TestTeacherMistakes: a teacher that is used is named, and one that is named is used.
 func TestTeacherMistakes(t *testing.T) {
 	for want, sets := range map[string][]string{
 		"no teacher is named":      {"loss.objective=distill"},

@@ -17,7 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
-// What makes the small experiment one of trees, or of a compressed tail.
+// Settings of trees, or of a compressed tail, for the small experiment.
 var (
 	branching = []string{"sampler.solver=dance", "sampler.window={kind='full', drop=1}", "sampler.tree={splits=[0, 2], scale=2.0}", "advantage.estimator=tree", "rollout.group=4"}
 	trunks    = []string{"sampler.tree={kind='trunk', children=2}", "rollout.group=4", "loss.kl={weight=0.01, over='deviation'}"}

@@ -86,8 +86,8 @@ func wanFolder(t *testing.T, kind string) string {
 	return dir
 }
 
-// adaptersMoved reports, of each network of two, whether the checkpoint's adapter moved: 0 there is none, 1 it is as it
-// began, 2 it moved.
+// adaptersMoved reports, of each network of two, whether the checkpoint's adapter moved: 0 without one, 1 as it
+// began, 2 moved.
 func adaptersMoved(t *testing.T, dir, checkpoint string) (of [2]int) {
 	t.Helper()
 	for i, below := range []string{"", model.Second} {
@@ -119,9 +119,9 @@ func adaptersMoved(t *testing.T, dir, checkpoint string) (of [2]int) {
 	return of
 }
 
-// TestTwoNetworks: of two networks that take turns those are trained that model.experts names, each with an adapter of
-// its own. The first ratio is 1; neither threads, nor the samples in a pass, nor a stop change a byte; a network whose
-// steps the window leaves out stays what it was.
+// TestTwoNetworks: of two networks that take turns those are trained that model.experts names, each with an adapter
+// of its own. The first ratio is 1; neither threads, nor the samples in a pass, nor a stop change a byte; a network
+// whose steps the window leaves out stays as it was.
 func TestTwoNetworks(t *testing.T) {
 	two := []string{"model.path=" + twoNetworks, "evaluate.prompts=''", "sampler.guidance_2=1.5", "optim.updates=2"} // a second update has something to clip: the floor is measured
 	first, second := `sampler.window={ kind = "frozen", size = 1 }`, `sampler.window={ kind = "range", low = 0.4, high = 0.9 }`
@@ -197,13 +197,13 @@ func TestTwoNetworksMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	// A gradient and two averages in fp32; what is trained is in fp32 either way.
+	// A gradient and two averages in fp32; trained parameters are in fp32 either way.
 	if more, least := both-one, 3*f.Bytes*9/10; more < least {
 		t.Errorf("one network takes %d bytes, both %d: %d more, and at least %d are needed", one, both, more, least)
 	}
 }
 
-// TestTwoNetworksRefused: what cannot be trained of two networks is refused before anything is rolled.
+// TestTwoNetworksRefused: settings that two networks cannot train with are refused before anything is rolled.
 func TestTwoNetworksRefused(t *testing.T) {
 	two := []string{"model.path=" + twoNetworks, "run.iterations=1", "evaluate.prompts=''", "sampler.guidance_2=1.5"}
 	for want, sets := range map[string][]string{

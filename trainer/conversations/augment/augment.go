@@ -12,9 +12,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Card: NoisyRollout (arXiv 2504.13055; verl/utils/image_aug.py of its code). Part of a group answers
-// about distorted pictures, so that its members differ in what they see; training takes the
-// clean ones. A picture x in [0, 1] becomes, by step n of a ladder of a thousand,
+// Card: NoisyRollout (arXiv 2504.13055; verl/utils/image_aug.py of its code). Part of a group answers about distorted
+// pictures, so that its members see different ones; training takes the clean ones. A picture x in [0, 1] becomes, by
+// step n of a ladder of a thousand,
 //
 //	β_i = 1e-5 + (0.005 - 1e-5)·σ(-6 + 12i/999),  ᾱ = Π (1 - β_i) over i ≤ n
 //	x' = √ᾱ·x + √(1 - ᾱ)·z, cut to [0, 1] and, as upstream, down to whole levels
@@ -24,10 +24,10 @@ import (
 //	none 1    linear 1 - s/S    pow 1 - (s/S)^coef    exp 1 - coef^(S-s)
 //	sigmoid 1 - σ(coef·(s - middle)/S)
 //
-// A prompt's noise is drawn once an iteration, and all that see it distorted see the same. At step
-// 0 there is the least noise, and not none. The code compares the update with log-probabilities
-// that were computed again on the clean picture, so that a first ratio is 1 though what was drawn
-// had others: old = "clean". With old = "rolled" the ratio is from what was drawn.
+// A prompt's noise is drawn once an iteration, and all that see it distorted see the same. At step 0 there is the
+// least noise, and not none. The code compares the update with log-probabilities that were computed again on the
+// clean picture, so that a first ratio is 1 though the sampled tokens had others: old = "clean". With old = "rolled"
+// the ratio is to the sampling distribution.
 //
 // Invariants (tests): the schedules are the formulas above; a picture's mean falls by √ᾱ and its
 // deviation grows to √(1-ᾱ) where nothing is cut; the same key has the same bytes.

@@ -67,7 +67,7 @@ func Inspect(c *model.Folder) {
 	c.CheckMoves(model.Part{Params: params.Trained()})
 }
 
-// Known is what an adapter's file calls the network: by today's names of layers, or by older ones.
+// Known is the network's names in an adapter's file: by today's names of layers, or by older ones.
 func Known(params *nn.Params) model.Known {
 	var names []string
 	for _, p := range params.All() {

@@ -12,7 +12,7 @@ import (
 )
 
 // Card: tokens that a vocabulary is given anew (model.new_tokens), as people add the marks of tool calls to a model
-// that has never called a tool. What the folder knows of them is drawn over:
+// that has never called a tool. The folder's rows of them are replaced:
 //
 //	row of a token = normal · rms of the matrix      in the embeddings, and in the head where it has a matrix of its own
 //

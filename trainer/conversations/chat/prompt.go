@@ -11,13 +11,13 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// A Prompt is what an episode is about.
+// A Prompt is the subject of an episode.
 type Prompt struct {
 	Messages []vlm.Message // with as many pictures
 	Pictures []*vision.Image
 	Clips    []*video.Clip // with as many marks in the messages
 	Tools    []any         // that the template writes, as pytext.OrderedJSON reads them
-	Meta     prompts.Meta  // what its list says beside it
+	Meta     prompts.Meta  // the list's metadata beside it
 
 	Asked string // the text of the user, without instructions
 	// By says how its tools are called; nil: as the policy does.
@@ -56,7 +56,7 @@ func PromptOf(text string, clips []*video.Clip, pictures []*vision.Image) Prompt
 //
 //	a row with a system message               has instructions of its own: nothing is added
 //	a row with tools that the template writes  likewise, but for a system message that the experiment's file gives
-//	a message that has the words already       stands as it is
+//	a message that has the words already       stays as it is
 //
 // Invariant (test): the tokens that a model reads first are those of upstream's messages by the same template.
 
@@ -116,7 +116,7 @@ func around(content []vlm.Part, before, behind string) []vlm.Part {
 	return out
 }
 
-// says is whether a text has words, whatever space stands about them.
+// says reports whether a text has words, whatever space is around them.
 func says(text, words string) bool { return strings.Contains(text, strings.TrimSpace(words)) }
 
 // UserText is the text of the user.

@@ -15,16 +15,16 @@ import (
 )
 
 // Card: videos of a prompt, as transformers reads them for the model's family. Frames are chosen by rule
-// (vlm.Frames), so many a second, and resized within bounds (vlm.ClipPixels: the folder's
-// video_preprocessor_config.json, or what transformers has without it); two become one of patches.
+// (vlm.Frames), a number a second, and resized within bounds (vlm.ClipPixels: the folder's
+// video_preprocessor_config.json, or transformers' values without it); two become one of patches.
 //
 //	Qwen2-VL, Qwen2.5-VL   a clip has one mark; of the second, positions count the seconds between its frames
-//	Qwen3-VL, Qwen3.5      each frame stands behind its time: <0.4 seconds>
+//	Qwen3-VL, Qwen3.5      each frame comes after its time: <0.4 seconds>
 //
 // Where the places of Qwen2-VL's rule end past the clip, the last is left out; upstream fails there. Tools that pick
-// frames (select_frames, frame) pick among those that were read of the first clip.
-// Invariants (tests): what Eval says of an episode about a clip has the bits that Roll had; an episode that travelled
-// has the clip that it had.
+// frames (select_frames, frame) pick among those that were read of the first clip. Invariants (tests): Eval's
+// log-probabilities of an episode about a clip have the bits of Roll; an episode that travelled has the clip that it
+// had.
 
 // Videos are those of a prompt as the network reads them.
 type Videos struct {
@@ -34,8 +34,7 @@ type Videos struct {
 	frames  []*vision.Image
 }
 
-// LoadVideos reads clips; nil where there are none. order, which may be nil, says in which order the frames of a
-// clip come.
+// LoadVideos reads clips; nil without any. order, which may be nil, says in which order the frames of a clip come.
 func (k *VLM) LoadVideos(clips []*video.Clip, how experiment.Clips, order func(clip, frames int) []int) (*Videos, error) {
 	if len(clips) == 0 {
 		return nil, nil
@@ -139,7 +138,7 @@ func (f *Videos) MarkTimes(text string) (string, error) {
 	return vlm.FramesApart(text, f.Times)
 }
 
-// WriteTimes are messages whose clips have their marks as the family writes them: what marked does to a text.
+// WriteTimes are messages whose clips have their marks as the family writes them: as marked does to a text.
 func (f *Videos) WriteTimes(messages []vlm.Message) ([]vlm.Message, error) {
 	if f == nil || f.Times == nil {
 		return messages, nil
@@ -171,7 +170,7 @@ func (f *Videos) Grids() []vlm.Grid {
 	return f.Patches.Grids
 }
 
-// AddTo adds the clips to what is read first.
+// AddTo adds the clips to the first stretch.
 func (f *Videos) AddTo(s *vlm.Stretch) (grids []vlm.Grid) {
 	if f == nil {
 		return nil

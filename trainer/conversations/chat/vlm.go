@@ -1,9 +1,8 @@
 // Package chat has a vision-language model with all that lies before its network: tokenizer, processor of pictures and
 // videos, and template of conversations.
 //
-// Open reads a folder, Read turns a text with pictures into what the network takes. prompt.go has
-// what an episode is about, videos.go its videos, newtokens.go tokens that a vocabulary is given anew, folder.go what
-// plan checks of a folder.
+// Open reads a folder, Read turns a text with pictures into the network's input. prompt.go has an episode's prompt,
+// videos.go its videos, newtokens.go new tokens of a vocabulary, folder.go plan's checks of a folder.
 package chat
 
 import (
@@ -29,9 +28,9 @@ import (
 type Options struct {
 	Pool  *tensor.Pool
 	F32   bool     // products and activations in fp32, otherwise bf16
-	Train []string // regular expressions that match the whole name of what is trained
+	Train []string // regular expressions that match the whole name of trained parameters
 	Draw  *rng.Key // parameters are drawn, not read: all, or those of Blank
-	Blank []string // regular expressions that match the whole name of what is drawn; nil: all
+	Blank []string // regular expressions that match the whole name of parameters that are drawn; nil: all
 	// Weights, where set, take the place of stored parameters of the same names.
 	Weights nn.Source
 	// Home is where frozen matrices lie while no product reads them.
@@ -40,7 +39,7 @@ type Options struct {
 	Template string
 }
 
-// A VLM is a vision-language model with what stands before its network.
+// A VLM is a vision-language model with its tokenizer, template and processor.
 type VLM struct {
 	Dir       string
 	Model     *vlm.Model
@@ -50,7 +49,7 @@ type VLM struct {
 	Template  vlm.Template
 	Marks     vlm.Marks
 	End       int32   // of a turn
-	Banned    []int   // what is never sampled: places of pictures, and what frames turns and them
+	Banned    []int   // never sampled: places of pictures, and marks of turns
 	Options   Options // it was opened with
 	source    io.Closer
 }
@@ -148,7 +147,7 @@ func (s *VLM) math() kernels.Math {
 	return kernels.MathBF16
 }
 
-// Arithmetic is what the folder was opened for.
+// Arithmetic is the arithmetic that the folder was opened with.
 func (s *VLM) Arithmetic(train bool) autograd.Options {
 	o := autograd.Options{DType: kernels.BF16, Math: s.math(), Train: train}
 	if s.Options.F32 {
@@ -162,8 +161,8 @@ func (s *VLM) Tape(train bool) *autograd.Tape {
 	return autograd.New(s.Options.Pool, s.Arithmetic(train))
 }
 
-// Read is a text with one <|image_pad|> a picture as the network reads it, and its tokens with
-// one place a picture. Bytes that are no text, which a tool may have read somewhere, become U+FFFD.
+// Read is a text with one <|image_pad|> a picture as the network reads it, and its tokens with one place a picture.
+// Invalid UTF-8, which a tool may have read somewhere, becomes U+FFFD.
 func (k *VLM) Read(text string, pictures ...*vision.Image) (s vlm.Stretch, engine []int32, err error) {
 	return k.ReadPrompt(text, nil, pictures...)
 }
@@ -234,7 +233,7 @@ func (k *VLM) Scores(ids []int32, pictures []*vision.Image, temperature float64)
 	return out, nil
 }
 
-// CheckAlike says what of two models' tokens or pictures differs.
+// CheckAlike reports differences between two models' tokens or pictures.
 func (s *VLM) CheckAlike(other *VLM) error {
 	differ := func(what string) error {
 		return fmt.Errorf("%s has other %s than %s\nhint: a teacher is asked about tokens as they were drawn: it must be of the model's family, with its tokenizer and its processor", other.Dir, what, s.Dir)

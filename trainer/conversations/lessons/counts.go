@@ -14,10 +14,10 @@ import (
 )
 
 // How many tokens rows have. To count a row is to tokenise it and to look at its pictures, which takes as long as
-// many rows do: counts are kept in a file by what they follow from, so that plan, train and --resume count a file
-// once. A file of counts that cannot be read or written is as good as none, and the oldest make room for new ones.
+// many rows do: counts are kept in a file by their inputs, so that plan, train and --resume count a file once. A file
+// of counts that cannot be read or written is as good as none, and the oldest make room for new ones.
 
-// rowCount is what is known of a row.
+// rowCount is the count of a row.
 type rowCount struct {
 	Line     int    `json:"line"`
 	Tokens   int    `json:"tokens"`
@@ -102,7 +102,7 @@ func (t *Reader) countsFile(f *file, how experiment.Lessons) string {
 	return filepath.Join(root, "darkroom", "lessons", sumOf(strings.Join(parts, "\n"))+".json")
 }
 
-// countsVersion changes with what is counted.
+// countsVersion changes with the way of counting.
 const countsVersion = "2"
 
 // keepCounts writes them beside, and then in their place.

@@ -23,7 +23,7 @@ type file struct {
 	name  string
 	lines []fileRow      // of a .jsonl or an embedded list
 	table *prompts.Table // else
-	sum   string         // changes with what stands in it
+	sum   string         // changes with its content
 }
 
 // fileRow is a row as text, and the number of its line.

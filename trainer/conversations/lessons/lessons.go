@@ -23,24 +23,24 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// Card: conversations of a file that are learned from in place of rollouts: rollout.lessons, read by
-// a stage whose objective is sft. Tokens and pictures are those of a rollout where the mask is
-// "whole" (data/sft). Rows with more tokens than episode.tokens are left out, and named. Every row is
-// counted once: the counts are kept beside what else may be computed again (counts.go).
+// Card: conversations of a file that are learned from in place of rollouts: rollout.lessons, read by a stage whose
+// objective is sft. Tokens and pictures are those of a rollout where the mask is "whole" (data/sft). Rows with more
+// tokens than episode.tokens are left out, and named. Every row is counted once: the counts are kept beside other
+// data that may be computed again (counts.go).
 
 // Reader makes episodes of lessons.
 type Reader struct {
 	sft.Reader
 	dir          string // the model's folder
 	processor    *vlm.Processor
-	vlm          *chat.VLM // what stands before the network alone
+	vlm          *chat.VLM // tokenizer, template and processor alone
 	clips        experiment.Clips
 	instructions tools.Instructions // where a row has none
 	maxTokens    int                // tokens
 	open         map[string]*file
 }
 
-// NewReader reads what of a model's folder stands before its network.
+// NewReader reads a model's folder without its network.
 func NewReader(e *experiment.Experiment) (t *Reader, err error) {
 	t = &Reader{maxTokens: e.Episode.Tokens, open: map[string]*file{}}
 	if t.instructions, err = e.Episode.Instructions(e.Model.Path); err != nil {
@@ -90,7 +90,7 @@ func (t *Reader) file(name string) (*file, error) {
 	return f, err
 }
 
-// Lesson is a prompt's tokens, and what it shows.
+// Lesson is a prompt's tokens, and its media.
 func (t *Reader) Lesson(p prompts.Prompt, mask string) (l sft.Lesson, at Media, err error) {
 	row, file, err := t.Row(p)
 	if err != nil {
@@ -119,7 +119,7 @@ func (t *Reader) Row(p prompts.Prompt) (row, file string, err error) {
 	return row, file, err
 }
 
-// read is a row's tokens, and what it shows.
+// read is a row's tokens, and its media.
 func (t *Reader) read(row, file, mask string) (l sft.Lesson, at Media, err error) {
 	c, err := sft.ReadConversation(row)
 	if err != nil {
@@ -142,7 +142,7 @@ func (t *Reader) read(row, file, mask string) (l sft.Lesson, at Media, err error
 	return l, at, err
 }
 
-// Media are what a conversation shows, pictures with how they are cut into patches.
+// Media are a conversation's pictures and clips, pictures with their cuts into patches.
 type Media struct {
 	Pictures []*vision.Image
 	grids    []vlm.Grid

@@ -34,8 +34,8 @@ func teacherOf(t *testing.T, e *experiment.Experiment) *Reader {
 	return teaches
 }
 
-// TestDrawnLessons: what an embedded conversation says, shows and reads are the tokens and the pictures of an
-// episode in which the model says the same.
+// TestDrawnLessons: an embedded conversation has the tokens and the pictures of an episode in which the model writes
+// the same.
 func TestDrawnLessons(t *testing.T) {
 	e := sfttest.Experiment(t, "embed:zoom-lessons")
 	list, long, err := List(e)
@@ -164,8 +164,8 @@ func storedRows(t *testing.T, dir string, n int) (rows []storedRow, lines []stri
 	return rows, lines
 }
 
-// TestLessonsOfTables: a Parquet file of conversations teaches what a .jsonl of the same does, token by token and
-// pixel by pixel; its rows stay in the file, and one that has changed is refused.
+// TestLessonsOfTables: a Parquet file of conversations teaches the same as a .jsonl of them, token by token and pixel
+// by pixel; its rows stay in the file, and one that has changed is refused.
 func TestLessonsOfTables(t *testing.T) {
 	dir := t.TempDir()
 	rows, lines := storedRows(t, dir, 4)
@@ -210,7 +210,7 @@ func TestLessonsOfTables(t *testing.T) {
 	}
 }
 
-// TestCountedOnce: what was counted is kept by what it follows from, and a file that changes is counted anew.
+// TestCountedOnce: counts are kept by their inputs, and a file that changes is counted anew.
 func TestCountedOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lessons.jsonl")
 	row := `{"messages": [{"role": "user", "content": "%s"}, {"role": "assistant", "content": "<answer>1</answer>"}]}`

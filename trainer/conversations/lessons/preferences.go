@@ -8,7 +8,7 @@ import (
 
 // Card: answers of a file that somebody judged, for objectives dpo and kto: a row's answers are the samples of its
 // group, the better one first, or one that is good or bad. Tokens and pictures are those of a rollout, and of a
-// conversation the answer alone is trained, which is what follows the prompt.
+// conversation the answer alone is trained: the tokens after the prompt.
 //
 // Invariant (test): tokens of a row's answers are those of the same conversations as lessons, and begin alike.
 
@@ -56,7 +56,7 @@ func saidBy(role string, j sft.Judged) (n int) {
 	return n
 }
 
-// untrain takes out the first n stretches of trained tokens: what the assistant said in the prompt.
+// untrain takes out the first n stretches of trained tokens: the assistant's turns in the prompt.
 func untrain(trained []bool, n int) {
 	for i := 0; i < len(trained) && n > 0; i++ {
 		if trained[i] && (i+1 == len(trained) || !trained[i+1]) {

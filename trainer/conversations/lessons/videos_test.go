@@ -14,7 +14,7 @@ import (
 )
 
 // TestClipLessons: a conversation about a clip is learned from by the tokens and the frames of a rollout about it, in
-// OpenAI's form and in ShareGPT's; what the assistant says is trained and nothing else.
+// OpenAI's form and in ShareGPT's; the assistant's tokens are trained and nothing else.
 func TestClipLessons(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clips.jsonl")
 	if err := os.WriteFile(path, []byte(`{"messages": [{"role": "user", "content": [{"type": "video", "video": "embed:moving/3"}, {"type": "text", "text": "Where does it go?"}]}, {"role": "assistant", "content": "left"}]}
@@ -114,7 +114,7 @@ func TestJudgedClips(t *testing.T) {
 	}
 }
 
-// TestToldFrames: where each frame stands behind its time, a message's clips are written as in a rollout's text.
+// TestToldFrames: where each frame comes after its time, a message's clips are written as in a rollout's text.
 func TestToldFrames(t *testing.T) {
 	f := &chat.Videos{Times: [][]float64{{0.3, 1.6}, {2}}}
 	messages := []vlm.Message{{Role: "user", Content: []vlm.Part{{Kind: vlm.ClipPart}, {Text: "and "}, {Kind: vlm.ClipPart}, {Text: "?"}}}}

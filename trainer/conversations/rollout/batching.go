@@ -27,9 +27,9 @@ import (
 // that has one, as if they were played one after another; nobody is left waiting.
 
 const (
-	// atOnce is how many episodes are under way where nothing else is said, and atOnceOnCard the same
-	// of a graphics card. A step's weights are read once for all of them, which on a CPU at eight is
-	// most of what there is to gain (bench decode).
+	// atOnce is how many episodes are under way where nothing else is said, and atOnceOnCard the same of a graphics
+	// card. A step's weights are read once for all of them, which on a CPU at eight is most of the possible gain
+	// (bench decode).
 	episodesOnCPU, episodesOnCard = 8, 32
 	// patience is how long those who wait do so for the others: a cheap tool needs less, and a step
 	// of a large model more.
@@ -57,10 +57,10 @@ type batch struct {
 	err     error
 }
 
-// event is what an episode says: it waits for a token, or has ended.
+// event is an episode's message: it waits for a token, or has ended.
 type event struct {
 	sampler *EpisodeSampler
-	read    vlm.Stretch // what comes before the token
+	read    vlm.Stretch // the input before the token
 	ended   bool
 	sample  trainer.Sample
 	err     error
@@ -124,7 +124,7 @@ func (b *batch) run() {
 	}
 }
 
-// wait is what an episode says next; with others waiting it may say nothing for a while.
+// wait is an episode's next message; with others waiting it may say nothing for a while.
 func (b *batch) wait(others bool) (e event, said bool) {
 	if !others {
 		return <-b.events, true
@@ -268,8 +268,8 @@ func rowsOf(of []event) []int {
 	return rows
 }
 
-// read reads what some wait for, and tells them what was drawn. What the decoder refuses is read
-// one by one, so that the error goes to its cause alone.
+// read reads the stretches that some wait with, and sends them the sampled tokens. Stretches that the decoder refuses
+// are read one by one, so that the error goes to its cause alone.
 func (b *batch) read(of []event, read func([]event) error) {
 	if len(of) == 0 {
 		return

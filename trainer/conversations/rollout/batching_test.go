@@ -273,8 +273,8 @@ type card struct{ ref.Backend }
 
 func (card) Name() string { return "cuda:0/exact" }
 
-// TestTellsGroups: a group is told of when its last episode ends, while those of other groups are under way, and an
-// error of whoever is told ends the roll.
+// TestTellsGroups: each is called for a group when its last episode ends, while those of other groups are under way,
+// and its error ends the roll.
 func TestTellsGroups(t *testing.T) {
 	p := policy(t, false, ".*")
 	p.Parallel = 3

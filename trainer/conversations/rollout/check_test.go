@@ -28,8 +28,8 @@ name = "accuracy"
 clip_range = 0.3
 `
 
-// TestCheck: what the decoder rolled is what the trainer computes, to the bit; an engine's distance is measured; old
-// log-probabilities that are not the trainer's stop the run; and what is not learned from is not checked.
+// TestCheck: the decoder's roll is the trainer's computation, to the bit; an engine's distance is measured; old
+// log-probabilities that are not the trainer's stop the run; and samples that are not trained on are not checked.
 func TestCheck(t *testing.T) {
 	e, err := experiment.Parse("checked.toml", []byte(checked), nil)
 	if err != nil {

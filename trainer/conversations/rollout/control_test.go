@@ -18,9 +18,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// TestControl: part of a group sees its clip with shuffled frames: the others are as without it, a control has the same
-// frames in another order, Eval says of its tokens what Roll did, and one that travelled has the order that it had. Of
-// a question without a clip nobody is a control.
+// TestControl: part of a group sees its clip with shuffled frames: the others are as without it, a control has the
+// same frames in another order, Eval's log-probabilities of its tokens are Roll's, and one that travelled has the
+// order that it had. Of a question without a clip nobody is a control.
 func TestControl(t *testing.T) {
 	p := policy(t, true)
 	picture, tool := p.Prompts, p.Protocol

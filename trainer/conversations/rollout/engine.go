@@ -29,15 +29,15 @@ import (
 //	          weights moved; turns are asked for by that name
 //	check     before a roll by new weights the words of a question behind its picture are scored there and here
 //	          (checkEngine): other tokens, dropped pictures, stale weights and other arithmetic are refused by name
-//	roll      every turn's answer is held to what was asked: tokens read, tokens drawn, log-probabilities, version. An
+//	roll      every turn's answer is compared with its request: tokens read, tokens drawn, log-probabilities, version. An
 //	          engine that is slow, dies or lies makes the episode missing, never 0; stale weights end the run
-//	learning  the network here says anew how likely every token was. First ratios are exactly 1, and what the engine
+//	learning  the network here says anew how likely every token was. First ratios are exactly 1, and the engine's
 //	          said is the sampler's in [loss.correction], which is on (truncated importance sampling)
 //
-// Evaluations, likeliest answers and averages of weights are drawn here. What an engine draws is no function of the
+// Evaluations, likeliest answers and averages of weights are drawn here. An engine's tokens are not a function of the
 // run's seed: a run with one has other tokens each time.
 //
-// Invariants (tests): each fault is named; what an episode is judged by has the bits of Eval.
+// Invariants (tests): each fault is named; an episode's log-probabilities have the bits of Eval.
 
 // A Engine is an engine that plays a policy's episodes.
 type Engine struct {
@@ -50,12 +50,12 @@ type Engine struct {
 	checked   bool                   // the engine was checked with those that were loaded
 	sum       string                 // of the adapter that was loaded
 	name, dir string                 // of it
-	base      string                 // what the engine calls the weights below it
+	base      string                 // the engine's name for the weights below it
 	probe     *probe                 // the question that every version is checked by
 	Gap       float64                // how far its log-probabilities lay from ours in the last check, root mean square
 }
 
-// OpenEngine opens the engine that an experiment names; nil where there is none.
+// OpenEngine opens the engine that an experiment names; nil without one.
 func OpenEngine(e *experiment.Experiment) (*Engine, error) {
 	o := e.Episode.Engine
 	if o == nil {
@@ -84,7 +84,7 @@ func OpenEngine(e *experiment.Experiment) (*Engine, error) {
 	return f, nil
 }
 
-// Close removes what was written, and takes the adapter away. An engine that is gone needs neither.
+// Close removes written files, and takes the adapter away. An engine that is gone needs neither.
 func (f *Engine) Close() error {
 	if f == nil {
 		return nil
@@ -139,7 +139,7 @@ func (f *Engine) publish(ctx context.Context) error {
 }
 
 // writeAdapter writes the adapter into a folder whose name no other run has: several may share the parent and the
-// engine, and a run that was killed leaves its own. Whoever runs the engine may read it.
+// engine, and a run that was killed leaves its own. The engine's user may read it.
 func (f *Engine) writeAdapter() (dir, sum string, err error) {
 	parent, err := filepath.Abs(f.Folder)
 	if err != nil {
@@ -175,7 +175,7 @@ func (f *Engine) request(v *EpisodeSampler, short []int32) (q engine.Request, er
 	return q, err
 }
 
-// generate has a turn drawn by an adapter that must be the one that was loaded, above weights that stay what they were.
+// generate has a turn drawn by an adapter that must be the loaded one, above unchanged weights.
 func (f *Engine) generate(ctx context.Context, q engine.Request) (engine.Completion, error) {
 	a, err := f.Generate(ctx, q)
 	if err == nil && a.Version != f.base {
@@ -267,7 +267,7 @@ func (p *Policy) requestEpisodes(ctx context.Context, keys []trainer.Key, sample
 	}
 }
 
-// firstCause is the first error that is no consequence of another.
+// firstCause is the first error that is not a consequence of another.
 func firstCause(errs []error) error {
 	var first error
 	for _, err := range errs {
@@ -308,7 +308,7 @@ func (v *EpisodeSampler) sampleByEngine(ctx context.Context, short []int32) (too
 }
 
 // scoreEngineEpisode says of every token how likely the network here finds it. An episode's entropy is estimated by
-// what was drawn, -Σ log p, since the distributions were the engine's.
+// its tokens, -Σ log p, since the distributions were the engine's.
 func (p *Policy) scoreEngineEpisode(s *trainer.Sample) error {
 	e := EpisodeOf(*s)
 	if len(s.Decisions.Step) == 0 {
@@ -334,7 +334,7 @@ func (p *Policy) scoreEngineEpisode(s *trainer.Sample) error {
 //	here      by the weights as they are, with the pictures: the engine must lie within the tolerance
 //	blind     the same with grey pictures: an engine that lies nearer to this does not see them
 //	before    by the weights that were loaded before: an engine that lies nearer to this has not taken the new ones,
-//	          and one that says what it said before, to the bit, has not either
+//	          and one that returns its earlier scores, to the bit, has not either
 //	untold    of the tokens that it drew, at temperature 1: log-probabilities before the temperature
 //
 // Prompts' log-probabilities are at temperature 1 in both engines.
@@ -409,7 +409,7 @@ func (p *Policy) checkEngine(ctx context.Context, k trainer.Key) error {
 	return nil
 }
 
-// compare finds what an engine's scores are nearest to.
+// compare finds the weights that an engine's scores are nearest to.
 func (f *Engine) compare(now *probe, blind []float64, pictures bool) error {
 	f.Gap = now.apart(now.theirs, now.ours)
 	nearer := func(other []float64) bool {
@@ -430,7 +430,7 @@ func (f *Engine) compare(now *probe, blind []float64, pictures bool) error {
 	return nil
 }
 
-// imagesOf are pictures without what an episode knows of them.
+// imagesOf are pictures without their place in an episode.
 func imagesOf(pictures []tools.Picture) (all []*vision.Image) {
 	for _, p := range pictures {
 		all = append(all, p.Image)

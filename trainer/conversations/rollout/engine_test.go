@@ -77,8 +77,8 @@ func moved(p *rollout.Policy) {
 // few are two episodes of one question.
 func few() []trainer.Key { return keys(0)[:2] }
 
-// TestEngine: what an engine draws by either protocol is an episode like any other: pictures that tools make come
-// back, likelihoods have the bits of Eval, and the engine's own are near.
+// TestEngine: an engine's answer by either protocol is an episode like any other: pictures that tools make come back,
+// likelihoods have the bits of Eval, and the engine's own are near.
 // It follows the weights, and holds one adapter.
 func TestEngine(t *testing.T) {
 	p, s, far := played(t)

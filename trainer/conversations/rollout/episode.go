@@ -12,7 +12,7 @@ import (
 type Episode struct {
 	*tools.Transcript
 	Album *tools.Album // its pictures, the prompt's first
-	Texts []string     // what the model said, a turn each
+	Texts []string     // the model's texts, a turn each
 
 	// Entropy is of the distributions that its tokens were drawn from, added up, in nats.
 	Entropy float64
@@ -24,19 +24,19 @@ type Episode struct {
 	Given int // tokens that were not drawn: the beginning of a solution (guided.go), or turns of another (trees.go)
 	Stem  int // turns of another episode that it begins with
 
-	Videos *chat.Videos // clips that it is about; nil: there are none
+	Videos *chat.Videos // its clips; nil without any
 
 	// Good is of an answer that somebody judged (lessons/preferences.go).
 	Good bool
 
-	// Worth is what environments said of it, by their names.
+	// Worth has the environments' rewards, by their names.
 	Worth map[string]float64
 
 	// Lost is why nothing can be learned from it: a tool outside failed (package toolserver). nil: it can.
 	Lost error
 }
 
-// Noise is how an episode's pictures were distorted, and what its tokens look like without that.
+// Noise is the distortion of an episode's pictures, and the log-probabilities of its tokens without it.
 type Noise struct {
 	Step    int
 	LogProb []float64 // of the decisions, by the weights that rolled, on the clean pictures

@@ -89,7 +89,7 @@ func (p *Policy) back(at []trainer.Point, kept []*pass, grads [][]float64) error
 type pass struct {
 	tape        *autograd.Tape
 	chosen      int             // tokens that the model chose
-	logProbs    *autograd.Value // of these; nil where there is none
+	logProbs    *autograd.Value // of these; nil without any
 	logits      *autograd.Value // of these; nil where no entropy is asked for
 	values      *autograd.Value // before these; nil where none are asked for
 	headOnly    bool            // the network's weights stay: only the head of values learns
@@ -229,7 +229,7 @@ func toFloat32(x []float64) []float32 {
 	return out
 }
 
-// teacherAnswers is what the teacher answers at points.
+// teacherAnswers is the teacher's outputs at points.
 func (p *Policy) teacherAnswers(at []trainer.Point) (trainer.Forward, error) {
 	if p.Teacher == nil {
 		return trainer.Forward{}, errors.New("a teacher was asked, and model.teacher names none")

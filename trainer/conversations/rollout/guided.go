@@ -7,13 +7,14 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/conversations/chat"
 )
 
-// Card: answers that begin with part of a solution (G2RPO-A; g2rpoa_trainer.py of its code). The first of a group have
-// the first tokens of their prompt's solution as the beginning of their first turn, and draw what follows. What was
-// given is part of the answer: rewards and tools read it, its log-probability is the policy's, and it is learned from
-// as if it had been drawn, as upstream does. How many tokens are given follows from the scores (prompts.Guided).
+// Card: answers that begin with part of a solution (G2RPO-A; g2rpoa_trainer.py of its code). The first of a group
+// have the first tokens of their prompt's solution as the beginning of their first turn, and draw the following ones.
+// The given tokens are part of the answer: rewards and tools read it, its log-probability is the policy's, and it is
+// learned from as if it had been drawn, as upstream does. How many tokens are given follows from the scores
+// (prompts.Guided).
 //
-// Invariants (tests): answers of a group that are given nothing are those of a run without guidance; Eval says of given
-// tokens what Roll did, bit for bit; a turn's limit counts them.
+// Invariants (tests): answers of a group that are given nothing are those of a run without guidance; Eval's
+// log-probabilities of given tokens are Roll's, bit for bit; a turn's limit counts them.
 
 // solution is the tokens of a prompt's solution; nil where nothing is given.
 func (p *Policy) solution(q chat.Prompt) ([]int32, error) {

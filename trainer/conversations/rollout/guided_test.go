@@ -15,8 +15,8 @@ import (
 )
 
 // TestGuidedAnswers: part of a group is given the beginning of the solution: the others are as without it, a guided
-// answer begins with as many of the solution's tokens as its turn has room for, Eval says of all its tokens what Roll
-// did, and one that travelled is the same. What no answer can draw is refused.
+// answer begins with as many of the solution's tokens as its turn has room for, Eval's log-probabilities of all its
+// tokens are Roll's, and one that travelled is the same. A solution that no answer can draw is refused.
 func TestGuidedAnswers(t *testing.T) {
 	p := policy(t, true)
 	const text = "Look at the red card"

@@ -55,8 +55,8 @@ func TestBlackened(t *testing.T) {
 	}
 }
 
-// TestMasked: without a black patch an answer is worth what it was at the roll, bit for bit; with all of them black it
-// is worth something else, and what tools made is black, too. The sample's own pictures stay.
+// TestMasked: without a black patch an answer has the log-probabilities of the roll, bit for bit; with all of them
+// black it has others, and tools' pictures are black, too. The sample's own pictures stay.
 func TestMasked(t *testing.T) {
 	p := policy(t, false, ".*")
 	samples := rolled(t, p, keys(0))

@@ -26,9 +26,9 @@ import (
 
 // Policy is a policy that plays episodes.
 //
-// Invariants (tests): what Eval answers about an episode has the bits that Roll had, in any
-// batch; gradients have the same bytes however many points there are in a pass; an episode is a
-// function of its key, whatever is played beside it.
+// Invariants (tests): Eval's log-probabilities of an episode have the bits of Roll, in any batch; gradients have the
+// same bytes however many points there are in a pass; an episode is a function of its key, whatever is played beside
+// it.
 type Policy struct {
 	VLM           *chat.VLM
 	Prompts       func(prompt int) (chat.Prompt, error)
@@ -37,7 +37,7 @@ type Policy struct {
 	TurnTokens    int // most tokens of a turn; 0: 512
 	Sampling      sampling.Options
 	Silence       bool             // episodes that a limit ended are not trained on (Mini-o3)
-	Exec          *program.Options // what runs the code that the model writes; nil: nothing
+	Exec          *program.Options // runs the code that the model writes; nil: nothing
 	Tools         toolserver.Tools // tools behind servers
 	VideoOptions  experiment.Clips // how clips are read
 	Engine        *Engine          // draws the tokens of current weights in the decoder's place; nil: nothing does
@@ -45,20 +45,19 @@ type Policy struct {
 	Pixels        int  // pixels of tools' pictures that an episode holds at full size; 0: MaxEpisodePixels
 	Parallel      int  // episodes under way at once; 0: 8, or 32 on a graphics card
 	PrefillTokens int  // tokens of their observations that are read together; 0: 8192
-	Supervised    bool // what episodes say was not drawn: it is judged at temperature 1
+	Supervised    bool // tokens of episodes were not drawn: they are judged at temperature 1
 	ValueHeadOnly bool // the head of values learns alone (valuehead.go)
 	Keep          int  // tokens of episodes whose values are kept for Back; of others it computes them again; below 0: of none
 
-	// Noise is the step of the noise that a key's pictures are shown with; below 0, or where it is
-	// nil: none. What was drawn is judged on clean pictures, by Eval, and, with Clean, in the
-	// decisions of a roll, too (views.go).
+	// Noise is the step of the noise that a key's pictures are shown with; below 0, or where it is nil: none. Tokens
+	// are judged on clean pictures, by Eval, and, with Clean, in the decisions of a roll, too (views.go).
 	Noise func(k trainer.Key) int
 	Clean bool
 
 	// Control says which keys see their clips with shuffled frames (views.go); nil: none do.
 	Control func(k trainer.Key) bool
 
-	// Given says how many tokens of its prompt's solution a key's answer begins with, and Guided where that stands
+	// Given is the number of tokens of its prompt's solution that a key's answer begins with, and Guided their place
 	// (guided.go); nil: none does.
 	Given  func(k trainer.Key) int
 	Guided *prompts.Guided
@@ -71,13 +70,13 @@ type Policy struct {
 	Progress  func(done, all int) // of a roll
 	Learner   *model.Learner
 	Played    *atomic.Int64    // episodes, by which environments tell them apart
-	Teacher   *chat.VLM        // what the weights Teacher are; nil: there is none
+	Teacher   *chat.VLM        // the model of the weights Teacher; nil without one
 	valueHead *valueHead       // nil: no head of values
 	pending   []*autograd.Tape // of the last answers
 }
 
-// Learn says what is trained: an adapter, or, without one, the parameters that the folder was
-// opened to train. needs are the further sets of weights.
+// Learn sets the trained parameters: an adapter, or, without one, the parameters that the folder was opened to train.
+// needs are the further sets of weights.
 func (p *Policy) Learn(a *nn.Adapters, o optim.Options, needs ...trainer.Weights) (err error) {
 	p.Learner, err = model.NewLearner(o, needs, model.Part{Params: p.VLM.Params.Trained(), Adapter: a})
 	return err
@@ -94,7 +93,7 @@ func (p *Policy) Params() trainer.Params {
 // Forget drops other weights (model.Learner).
 func (p *Policy) Forget(w trainer.Weights) error { return p.Learner.Forget(w) }
 
-// Free gives back what Learn and the last Eval took.
+// Free gives back the memory of Learn and of the last Eval.
 func (p *Policy) Free() {
 	p.forget()
 	p.Learner.Free()
@@ -128,8 +127,8 @@ func (p *Policy) RollEach(w trainer.Weights, keys []trainer.Key, each func(first
 	return samples, err
 }
 
-// prefill is the state in which every episode of a prompt begins: row 0 holds all of the prompt
-// but its last token, so that each episode reads that for itself and has what follows.
+// prefill is the state in which every episode of a prompt begins: row 0 holds all of the prompt but its last token,
+// so that each episode reads that for itself and has the logits of the next.
 func (p *Policy) prefill(d *vlm.Decoder, k trainer.Key) (*EpisodeSampler, error) {
 	v, err := p.Start(k)
 	if err != nil {
@@ -236,7 +235,7 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *EpisodeSampler) (tr
 	return s, nil
 }
 
-// interpreter is what runs an episode's code; nil where nothing does. It has the pictures at full size.
+// interpreter runs an episode's code; nil where nothing does. It has the pictures at full size.
 func (p *Policy) interpreter(ctx context.Context, k trainer.Key, v *EpisodeSampler) *program.Session {
 	if p.Exec == nil {
 		return nil
@@ -279,8 +278,8 @@ func (p *Policy) input(e *Episode) (s vlm.Stretch, err error) {
 
 var errNotRolled = errors.New("a point of this policy is an episode: it has none")
 
-// Serve opens the tools outside that an experiment names, and has the policy's episodes call them; nothing of what they
-// answer is kept. What is returned closes them.
+// Serve opens the tools outside that an experiment names, and has the policy's episodes call them; none of their
+// answers is kept. The returned function closes them.
 func (p *Policy) Serve(e *experiment.Episode) (close func() error, err error) {
 	if p.Tools, err = toolserver.Open(e, ""); err != nil {
 		return nil, err

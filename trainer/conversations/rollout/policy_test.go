@@ -31,7 +31,7 @@ func policy(t *testing.T, adapted bool, train ...string) *rollout.Policy {
 	return sized(t, 64, 2, adapted, train...)
 }
 
-// sized is one of another width, and so many layers.
+// sized is one of another width, and number of layers.
 func sized(t testing.TB, width, layers int, adapted bool, train ...string) *rollout.Policy {
 	t.Helper()
 	p, _ := withAdapter(t, width, layers, adapted, train...)
@@ -100,7 +100,7 @@ func withAdapter(t testing.TB, width, layers int, adapted bool, train ...string)
 	return p, a
 }
 
-// cropping answers every turn with a crop that depends on what was said.
+// cropping answers every turn with a crop that depends on its text.
 func cropping() *tools.Protocol {
 	p := tools.Darkroom()
 	p.Read = func(text string) tools.Reading { return tools.Reading{Calls: []tools.Call{{Name: "crop", Args: text}}} }
@@ -168,7 +168,7 @@ func TestEvalIsRoll(t *testing.T) {
 	}
 }
 
-// TestBackIsTheSameInParts: gradients do not depend on what was kept.
+// TestBackIsTheSameInParts: gradients do not depend on kept activations.
 func TestBackIsTheSameInParts(t *testing.T) {
 	p := policy(t, false, ".*")
 	samples := rolled(t, p, keys(0))
@@ -209,7 +209,7 @@ func TestRollIsAFunctionOfKeys(t *testing.T) {
 	}
 }
 
-// TestReference: without its adapter a model is what it was.
+// TestReference: without its adapter a model is as before.
 func TestReference(t *testing.T) {
 	p := policy(t, true)
 	samples := rolled(t, p, keys(0))

@@ -14,9 +14,9 @@ import (
 // counting is an interpreter that says which request of its episode it answers.
 const counting = `n=0; while read -r line; do n=$((n+1)); echo "{\"n\":$n,\"ready\":\"a shell\",\"text\":\"$n\"}"; done`
 
-// TestProgramsInEpisodes: code that the model writes is run in turn by an interpreter of its
-// episode, what it said is read and not trained on, and an episode is the same whatever is played
-// beside it. What cannot be run is an error.
+// TestProgramsInEpisodes: code that the model writes is run in turn by an interpreter of its episode, its output is
+// read and not trained on, and an episode is the same whatever is played beside it. Code that cannot be run is an
+// error.
 func TestProgramsInEpisodes(t *testing.T) {
 	p := policy(t, false, ".*")
 	p.Protocol = tools.PyVision(0.1)

@@ -16,8 +16,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// EpisodeSampler samples one episode: it is the sampler and the coder of tools.Episode. It sends a batch what it has
-// not read yet, and receives the token that was sampled behind it.
+// EpisodeSampler samples one episode: it is the sampler and the coder of tools.Episode. It sends a batch its unread
+// stretch, and receives the token that was sampled behind it.
 type EpisodeSampler struct {
 	Policy  *Policy
 	key     rng.Key
@@ -25,22 +25,22 @@ type EpisodeSampler struct {
 	Album   *tools.Album
 	Length  int         // tokens so far
 	last    int32       // the last of them
-	Unread  vlm.Stretch // what the decoder has not read yet
+	Unread  vlm.Stretch // not yet read by the decoder
 	grids   []vlm.Grid  // of all pictures so far
 	texts   []string
-	entropy float64                 // entropies of what its tokens were drawn from, added up
+	entropy float64                 // entropies of its tokens' distributions, added up
 	noise   int                     // the step of that which its pictures have; below 0: none
 	clean   []*vision.Image         // the prompt's pictures, without it
-	Videos  *chat.Videos            // the prompt's clips; nil: there are none
-	asked   string                  // what the user said
-	meta    string                  // what the question's list says beside it
+	Videos  *chat.Videos            // the prompt's clips; nil without any
+	asked   string                  // the user's text
+	meta    string                  // the metadata of the question's list
 	episode *experiment.Episode     // how its tools are called; nil: as the policy does
 	Lost    error                   // an engine failed it
-	budget  *toolserver.PixelBudget // of what tools draw
+	budget  *toolserver.PixelBudget // of tools' pictures
 
-	solution    []int32   // the prompt's; nil: there is none, or nobody is given it
-	forcedTurns [][]int32 // what its next turns begin with
-	forced      []int32   // what the turn under way still begins with
+	solution    []int32   // the prompt's; nil without one, or if nobody is given it
+	forcedTurns [][]int32 // the beginnings of its next turns
+	forced      []int32   // the rest of the beginning of the turn under way
 	given       int       // tokens that were not drawn
 
 	number, row int // of its key, and of the decoder
@@ -107,8 +107,8 @@ func (v *EpisodeSampler) room() int {
 	return room
 }
 
-// drawOnHost draws what follows the tokens of its row in float64, and says how likely that was in the distribution that
-// was sampled from: runs of earlier versions go on with it.
+// drawOnHost samples the token after the tokens of its row in float64, and returns its probability in the sampling
+// distribution: runs of earlier versions go on with it.
 func (v *EpisodeSampler) drawOnHost(raw []float32, row []int32) token {
 	logits := make([]float64, len(raw))
 	for i, x := range raw {

@@ -6,14 +6,15 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 )
 
-// Card: episodes that grow on trees (Tree-GRPO, arXiv 2509.21240; search_r1/llm_agent/generation_ts.py of its code). A
-// tree begins with an episode. In each round it gets branches: a branch goes on from a place that is drawn, evenly and
-// with replacement, among the question and the ends of the tree's turns after which an episode went on; a turn that
-// several branches share counts once. It plays the turns before that place again, since nothing keeps what a decoder
-// had read there: tools answer the same, and tokens have the bits that they had. They are its own, and learned from.
+// Card: episodes that grow on trees (Tree-GRPO, arXiv 2509.21240; search_r1/llm_agent/generation_ts.py of its code).
+// A tree begins with an episode. In each round it gets branches: a branch goes on from a place that is drawn, evenly
+// and with replacement, among the question and the ends of the tree's turns after which an episode went on; a turn
+// that several branches share counts once. It plays the turns before that place again, since the decoder's keys and
+// values of them are not kept: tools answer the same, and tokens have the bits that they had. They are its own, and
+// learned from.
 //
 // Invariants (tests): a branch has its stem's tokens, log-probabilities and pictures; trees are the same however many
-// episodes are under way, and beside other prompts; Eval says of all tokens what Roll did.
+// episodes are under way, and beside other prompts; Eval's log-probabilities of all tokens are Roll's.
 
 // root names a tree.
 type root struct{ iteration, prompt, tree int }

@@ -12,8 +12,9 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// TestTrees: episodes that grow on trees. The first of a tree is as without trees, a branch has the turns of an episode
-// of its tree up to where it parts, with their bits; what is beside it changes nothing; one that travelled is the same.
+// TestTrees: episodes that grow on trees. The first of a tree is as without trees, a branch has the turns of an
+// episode of its tree up to where it parts, with their bits; other episodes change nothing; one that travelled is the
+// same.
 func TestTrees(t *testing.T) {
 	p := policy(t, true)
 	tree := experiment.Stems{Trees: 2, Expand: 3, Rounds: 2}

@@ -11,16 +11,16 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// Card: the network of values of PPO (Schulman et al., 2017), as a head on the policy's own states:
-// w·h + b of the state before each token that the model chose. Published trainers keep a second
-// model for it (verl, OpenRLHF); this head costs a row of weights, sees what the policy sees, and
-// does not move it: the loss of values stops at the states. It has an optimiser of its own, and
-// its gradient is cut by itself. While ValueHeadOnly is set it learns alone (verl's critic_warmup).
+// Card: the network of values of PPO (Schulman et al., 2017), as a head on the policy's own states: w·h + b of the
+// state before each token that the model chose. Published trainers keep a second model for it (verl, OpenRLHF); this
+// head costs a row of weights, sees the policy's states, and does not move it: the loss of values stops at the
+// states. It has an optimiser of its own, and its gradient is cut by itself. While ValueHeadOnly is set it learns
+// alone (verl's critic_warmup).
 //
 // Invariants (tests): values of a roll are those of the first update, bit for bit; with Still no
 // weight of the policy moves, and neither does its optimiser.
 
-// valueHead is the head, and what moves it.
+// valueHead is the head, and its optimizer.
 type valueHead struct {
 	head    *vlm.ValueHead
 	learner *model.Learner
@@ -46,7 +46,7 @@ func (p *Policy) AddValueHead(key rng.Key, o optim.Options) error {
 // SetValueRate sets how fast the head learns from now on.
 func (p *Policy) SetValueRate(rate, clip float64) { p.valueHead.rate, p.valueHead.clip = rate, clip }
 
-// ValueLearner is the head's weights and what moves them; nil where there is no head.
+// ValueLearner is the head's weights and their optimizer; nil where there is no head.
 func (p *Policy) ValueLearner() *model.Learner {
 	if p.valueHead == nil {
 		return nil
@@ -54,7 +54,7 @@ func (p *Policy) ValueLearner() *model.Learner {
 	return p.valueHead.learner
 }
 
-// Values are what the head expects before each token that the model chose in some episodes.
+// Values are the head's expectations before each token that the model chose in some episodes.
 func (p *Policy) Values(samples []trainer.Sample) ([][]float64, error) {
 	p.forget()
 	all := make([][]float64, len(samples))
@@ -77,7 +77,7 @@ type jointParams struct {
 	p *Policy
 }
 
-// Norm is of the policy's gradient; a value head's is returned where it is no number.
+// Norm is of the policy's gradient; a value head's is returned where it is NaN.
 func (b jointParams) Norm() (float64, error) {
 	if n, err := b.p.valueHead.learner.Norm(); err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 		return n, err

@@ -28,8 +28,8 @@ func framing() *tools.Protocol {
 	return p
 }
 
-// TestClips: a question about a clip is answered from its frames, tools show one of them, Eval says of its tokens what
-// Roll did, another clip leads to other words, and an episode that travelled has its clip.
+// TestClips: a question about a clip is answered from its frames, tools show one of them, Eval's log-probabilities of
+// its tokens are Roll's, another clip leads to other words, and an episode that travelled has its clip.
 func TestClips(t *testing.T) {
 	p := policy(t, true)
 	p.Protocol, p.VideoOptions = framing(), experiment.Clips{Count: 4, Most: 56 * 56}

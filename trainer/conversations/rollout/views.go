@@ -12,13 +12,13 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
-// Card: episodes with distorted pictures (package augment). An episode is played with the prompt's
-// pictures distorted, and its tools work on these. It is learned from with the clean ones: what
-// tools made is made again from them, and sizes, and so places, are the same. Pictures that a
-// program drew stay as they are. The transcript's hashes are of what was seen.
+// Card: episodes with distorted pictures (package augment). An episode is played with the prompt's pictures
+// distorted, and its tools work on these. It is learned from with the clean ones: tools' pictures are made again from
+// them, and sizes, and so places, are the same. Pictures that a program drew stay as they are. The transcript's
+// hashes are of the distorted pictures.
 //
-// Invariants (tests): episodes of a group that see clean pictures are those of a run without
-// noise; on clean pictures, Eval says of every token what the roll's Noise says.
+// Invariants (tests): episodes of a group that see clean pictures are those of a run without noise; on clean
+// pictures, Eval's log-probabilities of every token are those of the roll's Noise.
 
 // noise is the step of a key's; below 0: none.
 func (p *Policy) noise(k trainer.Key) int {
@@ -60,8 +60,7 @@ func cleaned(a *tools.Album, given []*vision.Image) (*tools.Album, error) {
 	return out, nil
 }
 
-// scoreClean fills in what tokens that were drawn before distorted pictures look like before clean
-// ones.
+// scoreClean fills in the log-probabilities before clean pictures of tokens that were drawn before distorted ones.
 func (p *Policy) scoreClean(samples []trainer.Sample) error {
 	for i, s := range samples {
 		n := EpisodeOf(s).Noise
@@ -81,10 +80,10 @@ func (p *Policy) scoreClean(samples []trainer.Sample) error {
 
 // Card: T-GRPO's control (Video-R1, arXiv 2503.21776; open_r1/trainer/grpo_trainer.py). The last of a group see the
 // chosen frames of their clips in a drawn order, one order an iteration and prompt, as upstream's one call of
-// generate has. What that is worth to the others stands in trainer/run/control.go.
+// generate has. Its worth to the others is in trainer/run/control.go.
 //
 // Invariants (tests): those of a group that see the clip as it is are those of a run without a control; a control has
-// the same frames, in another order; Eval says of its tokens what Roll did.
+// the same frames, in another order; Eval's log-probabilities of its tokens are Roll's.
 
 // IsControl is whether a key's clips are shuffled, where it has any.
 func (p *Policy) IsControl(k trainer.Key) bool { return p.Control != nil && p.Control(k) }

@@ -14,8 +14,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
-// TestTravels: an episode that came from another process has all that it had there, and what is none of its prompt, or
-// does not fit, is refused.
+// TestTravels: an episode that came from another process has all that it had there, and one of another prompt, or
+// that does not fit, is refused.
 func TestTravels(t *testing.T) {
 	m := &conversations.Model{Policy: policy(t, true)}
 	samples, err := m.Policy.Roll(trainer.Current, keys(0)[:2])
@@ -26,7 +26,7 @@ func TestTravels(t *testing.T) {
 	drawn.Lost = errors.New("tool search: no answer")
 	drawn.Album.Pictures[1].From = &tools.Op{Kind: "program"} // cannot be made again
 	first := rollout.EpisodeOf(samples[0])
-	first.Worth = map[string]float64{"maze": 0.5} // what an environment said
+	first.Worth = map[string]float64{"maze": 0.5} // an environment's reward
 	if len(first.Album.Pictures) < 2 || len(first.Turns) < 2 {
 		t.Fatalf("the episode has %d pictures and %d turns: it shows nothing", len(first.Album.Pictures), len(first.Turns))
 	}

@@ -23,7 +23,7 @@ import (
 // run's and the sample's: an environment that draws does so again in a run that goes on. A request that is sent again
 // has the number of its call: an environment that has answered it answers the same, and does not act twice. A program
 // has one copy, which keeps the states of all episodes: where it is stopped, all that had begun are missing, since a
-// new copy knows none of them. What else fails makes the episode missing.
+// new copy knows none of them. Any other failure makes the episode missing.
 
 // An Episode is one episode, as environments know it.
 type Episode struct {
@@ -55,9 +55,9 @@ func (c *Session) reset(name string) error {
 	return nil
 }
 
-// End asks every environment what the episode was worth, of which the model said reply last. Where one fails, or
-// another tool has, the episode is lost: the other environments that have begun it get its end, and what they return
-// then does not count.
+// End asks every environment for the episode's reward, after the model's last turn reply. Where one fails, or another
+// tool has, the episode is lost: the other environments that have begun it get its end, and their results then do not
+// count.
 func (c *Session) End(reply string) (worth map[string]float64) {
 	if c == nil {
 		return nil
@@ -101,7 +101,7 @@ func (c *Session) End(reply string) (worth map[string]float64) {
 	return worth
 }
 
-// notify sends an environment what is no call, keys in their order, and decodes its answer.
+// notify sends an environment a message other than a call, keys in their order, and decodes its answer.
 func (c *Session) notify(name string, keys []string, values pytext.Object, into any) error {
 	s := c.tools[name]
 	all := pytext.Ordered{Keys: append([]string{"version", "tool", "episode"}, keys...),

@@ -13,9 +13,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// TestEnvironment: an environment is told where an episode begins, hears its calls by number, and says at the end what
-// it was worth; an episode without a call begins and ends, too. One that fails at any of them loses the episode, and
-// nothing more is asked.
+// TestEnvironment: an environment is notified of the beginning of an episode, gets its calls by number, and returns
+// its reward at the end; an episode without a call begins and ends, too. One that fails at any of them loses the
+// episode, and nothing more is asked.
 func TestEnvironment(t *testing.T) {
 	var heard []string
 	fails := ""
@@ -150,7 +150,7 @@ func TestEnvironmentDies(t *testing.T) {
 	}
 	s := experiment.Served{}
 	s.SetDefaults()
-	// A counter of what it was asked. It dies of "die".
+	// A counter of its requests. It dies of "die".
 	s.Name, s.State, s.Tries, s.Command = "game", true, 3, []string{"sh", "-c", `k=0; while read -r line; do n=${line#*:}; n=${n%%,*}
 case $line in *die*) echo "out of memory" >&2; exit 3;; esac
 k=$((k+1)); printf '{"n":%s,"text":"%s","reward":%s}\n' $n $k $k; done`}

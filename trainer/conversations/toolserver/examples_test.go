@@ -18,8 +18,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
-// fakeVerifiers has of verifiers what the adapter asks, as its classic environments have it: a counter to be brought to
-// the row's answer by tool add, in an environment that ends when told "stop".
+// fakeVerifiers has the part of verifiers that the adapter uses, as its classic environments have it: a counter to be
+// brought to the row's answer by tool add, in an environment that ends at the call "stop".
 const fakeVerifiers = `
 import json, logging
 class Client:
@@ -62,7 +62,7 @@ def load_environment(name, **args):
     return Env()
 `
 
-// fakeOpenEnv has of openenv what the adapter asks.
+// fakeOpenEnv has the part of openenv that the adapter uses.
 const fakeOpenEnv = `
 class Result:
     def __init__(self, observation, reward, done): self.observation, self.reward, self.done = observation, reward, done
@@ -82,7 +82,7 @@ class GenericEnvClient:
 `
 
 // TestExamples: the programs of examples/environments speak to environments of verifiers and OpenEnv and to VRAG's
-// search engine, and what fails there loses the episode.
+// search engine, and a failure there loses the episode.
 func TestExamples(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 // Card: how many pixels of tools' pictures are held. Those of a question are the list's own, and its group shares them.
 // A tool's stay until the episode was learned from:
 //
-//	of a reply     at most maxReplyPixels; more is no answer
+//	of a reply     at most maxReplyPixels; a longer one is refused
 //	of an episode  at most MaxEpisodePixels at full size, and at most its share of maxBatchPixels; whatever comes
 //	               then is made as small as the model looks at it, at once
 //
-// A picture at full size is what a later call can cut out of. One that was made small has the pixels that the model
-// saw, and a cut of it no more. What becomes of a picture depends on its episode and on the experiment alone.
+// A later call can cut out of a picture at full size. One that was made small has the pixels that the model saw, and
+// a cut of it no more. The treatment of a picture depends on its episode and on the experiment alone.
 //
-// Invariants (tests): small pictures stay as they are; whatever a server sends, an episode holds no more than its share
-// and what the model saw; a transcript's boxes lie where they lay.
+// Invariants (tests): small pictures stay as they are; whatever a server sends, an episode holds no more than its
+// share and the pixels that the model saw; a transcript's boxes lie where they lay.
 const (
 	maxReplyPixels   = 1 << 27 // pixels, as of a request to score --serve
 	MaxEpisodePixels = 1 << 25
@@ -53,7 +53,7 @@ func (s *PixelBudget) Hold(m *vision.Image) (*vision.Image, error) {
 	}
 	w, h, err := s.size(m.Width, m.Height)
 	if err != nil || w*h >= m.Width*m.Height {
-		return m, nil // whoever looks at it says what is wrong with it
+		return m, nil // the reader of it reports the error
 	}
 	small, err := m.Resize(w, h, vision.Bicubic)
 	if err != nil {

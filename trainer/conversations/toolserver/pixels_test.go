@@ -93,7 +93,7 @@ func TestPixelsOfEpisodes(t *testing.T) {
 	}
 }
 
-// TestShares: whatever a batch has of episodes, it holds so many pixels.
+// TestShares: whatever the number of a batch's episodes, its pixels have the same bound.
 func TestShares(t *testing.T) {
 	for _, c := range []struct{ prompts, group, want int }{{1, 2, MaxEpisodePixels}, {8, 16, 1 << 23}, {64, 16, 1 << 20}} {
 		e := &experiment.Experiment{}

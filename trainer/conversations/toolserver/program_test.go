@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// TestOutsidePrograms: a program's lines are answers as a server's are, and each way to fail is no answer: the episode
+// TestOutsidePrograms: a program's lines are answers as a server's are, and each way to fail is an error: the episode
 // is lost, and the next call finds a program that works.
 func TestOutsidePrograms(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {

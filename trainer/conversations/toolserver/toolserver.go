@@ -34,9 +34,9 @@ import (
 //	is slow, dies, answers 5xx                asked again, up to tries; then the episode is missing
 //	lies: no JSON, no text, no picture        the episode is missing; a program is started anew
 //
-// An episode that is missing has no score of any reward, never 0: it is left out of its group, counted, and too many of
-// them end the run as those of a reward do. The same call has the same answer: it is kept by tool and arguments, so
-// that a run that goes on reads what the first one read.
+// An episode that is missing has no score of any reward, never 0: it is left out of its group, counted, and too many
+// of them end the run as those of a reward do. The same call has the same answer: it is kept by tool and arguments,
+// so that a run that goes on reads the same answer as the first one.
 
 // mostText and mostShown are how much of an answer the model may be given.
 const (
@@ -56,8 +56,8 @@ type server struct {
 	decoders chan struct{}  // of pictures, which all tools of an experiment share
 }
 
-// atOnceDecoded is how many replies' pictures are decoded at once: a decoder takes several times as much as what it
-// makes.
+// atOnceDecoded is how many replies' pictures are decoded at once: a decoder takes several times the memory of its
+// result.
 const atOnceDecoded = 2
 
 // Open opens the tools; nothing is asked yet. cache is a folder that runs share; "": nothing is kept.
@@ -107,7 +107,7 @@ func (o Tools) Close() error {
 	return errors.Join(errs...)
 }
 
-// Begin is an episode's tools; nil where there are none.
+// Begin is an episode's tools; nil without any.
 func (o Tools) Begin(ctx context.Context, of Episode, fits func(w, h int) error, holds *PixelBudget) *Session {
 	if len(o) == 0 {
 		return nil
@@ -123,8 +123,8 @@ type Session struct {
 	started map[string]*int      // environments that know of the episode, and which copy of a program does
 	calls   int                  // of environments
 	fits    func(w, h int) error // whether the model can look at such a picture
-	budget  *PixelBudget         // what of their pictures is held at full size
-	err     error                // the first failure that is no answer
+	budget  *PixelBudget         // of their pictures at full size
+	err     error                // the first failure without an answer
 	by      string               // whose it is
 }
 

@@ -25,8 +25,8 @@ func asking(query string) pytext.Ordered {
 	return pytext.Ordered{Keys: []string{"query"}, Values: pytext.Object{"query": query}}
 }
 
-// TestOutsideTools: what a server answers is read, and each way to fail is no answer: the episode is lost, and the
-// run is not.
+// TestOutsideTools: a server's answer is read, and each way to fail is an error: the episode is lost, and the run is
+// not.
 func TestOutsideTools(t *testing.T) {
 	var shown bytes.Buffer
 	if err := png.Encode(&shown, image.NewRGBA(image.Rect(0, 0, 40, 30))); err != nil {
@@ -142,7 +142,7 @@ func TestOutsideTools(t *testing.T) {
 	}
 }
 
-// TestOutsideToolSays: what a tool outside says stands in the model's next turn, with its pictures, and a tool takes
+// TestOutsideToolSays: the answer of a tool outside is in the model's next turn, with its pictures, and a tool takes
 // the place of one of its name.
 func TestOutsideToolSays(t *testing.T) {
 	p := tools.Darkroom().With(tools.OutsideTool("zoom"))

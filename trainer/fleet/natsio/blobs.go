@@ -19,7 +19,7 @@ import (
 // many there are, so nothing else describes it. Who reads it asks the stream itself for a page of messages after
 // another (direct get), without a consumer.
 //
-// Invariants (tests): no more is read than the size, and what comes has the hash.
+// Invariants (tests): no more is read than the size, and the content has the hash.
 
 // pieceBytes is how much of a blob a message has: below the least that servers take, 1 MiB.
 const pieceBytes = 256 << 10
@@ -98,8 +98,8 @@ func (b blobs) fetch(ctx context.Context, stream, subject string, of fleet.Blob)
 // silence is how long an answer may take, of which a piece is a part.
 const silence = 5 * time.Second
 
-// lags is how often a page without a piece is asked for again on a server of somebody else's, of which one that has not
-// heard of the newest messages may answer, or none while they agree on who leads.
+// lags is the number of further requests for a page without a piece on a foreign server, of which a member that lacks
+// the newest messages may answer, or none while they elect a leader.
 const lags = 20
 
 func (b blobs) pages(ctx context.Context, stream, subject string, of fleet.Blob) (data []byte, err error) {
@@ -173,7 +173,7 @@ func (b blobs) complete(ctx context.Context, stream, subject string, of fleet.Bl
 	return err == nil && len(info.State.Subjects) == piecesOf(of)
 }
 
-// purge lets go of what a stream has under a subject.
+// purge deletes a stream's messages under a subject.
 func (b blobs) purge(ctx context.Context, stream, subject string) error {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()

@@ -17,8 +17,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// TestBounds: what workers can fill has an end: streams, words, results that are kept; and after all of it another
-// worker's job is done.
+// TestBounds: the memory that workers can fill is bounded: streams, words, results that are kept; and after all of it
+// another worker's job is done.
 func TestBounds(t *testing.T) {
 	b := listen(t, t.TempDir())
 	room := int64(3 << 20)
@@ -88,7 +88,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestLastWords: the end of a run is no loss of the trainer, which a worker tells of otherwise.
+// TestLastWords: the end of a run is not reported as a loss of the trainer.
 func TestLastWords(t *testing.T) {
 	for _, over := range []bool{true, false} {
 		b, err := Listen(Address{Listen: net.JoinHostPort("127.0.0.1", "0"), Dir: t.TempDir(), Run: "test"})

@@ -41,7 +41,7 @@ func (a Address) split() (host string, port int, err error) {
 	return host, port, nil
 }
 
-// Check refuses an address that is none.
+// Check refuses an invalid address.
 func (a Address) Check() error {
 	if a.Advertised != "" {
 		if _, port, err := net.SplitHostPort(a.Advertised); err != nil || port == "" {
@@ -66,8 +66,8 @@ type Broker struct {
 	peers   *origin // nil: blobs do not go by peers
 }
 
-// pastServer opens what blobs go by in place of the server, and says what a join file calls it; nil: nothing. The host
-// is the one that peers are served at. It ends with the broker.
+// pastServer opens the transport of blobs in place of the server, and returns its name in a join file; nil: nothing.
+// The host is the one that peers are served at. It ends with the broker.
 func (b *Broker) pastServer(where, host string) (past fleet.Blobs, called string, err error) {
 	if where == "" {
 		return nil, "", nil
@@ -94,7 +94,7 @@ func (b *Broker) Port() string {
 	return b.port
 }
 
-// Close ends the server. What it held is gone.
+// Close ends the server. Its memory is gone.
 func (b *Broker) Close() error {
 	var errs []error
 	if b.Hub != nil {

@@ -80,7 +80,7 @@ func toil(t *testing.T, l *Link, each time.Duration) {
 	})
 }
 
-// do has jobs done by the hub's workers, and holds the results to what they must be.
+// do has jobs done by the hub's workers, and checks the results.
 func do(t *testing.T, b *Broker, n int, local bool) *fleet.Fleet {
 	t.Helper()
 	f := fleet.New(fleet.Options{Hub: b.Hub, Local: local, Say: t.Logf, Rules: fleet.Rules{Lease: 4 * time.Second, Hedge: 0, Silence: 2 * time.Second, Tries: 5}})
@@ -99,8 +99,8 @@ func do(t *testing.T, b *Broker, n int, local bool) *fleet.Fleet {
 	return f
 }
 
-// freeAddress is one of the loopback at which nobody listens. Its port is none of those that systems hand out (from
-// 32768 on), so that no other process has it meanwhile by asking for any.
+// freeAddress is one of the loopback at which nobody listens. Its port is below those that systems hand out (from
+// 32768 on), so that no other process gets it meanwhile by asking for any.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {

@@ -24,8 +24,8 @@ type forging struct {
 	attacker *nats.Conn
 	victims  map[string]*Link
 	mu       sync.Mutex
-	fell     []string          // what happened since it was looked last
-	streams  map[string]string // when each was made, and what it has
+	fell     []string          // changes since the last look
+	streams  map[string]string // when each was made, and its content
 	wait     sync.WaitGroup
 }
 
@@ -103,7 +103,7 @@ func (f *forging) falls(format string, args ...any) {
 	f.fell = append(f.fell, fmt.Sprintf(format, args...))
 }
 
-// state is what of the streams nobody but the trainer may change.
+// state is the part of the streams that nobody but the trainer may change.
 func (f *forging) state() map[string]string {
 	all := map[string]string{}
 	for info := range f.b.Hub.js.ListStreams(f.Context()).Info() {
@@ -116,7 +116,7 @@ func (f *forging) state() map[string]string {
 	return all
 }
 
-// look holds what happened to nothing. guards: the server itself is to keep its streams.
+// look checks that an attack changed nothing. guards: the server itself is to keep its streams.
 func (f *forging) look(what string, guards bool) (fell int) {
 	f.Helper()
 	_ = f.attacker.Flush()
@@ -150,7 +150,7 @@ func (f *forging) subjects() (all []string) {
 	return all
 }
 
-// texts are what the attacker says.
+// texts are the attacker's messages.
 func (f *forging) texts() map[string][]byte {
 	job, err := json.Marshal(attackersJob())
 	if err != nil {
@@ -165,7 +165,7 @@ func (f *forging) texts() map[string][]byte {
 	return all
 }
 
-// asks are what a worker may ask, or might.
+// asks are requests of a worker, permitted and others.
 func (f *forging) asks(text []byte) map[string]string {
 	of := f.ticket.Space
 	all := map[string]string{
@@ -225,9 +225,9 @@ func (f *forging) attack(guards bool) {
 	f.Logf("%d tries, %d obeyed or heard", tried, fell)
 }
 
-// TestForged: whatever is said in the trainer's name or another worker's, by the server's answers, by somebody who has
-// the join file, or once more of what was said before or elsewhere, no worker obeys, and the trainer hears nobody. On
-// the trainer's own server the streams are as they were; on servers of somebody else's they are that one's business.
+// TestForged: no worker obeys a message in the trainer's name or another worker's, from the server's answers, from
+// somebody who has the join file, or repeated from earlier or elsewhere, and the trainer takes none. On the trainer's
+// own server the streams are as they were; on servers of somebody else's they are that one's business.
 func TestForged(t *testing.T) {
 	t.Run("the trainer's server", func(t *testing.T) {
 		f := forge(t, listen(t, t.TempDir()))
@@ -247,7 +247,7 @@ func TestForged(t *testing.T) {
 	})
 }
 
-// seals are what the trainer has signed in another session, and what others have.
+// seals are the trainer's signed messages of another session, and those of others.
 func (f *forging) seals(all map[string][]byte, job, ghost []byte) {
 	seed, err := newSeed()
 	if err != nil {
@@ -263,7 +263,7 @@ func (f *forging) seals(all map[string][]byte, job, ghost []byte) {
 		}
 		all["a hello of "+who] = append(make([]byte, wordHead), s.seal(ofWord, ghost)...)
 	}
-	for _, kind := range []string{ofHail, ofWithdraw, ofPlace} { // it has been heard, in this session
+	for _, kind := range []string{ofHail, ofWithdraw, ofPlace} { // it was taken, in this session
 		all[kind+" of the trainer"] = f.b.Hub.seal(kind, job)
 	}
 	all["a dismissal of another worker"] = f.b.Hub.seal(ofDismiss, []byte("another key"))

@@ -21,12 +21,12 @@ type Hub struct {
 	blobs
 	*sealer
 	roster   *roster
-	boxes    map[fleet.Role]*fleet.Mailbox // what workers of a role say
+	boxes    map[fleet.Role]*fleet.Mailbox // events of workers of a role
 	mu       sync.Mutex
 	replicas int
 	room     int64                   // bytes of results' blobs; 0: as many as the server takes
 	copies   map[fleet.Hash]int      // of a job, as often as it was offered
-	put      map[fleet.Hash][]byte   // what was published
+	put      map[fleet.Hash][]byte   // published blobs
 	results  map[fleet.Hash][]string // workers that say to have stored a blob
 	broken   chan struct{}           // a worker failed, perhaps since something is not there
 }
@@ -53,7 +53,7 @@ func newHub(ctx context.Context, nc *nats.Conn, of space, past fleet.Blobs, who 
 	return h, nil
 }
 
-// begin makes what is to be there, and hears workers.
+// begin makes the streams, and takes events of workers.
 func (h *Hub) begin(ctx context.Context) error {
 	err := h.furnish(ctx)
 	if err != nil && h.replicas > 1 {
@@ -80,10 +80,10 @@ func (h *Hub) begin(ctx context.Context) error {
 	if err := h.nc.Publish(h.subject(begin), h.seal(ofBegin, nil)); err != nil {
 		return err
 	}
-	return h.nc.FlushWithContext(ctx) // whoever joins now is answered
+	return h.nc.FlushWithContext(ctx) // a worker that joins now is answered
 }
 
-// mostPending bounds messages that wait to be heard, and mostPendingBytes what they take. More are lost, which are said
+// mostPending bounds messages that wait to be taken, and mostPendingBytes their memory. More are lost, which are said
 // again, or done again.
 const (
 	mostPending      = 1 << 16
@@ -100,7 +100,7 @@ func (h *Hub) hailed(m *nats.Msg) {
 	}
 }
 
-// answer answers where answers are heard, and nowhere else: it is said with the trainer's rights.
+// answer answers on subjects of answers, and nowhere else: it is said with the trainer's rights.
 func (h *Hub) answer(m *nats.Msg, text []byte) error {
 	if !strings.HasPrefix(m.Reply, inboxes) && !strings.HasPrefix(m.Reply, serverReplies) {
 		return nil
@@ -108,8 +108,8 @@ func (h *Hub) answer(m *nats.Msg, text []byte) error {
 	return m.Respond(text)
 }
 
-// speaker is the worker whose word a message is, and what it says: by the key of its connection where the server is
-// the trainer's own, which takes words in a name of that key alone, or by the key that signed it. "": nobody's.
+// speaker returns the sender of a message, and its text: by the key of its connection where the server is the
+// trainer's own, which takes words in a name of that key alone, or by the key that signed it. "": nobody's.
 func (h *Hub) speaker(kind, of, subject string, data []byte) (name string, text []byte) {
 	name = h.speakerOf(of, subject)
 	if !nameable(name) {
@@ -125,7 +125,7 @@ func (h *Hub) speaker(kind, of, subject string, data []byte) (name string, text 
 	return name, text
 }
 
-// said takes what a worker says, in the name of its key.
+// said takes a worker's message, in the name of its key.
 func (h *Hub) said(m *nats.Msg) {
 	if len(m.Data) > mostWord {
 		return
@@ -251,7 +251,7 @@ func (b blobs) next(ctx context.Context, priority string, wait time.Duration) (*
 	}
 }
 
-// jobOf is the job of a seal; nil: it is none.
+// jobOf is the job of a seal; nil: an invalid one.
 func jobOf(s sealed) *fleet.Job {
 	var j fleet.Job
 	if json.Unmarshal(s.text, &j) != nil || len(j.Keys) == 0 {
@@ -353,7 +353,7 @@ func (h *Hub) dropResult(ctx context.Context, name fleet.Hash) error {
 	return h.again(ctx, "forgetting a result", func(ctx context.Context) error { return h.purge(ctx, out, h.outSubject("*", name)+".>") })
 }
 
-// Put is fleet.Blobs'. What was put is put again where the server has lost it.
+// Put is fleet.Blobs'. A blob that the server has lost is put again.
 func (h *Hub) Put(ctx context.Context, data []byte) (fleet.Blob, error) {
 	b := fleet.BlobOf(data)
 	if h.past != nil { // which loses nothing while the trainer is there
@@ -374,7 +374,7 @@ func (h *Hub) publish(ctx context.Context, data []byte) error {
 	return h.send(ctx, h.inSubject(b.Hash), data)
 }
 
-// Get is fleet.Blobs': what a worker has stored, of those that say so.
+// Get is fleet.Blobs': blobs that workers have stored, of the given ones.
 func (h *Hub) Get(ctx context.Context, b fleet.Blob) (data []byte, err error) {
 	if h.past != nil {
 		return h.past.Get(ctx, b)
@@ -391,7 +391,7 @@ func (h *Hub) Get(ctx context.Context, b fleet.Blob) (data []byte, err error) {
 	return nil, err
 }
 
-// Drop is fleet.Blobs': of what was put here.
+// Drop is fleet.Blobs': of blobs put here.
 func (h *Hub) Drop(ctx context.Context, name fleet.Hash) error {
 	h.mu.Lock()
 	delete(h.put, name)
@@ -402,7 +402,7 @@ func (h *Hub) Drop(ctx context.Context, name fleet.Hash) error {
 	return h.again(ctx, "dropping a blob", func(ctx context.Context) error { return h.purge(ctx, in, h.inSubject(name)+".>") })
 }
 
-// shut drops what nobody has heard.
+// shut drops events that nobody has taken.
 func (h *Hub) shut() {
 	for _, b := range h.boxes {
 		b.Close()
@@ -419,7 +419,7 @@ func (h *Hub) Close() error {
 // tries is how often something is asked of a server that does not do it.
 const tries = 5
 
-// again does something, and makes what is missing and does it once more where it fails.
+// again calls do, and where it fails makes missing streams and calls it once more.
 func (h *Hub) again(ctx context.Context, what string, do func(ctx context.Context) error) error {
 	return h.againWithin(ctx, 30*time.Second, what, do)
 }
@@ -434,8 +434,8 @@ func (h *Hub) againWithin(ctx context.Context, limit time.Duration, what string,
 				return context.Cause(ctx)
 			case <-time.After(time.Duration(n*n) * 100 * time.Millisecond):
 			}
-			_ = h.furnish(ctx) // what it cannot make fails below
-			h.breaks()         // what was published is missing there, too
+			_ = h.furnish(ctx) // a stream that cannot be made fails below
+			h.breaks()         // published blobs are missing there, too
 		}
 		limited, cancel := context.WithTimeout(ctx, limit)
 		err = do(limited)
@@ -447,7 +447,7 @@ func (h *Hub) againWithin(ctx context.Context, limit time.Duration, what string,
 	return fmt.Errorf("%s, tried %d times: %w", what, tries, err)
 }
 
-// mend makes what workers need and is not there: now and then, and, once a second at most, when one failed.
+// mend makes missing streams for workers: now and then, and, once a second at most, when one failed.
 func (h *Hub) mend() {
 	for {
 		select {
@@ -473,7 +473,7 @@ func (h *Hub) breaks() {
 	}
 }
 
-// refill publishes again what the server has lost, each blob within its own limit. Jobs are offered meanwhile.
+// refill publishes again blobs that the server has lost, each within its own limit. Jobs are offered meanwhile.
 func (h *Hub) refill() {
 	h.mu.Lock()
 	all := maps.Clone(h.put)
@@ -495,7 +495,7 @@ func (h *Hub) refill() {
 }
 
 // thin empties the list of results that are kept for a trainer to come where it is nearly full: those of this run are
-// few, and what is not there is done again.
+// few, and missing ones are done again.
 func (h *Hub) thin(ctx context.Context) {
 	s, err := h.js.Stream(ctx, h.of(done))
 	if err != nil {
@@ -543,7 +543,7 @@ func mailboxes() map[fleet.Role]*fleet.Mailbox {
 	return all
 }
 
-// boxOf is where what workers of a role say is kept; nil: there is no such role.
+// boxOf is the mailbox of a role's workers; nil: there is no such role.
 func (h *Hub) boxOf(r fleet.Role) *fleet.Mailbox { return h.boxes[r] }
 
 // As is the hub of workers of a role. It ends with this one.

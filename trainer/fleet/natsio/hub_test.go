@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// slowly passes bytes between a server and who comes, towards the server at most perSecond of them while that is not 0.
+// slowly passes bytes between a server and its clients, towards the server at most perSecond of them while that is
+// not 0.
 func slowly(t *testing.T, server string, perSecond *atomic.Int64) string {
 	t.Helper()
 	at, err := net.Listen("tcp", "127.0.0.1:0")
@@ -77,7 +78,7 @@ func TestRefill(t *testing.T) {
 	if isThere() {
 		t.Fatal("the server has lost nothing")
 	}
-	rate.Store(2 << 20) // 24 MiB take 12 seconds; 8 MiB of them are ahead of what is offered
+	rate.Store(2 << 20) // 24 MiB take 12 seconds; 8 MiB of them are ahead of the offers
 	b.Hub.breaks()
 	time.Sleep(2 * time.Second) // the first pieces are under way
 	began, job := time.Now(), jobsOf(1)[0]

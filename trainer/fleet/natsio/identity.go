@@ -23,8 +23,8 @@ import (
 	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
-// An identity is what a run's server proves itself by, and lets others in by. It is made when a run first listens,
-// and kept in the run's folder, so that workers find a trainer that is resumed.
+// An identity has the keys by which a run's server proves itself, and lets others in. It is made when a run first
+// listens, and kept in the run's folder, so that workers find a trainer that is resumed.
 type identity struct {
 	Certificate string `json:"certificate"` // the server's own, PEM
 	Key         string `json:"key"`
@@ -118,7 +118,7 @@ func writeSecret(path string, v any) error {
 	return os.Rename(aside, path)
 }
 
-// serverName is what the certificate is for, whatever the machine is called.
+// serverName is the name in the certificate, whatever the machine's name.
 const serverName = "darkroom-trainer"
 
 // always is the last date that a certificate can say: it has no end (RFC 5280, 4.1.2.5).
@@ -134,7 +134,7 @@ func newIdentity() (id identity, err error) {
 		return id, err
 	}
 	c := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: serverName}, DNSNames: []string{serverName},
-		NotBefore: time.Unix(0, 0), NotAfter: always, // clocks of trainer and workers may be wrong, and what is trusted is this one certificate
+		NotBefore: time.Unix(0, 0), NotAfter: always, // clocks of trainer and workers may be wrong, and this one certificate is trusted
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	if err != nil {
@@ -182,7 +182,7 @@ func (id identity) serves() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}}, nil
 }
 
-// trusts is the side of who connects: this one certificate, and no other authority.
+// trusts is the client's side: this one certificate, and no other authority.
 func trusts(certificate string) (*tls.Config, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(certificate)) {

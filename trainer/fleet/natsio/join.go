@@ -24,7 +24,7 @@ type Ticket struct {
 	Addresses   []string `json:"addresses"`             // host:port, of which one suffices
 	Certificate string   `json:"certificate,omitempty"` // the only one that is trusted
 	Seed        string   `json:"seed"`                  // of the nkey that vouches for workers
-	Trainer     string   `json:"trainer"`               // the public key of what workers obey
+	Trainer     string   `json:"trainer"`               // the public key of the trainer's seals
 	Blobs       string   `json:"blobs,omitempty"`       // a folder that all machines share, or peer
 	// Space is the run's on a server of somebody else's, which has its own certificate and credentials; "": the server is
 	// the trainer's.
@@ -91,8 +91,8 @@ func (t Ticket) lastDay() string {
 	return ", or is it over: it lets nobody new in after " + t.Until.Format(time.RFC3339)
 }
 
-// WithKey is the ticket with a key, which all links that it opens have in common: whoever is dismissed in one role is
-// in all.
+// WithKey is the ticket with a key, which all links that it opens have in common: a worker dismissed in one role is
+// dismissed in all.
 func (t Ticket) WithKey() (_ Ticket, err error) {
 	t.own, err = newSeed()
 	return t, err
@@ -157,12 +157,12 @@ func vouch(join, name, public string) ([]byte, error) {
 	return by.Sign(introduction(name, public))
 }
 
-// introduction is what the join key signs of a worker.
+// introduction is the text about a worker that the join key signs.
 func introduction(name, public string) []byte {
 	return []byte("darkroom worker 1\n" + name + "\n" + public)
 }
 
-// trainerName is what the trainer's own connection is called.
+// trainerName is the name of the trainer's own connection.
 const trainerName = "trainer"
 
 // nameable reports whether a worker can be called so: its name is part of subjects, and the trainer has names of its

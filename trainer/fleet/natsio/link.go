@@ -25,7 +25,7 @@ type Link struct {
 	worker  string
 	role    fleet.Role
 	trainer ed25519.PublicKey // of whom it obeys
-	voucher []byte            // where its words are signed (seal.go): what precedes each
+	voucher []byte            // where its words are signed (seal.go): the prefix of each
 	own     *sealer
 	say     func(format string, args ...any)
 	hailing sync.Mutex // one asks at a time
@@ -44,7 +44,7 @@ type under struct {
 	number uint64 // of its offer
 }
 
-// Join connects a worker to the run of a ticket, for what it is to do.
+// Join connects a worker to the run of a ticket, in a role.
 func Join(t Ticket, worker string, role fleet.Role, say func(format string, args ...any)) (_ *Link, err error) {
 	if !nameable(worker) {
 		return nil, fmt.Errorf("a worker cannot be called %q: letters, digits, - and _ are possible, and %s and %s are the trainer's", worker, trainerName, fleet.Here)
@@ -128,7 +128,7 @@ func (l *Link) lost(nc *nats.Conn, err error) {
 	})
 }
 
-// keys are what it verifies by and, on a server of somebody else's, signs by.
+// keys are the keys that it verifies with and, on a foreign server, signs with.
 func (l *Link) keys(t Ticket) (err error) {
 	if l.trainer, err = verifierOf(t.Trainer); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (l *Link) keys(t Ticket) (err error) {
 	return err
 }
 
-// listen hears what the trainer says to all, or to this worker.
+// listen takes the trainer's messages to all, or to this worker.
 func (l *Link) listen() error {
 	mine := func(s sealed) bool { return string(s.text) == l.name() }
 	for _, s := range []struct {
@@ -181,7 +181,7 @@ func (l *Link) name() string {
 // errOld says that something was said in another session of the trainer.
 var errOld = errors.New("the trainer has said it in another of its sessions")
 
-// obeys reads what the trainer has said in its present session.
+// obeys reads a message of the trainer in its present session.
 func (l *Link) obeys(ctx context.Context, kind string, data []byte) (s sealed, err error) {
 	if s, err = unseal(l.trainer, kind, data); err != nil {
 		return s, err
@@ -327,7 +327,7 @@ func (l *Link) Withdrawn(name fleet.Hash) <-chan struct{} {
 	return nil
 }
 
-// Say is fleet.Link's. A result of a job is kept for a trainer that does not hear of it now.
+// Say is fleet.Link's. A result of a job is kept for a trainer that is away now.
 func (l *Link) Say(ctx context.Context, e fleet.Event) error {
 	e.Worker, e.Role = l.worker, l.role
 	text, err := json.Marshal(e)
@@ -356,7 +356,7 @@ func (l *Link) Say(ctx context.Context, e fleet.Event) error {
 	return nil
 }
 
-// word is what the worker says: as it is to the trainer's own server, which knows whose connection it is, and sealed
+// word is the worker's message: as it is to the trainer's own server, which knows whose connection it is, and sealed
 // to one of somebody else's.
 func (l *Link) word(kind string, text []byte) []byte {
 	if l.voucher == nil {
@@ -374,7 +374,7 @@ func (l *Link) Put(ctx context.Context, data []byte) (fleet.Blob, error) {
 	return b, l.send(ctx, l.outSubject(l.worker, b.Hash), data)
 }
 
-// Get is fleet.Blobs': what the trainer has published.
+// Get is fleet.Blobs': blobs that the trainer has published.
 func (l *Link) Get(ctx context.Context, b fleet.Blob) ([]byte, error) {
 	if l.past != nil {
 		return l.past.Get(ctx, b)
@@ -382,7 +382,7 @@ func (l *Link) Get(ctx context.Context, b fleet.Blob) ([]byte, error) {
 	return l.fetch(ctx, in, l.inSubject(b.Hash), b)
 }
 
-// Drop is fleet.Blobs': of what was put here. The trainer drops results.
+// Drop is fleet.Blobs': of blobs put here. The trainer drops results.
 func (l *Link) Drop(ctx context.Context, name fleet.Hash) error {
 	if l.past != nil {
 		return l.past.Drop(ctx, name)

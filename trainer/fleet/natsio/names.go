@@ -9,15 +9,15 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// What lies where:
+// Streams and subjects:
 //
-//	stream WORK     dr.work.urgent.JOB, dr.work.plain.JOB    rolls; whoever takes one acknowledges it at once
-//	                dr.work.score.JOB                        what rewards outside are asked about
-//	                dr.work.judge.JOB                        what rewards with networks judge
+//	stream WORK     dr.work.urgent.JOB, dr.work.plain.JOB    rolls; the worker that takes one acknowledges it at once
+//	                dr.work.score.JOB                        questions to rewards outside
+//	                dr.work.judge.JOB                        items for rewards with networks
 //	stream DONE     dr.done.WORKER.JOB                       a worker's result; of several the first is the job's
-//	stream IN       dr.in.HASH.N                             what the trainer publishes, in pieces: setups, weights
-//	stream OUT      dr.out.WORKER.HASH.N                     what workers publish, in pieces: results
-//	dr.say.WORKER   what workers say, for whoever listens
+//	stream IN       dr.in.HASH.N                             blobs of the trainer, in pieces: setups, weights
+//	stream OUT      dr.out.WORKER.HASH.N                     blobs of workers, in pieces: results
+//	dr.say.WORKER   events of workers, for all listeners
 //	dr.hail         which session the trainer is in, for workers
 //	dr.where        who has a blob, where the server has none (peers.go)
 //	dr.revoke       a worker whose key is to be taken back, from who has the trainer's key
@@ -25,8 +25,8 @@ import (
 //	dr.withdraw     a job that is not needed any more
 //	dr.dismiss.WORKER   dr.over
 //
-// The trainer's own server serves one run, and names are as above. On a server of somebody else's they have the run's:
-// stream WORK_RUN, dr.RUN.work.urgent.JOB. What the trainer says is sealed (seal.go).
+// The trainer's own server serves one run, and names are as above. On a server of somebody else's they have the
+// run's: stream WORK_RUN, dr.RUN.work.urgent.JOB. The trainer's messages are sealed (seal.go).
 const (
 	work     = "WORK"
 	done     = "DONE"
@@ -94,7 +94,7 @@ func (s space) outSubject(worker string, name fleet.Hash) string {
 // keeps is how long a result is kept that nobody takes.
 const keeps = 12 * time.Hour
 
-// What bounds memory that workers could fill: a word, a message of a result that is kept, all of these, and the
+// Bounds of memory that workers could fill: a word, a message of a result that is kept, all of these, and the
 // server's streams of jobs. Results' blobs have as much room as the trainer gives them; there the oldest go first,
 // which are fetched already, or done again.
 const (
@@ -104,8 +104,8 @@ const (
 	mostWork = 256 << 20
 )
 
-// streams are those of a run: jobs until somebody takes them, the results' words, and blobs. room is what results may
-// take; 0: as much as the server gives.
+// streams are those of a run: jobs until somebody takes them, the results' words, and blobs. room bounds results; 0:
+// as much as the server gives.
 func (s space) streams(room int64) []jetstream.StreamConfig {
 	if room <= 0 {
 		room = -1
@@ -132,17 +132,17 @@ func (s space) nextSubject(priority string) string {
 	return "$JS.API.CONSUMER.MSG.NEXT." + s.of(work) + "." + priority
 }
 
-// directSubject is where somebody asks for what a stream has.
+// directSubject is the subject of requests for a stream's messages.
 func (s space) directSubject(stream string) string { return "$JS.API.DIRECT.GET." + s.of(stream) }
 
-// ask is what a worker may ask of the trainer's account.
+// ask is a worker's permitted request to the trainer's account.
 type ask struct {
 	subject string
 	many    bool // it has several answers
 }
 
-// workerAsks are the subjects that a worker may publish to: it takes jobs, says things in its own name, keeps results
-// and their blobs, and reads what the trainer published. This is of the trainer's own server; "*": of all workers.
+// workerAsks are the subjects that a worker may publish to: it takes jobs, sends messages in its own name, keeps
+// results and their blobs, and reads the trainer's blobs. This is of the trainer's own server; "*": of all workers.
 func workerAsks(name string) []ask {
 	all := []ask{{subject: "$JS.ACK." + work + ".>"}, {space("").directSubject(in), true}}
 	for _, p := range priorities() {
@@ -165,7 +165,7 @@ func workerHears(name string) (all []string) {
 // inboxOf is where answers to somebody come.
 func inboxOf(name string) string { return inboxes + "_" + name }
 
-// Answers are heard under these names alone: a client's own, and those by which NATS has them pass between accounts.
+// Answers come under these names alone: a client's own, and those by which NATS has them pass between accounts.
 const (
 	inboxes       = "_INBOX"
 	serverReplies = "_R_."

@@ -22,7 +22,7 @@ import (
 var long = flag.Bool("long", false, "measure the carrier, and try a cluster of three servers")
 
 // TestCarries: jobs, results and blobs of several workers come through, with the streams deleted under way, and
-// what was kept for a trainer is taken by the next.
+// results kept for a trainer are taken by the next.
 func TestCarries(t *testing.T) {
 	b := listen(t, t.TempDir())
 	for i := range 3 {
@@ -57,7 +57,7 @@ func TestCarries(t *testing.T) {
 				return
 			case <-time.After(150 * time.Millisecond):
 				if i < 3 {
-					_ = b.Hub.js.DeleteStream(ctx, victim(i)) // what comes of it is what is tested
+					_ = b.Hub.js.DeleteStream(ctx, victim(i)) // its effect is tested
 				}
 			}
 		}
@@ -78,8 +78,8 @@ func TestAlone(t *testing.T) {
 // victim is the stream that is deleted i-th.
 func victim(i int) string { return []string{work, done, out}[i%3] }
 
-// TestLocked: without the key, without TLS or by another certificate nobody comes in, and a worker may do what workers
-// do and nothing else.
+// TestLocked: without the key, without TLS or by another certificate nobody comes in, and a worker has a worker's
+// permissions and nothing else.
 func TestLocked(t *testing.T) {
 	dir := t.TempDir()
 	b := listen(t, dir)
@@ -131,7 +131,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestTickets: join files that are none are refused with their name; a trainer that is resumed has the same keys.
+// TestTickets: invalid join files are refused with their name; a trainer that is resumed has the same keys.
 func TestTickets(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "j")

@@ -22,7 +22,7 @@ import (
 // Blobs from peer to peer (--blobs peer): the server carries questions of some hundred bytes, and answers as long
 // (package peer). Workers may be where nobody reaches them: they serve nobody then.
 
-// byPeers is what --blobs and a join file say in place of a folder.
+// byPeers is the word of --blobs and of a join file in place of a folder.
 const byPeers = "peer"
 
 // peerPort is the port of "peer" or "peer:PORT"; ok: it is one of these.
@@ -49,17 +49,17 @@ func ByPeers(blobs string) bool {
 // most is how many others a process serves a blob at once.
 const most = 8
 
-// question is what a worker asks about a blob.
+// question is a worker's question about a blob.
 type question struct {
 	What string     `json:"what"` // where, got, failed or bring
 	Name fleet.Hash `json:"name"`
 	Who  peer.Place `json:"who"` // that asks
 	From peer.Place `json:"from,omitzero"`
-	Size int64      `json:"size,omitempty"` // of what is brought
+	Size int64      `json:"size,omitempty"` // of a blob that is brought
 	Once []byte     `json:"once"`           // a number that the worker draws, which the answer has, too
 }
 
-// reply is what it is told.
+// reply is the answer.
 type reply struct {
 	At   peer.Place `json:"at,omitzero"`
 	Wait bool       `json:"wait,omitempty"` // all who have it are busy
@@ -140,7 +140,7 @@ type branch struct {
 	trainer ed25519.PublicKey
 }
 
-// branchOf serves what a worker has where the server knows it.
+// branchOf serves a worker's blobs through the server's subject.
 func branchOf(nc *nats.Conn, subject string, trainer ed25519.PublicKey, port int) (*branch, error) {
 	host, _, err := net.SplitHostPort(nc.LocalAddr())
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet/peer"
 )
 
-// TestPeers: blobs go past the server, from whoever has them; the one who asks next is served by a worker when the
-// trainer is busy, and by the trainer when that worker is gone.
+// TestPeers: blobs go past the server, from any holder; the one who asks next is served by a worker when the trainer
+// is busy, and by the trainer when that worker is gone.
 func TestPeers(t *testing.T) {
 	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: t.TempDir(), Run: "test", Blobs: byPeers})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// TestRates measures what the carrier costs, over the loopback with TLS: -long -v.
+// TestRates measures the carrier's cost, over the loopback with TLS: -long -v.
 func TestRates(t *testing.T) {
 	if !*long {
 		t.Skip("measures for some seconds; left out without -long (make fleet)")
@@ -62,7 +62,7 @@ func TestRates(t *testing.T) {
 	t.Logf("one worker takes, answers and is heard %.0f times a second", many/time.Since(began).Seconds())
 }
 
-// carried measures what goes through the server, by a folder or by peers.
+// carried measures the bytes through the server, by a folder or by peers.
 func carried(t *testing.T, by string) {
 	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: t.TempDir(), Run: "rates", Blobs: by})
 	if err != nil {

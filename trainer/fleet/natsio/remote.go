@@ -19,9 +19,9 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// A server, or a cluster, of somebody else's (train --workers). It has certificates and credentials of its own, serves
-// many runs, and outlives the trainer: what was done for one that was killed is there when it is resumed. Who may do
-// what is the server's to say; a trainer makes and deletes the streams of its run.
+// A server, or a cluster, of somebody else's (train --workers). It has certificates and credentials of its own,
+// serves many runs, and outlives the trainer: the results for a trainer that was killed are there when it is resumed.
+// The server decides permissions; a trainer makes and deletes the streams of its run.
 
 // A Remote is such a server.
 type Remote struct {
@@ -35,7 +35,7 @@ type Remote struct {
 	Say         func(format string, args ...any) // Address.Say
 }
 
-// Check refuses addresses that are none, and those by which keys and pictures would go in the open.
+// Check refuses invalid addresses, and those by which keys and pictures would go in the open.
 func (r Remote) Check() error {
 	if _, _, err := peerPort(r.Blobs); err != nil {
 		return err

@@ -34,8 +34,8 @@ func aServer(t *testing.T, host string) string {
 	return s.Addr().(*net.TCPAddr).String()
 }
 
-// TestRemote: two runs of one name on a server of somebody else's do not hear each other; what was done for a trainer
-// that was killed is there for the next one; and a run that is over leaves nothing.
+// TestRemote: two runs of one name on a foreign server do not get each other's messages; results for a trainer that
+// was killed are there for the next one; and a run that is over leaves nothing.
 func TestRemote(t *testing.T) {
 	at := "nats://" + aServer(t, "127.0.0.1")
 	attach := func(dir string) *Broker {
@@ -124,7 +124,7 @@ func TestRemotePeers(t *testing.T) {
 	}
 }
 
-// TestRemoteAddresses: what is no address, or would send keys in the open, is refused with the remedy.
+// TestRemoteAddresses: an invalid address, or one that would send keys in the open, is refused with the remedy.
 func TestRemoteAddresses(t *testing.T) {
 	for url, want := range map[string]string{"nats+tls://a:4222,b:4222": "tls://a:4222,tls://b:4222", "nats://127.0.0.1:4222": "nats://127.0.0.1:4222", "nats://localhost": "nats://localhost",
 		"tls://a,tls://b": "tls://a,tls://b"} {

@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Revoke takes a worker's key back, for whoever owns a run's folder: by its trainer, where that is at work, and in the
-// folder itself otherwise. The credentials are a file of a server of somebody else's. asked: the trainer did it.
+// Revoke takes a worker's key back, for the owner of a run's folder: by its trainer, where that is at work, and in
+// the folder itself otherwise. The credentials are a file of a server of somebody else's. asked: the trainer did it.
 func Revoke(dir, worker, credentials string) (asked bool, err error) {
 	path := filepath.Join(dir, identityFile)
 	if _, err := os.Stat(path); err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// TestRevoke: whoever owns the run's folder takes a worker's key back: of a trainer at work the worker is cut off and
-// the fleets hear of it, and of one that is not, it is refused when the trainer is resumed. On a server of somebody
-// else's nothing is heard of it any more.
+// TestRevoke: the owner of a run's folder takes a worker's key back: a trainer at work cuts the worker off and its
+// fleets get the event, and one that is not refuses the worker when it is resumed. On a foreign server its messages
+// are ignored.
 func TestRevoke(t *testing.T) {
 	dir := t.TempDir()
 	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test", Say: t.Logf})
@@ -106,7 +106,7 @@ func TestRevokeRemote(t *testing.T) {
 	}
 }
 
-// TestJoinUntil: after its last day a join file lets nobody new in, and who has come stays.
+// TestJoinUntil: after its last day a join file lets nobody new in, and earlier workers stay.
 func TestJoinUntil(t *testing.T) {
 	dir := t.TempDir()
 	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test", Until: time.Now().Add(time.Hour)})
@@ -143,7 +143,7 @@ func TestJoinUntil(t *testing.T) {
 }
 
 // TestSpoilt: keys that are spoilt, or not all there, are refused with the file's name and the remedy; a name that is
-// taken, with what to do; files of keys that others may read are found.
+// taken, with a remedy; files of keys that others may read are found.
 func TestSpoilt(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, identityFile)
@@ -271,7 +271,7 @@ func TestRemoteRoles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	<-b.Hub.Events() // it was heard
+	<-b.Hub.Events() // it came
 	if e := <-b.Hub.As(fleet.Scorers).Events(); e.Worker != "a-score" {
 		t.Errorf("%+v", e)
 	}
@@ -281,7 +281,7 @@ func TestRemoteRoles(t *testing.T) {
 	hears(t, b, "a-score")
 }
 
-// hears holds what the fleet of another role hears next of workers: that one is dismissed.
+// hears checks the next event of another role's fleet: that one is dismissed.
 func hears(t *testing.T, b *Broker, worker string) {
 	t.Helper()
 	for {

@@ -30,7 +30,7 @@ import (
 type roster struct {
 	dir    string
 	say    func(format string, args ...any)
-	ticket Ticket // what newcomers need
+	ticket Ticket // data for newcomers
 	now    func() time.Time
 	// connected says whether a worker is there now, and cut ends its connection, where the server is the trainer's own.
 	connected func(p present) bool
@@ -47,10 +47,10 @@ type present struct {
 	public string
 	conn   uint64    // of its connection to the trainer's own server
 	heard  time.Time // on a server of somebody else's
-	number uint64    // of the last word that was heard of it
+	number uint64    // of its last message
 }
 
-// silent is how long a name on a server of somebody else's stays that of a key that is not heard of.
+// silent is the time after which a silent key loses its name on a foreign server.
 const silent = time.Minute
 
 // newRoster reads who was there.
@@ -116,8 +116,8 @@ func (r *roster) isThere(name string) bool {
 // introduction (64), and its own seal.
 const wordHead = ed25519.PublicKeySize + ed25519.SignatureSize
 
-// heard reads what a worker says in a name: the text of a seal of its key, of a kind. What it says in passing is of the
-// trainer's session, and newer than what it said before; a result stays one.
+// heard reads a worker's message in a name: the text of a seal of its key, of a kind. A passing message is of the
+// trainer's session, and newer than the one before; a result stays one.
 func (r *roster) heard(name, kind string, data []byte, in session) (text []byte, ok bool) {
 	if len(data) < wordHead {
 		return nil, false
@@ -165,8 +165,8 @@ func (r *roster) keyOf(name string) string {
 	return r.id.Known[name]
 }
 
-// revoke takes a worker's key back, replaces the join key, and names what else the worker is called. A worker that is
-// not written down has a key that the old join key vouched for, which opens nothing any more.
+// revoke takes a worker's key back, replaces the join key, and returns the worker's other names. A worker that is not
+// written down has a key that the old join key vouched for, which opens nothing any more.
 func (r *roster) revoke(name string) (others []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,7 +222,7 @@ func (id identity) without(name string) (_ identity, others []string, err error)
 	return id, others, nil
 }
 
-// farewell is how long a dismissed worker has to hear of it.
+// farewell is the time in which a dismissed worker gets the message.
 const farewell = 200 * time.Millisecond
 
 // signed reports whether a text was signed by a public key.

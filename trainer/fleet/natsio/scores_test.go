@@ -13,7 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// TestScores: who asks rewards gets what they are asked about and nothing else, and who rolls gets none of that.
+// TestScores: a worker for rewards gets its items and nothing else, and a rolling worker gets none of those.
 func TestScores(t *testing.T) {
 	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: t.TempDir(), Run: "x"})
 	if err != nil {

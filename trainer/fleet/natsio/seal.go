@@ -11,22 +11,23 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// Card: workers obey what the trainer's key has signed, and nothing else: jobs, and so the setups, weights and items
-// whose hashes they name; the end of the run, dismissals, withdrawals, and places of blobs. The join file has the
-// public half of the key, which is a run's own. A trainer draws a session when it begins, and numbers what it signs.
+// Card: workers obey messages signed by the trainer's key, and nothing else: jobs, and so the setups, weights and
+// items whose hashes they name; the end of the run, dismissals, withdrawals, and places of blobs. The join file has
+// the public half of the key, which is a run's own. A trainer draws a session when it begins, and numbers its signed
+// messages.
 //
 //	seal    signature (64), session (16), number (8), text
 //	signed  "darkroom fleet 1", the kind of the seal, session, number, text
 //
-// A worker asks for the session with a number that it draws itself, so that an old answer is none. A seal of another
-// session is not obeyed, nor one of another kind or run; a job is not withdrawn by a word that is older than its offer,
-// and a dismissal names a key, which no later worker of that name has.
+// A worker asks for the session with a number that it draws itself, so that an old answer does not count. A seal of
+// another session is not obeyed, nor one of another kind or run; a job is not withdrawn by a word that is older than
+// its offer, and a dismissal names a key, which no later worker of that name has.
 //
 // On a server of somebody else's, where any client may say anything under any subject, workers sign in the same way by
 // keys of their own: their names follow from the keys (roster.go).
 //
-// Invariants (TestForged): whatever the server says in whose name, and whatever was said before is said again, no
-// worker obeys, and the trainer hears no name but the speaker's.
+// Invariants (TestForged): whatever the server sends in any name, and whatever earlier message is repeated, no worker
+// obeys, and the trainer takes no name but the sender's.
 
 // session is one of a trainer's times at work.
 type session [16]byte
@@ -54,10 +55,10 @@ func (s *sealer) public() ed25519.PublicKey {
 	return ed25519.PublicKey(s.key[ed25519.SeedSize:])
 }
 
-// sealHead is what precedes the text.
+// sealHead is the length before the text.
 const sealHead = ed25519.SignatureSize + len(session{}) + 8
 
-// toSign is what is signed of a kind, with room for the text.
+// toSign is the signed bytes of a kind, with room for the text.
 func toSign(kind string, rest []byte) []byte {
 	return append([]byte("darkroom fleet 1\n"+kind+"\n"), rest...)
 }
@@ -86,7 +87,7 @@ type sealed struct {
 // errSeal says that a text is not from whom it says.
 var errSeal = errors.New("the signature is not the trainer's")
 
-// unseal reads what a key has signed of a kind.
+// unseal reads a message of a kind signed by a key.
 func unseal(by ed25519.PublicKey, kind string, data []byte) (s sealed, err error) {
 	if len(data) < sealHead || len(by) != ed25519.PublicKeySize || !ed25519.Verify(by, toSign(kind, data[ed25519.SignatureSize:]), data[:ed25519.SignatureSize]) {
 		return s, errSeal

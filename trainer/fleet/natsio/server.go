@@ -17,8 +17,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Listen starts the server in this process, and connects to it. Who is on the other side of the wire proves itself
-// by a key and is told apart by it, and the wire speaks TLS 1.3, on the loopback as anywhere.
+// Listen starts the server in this process, and connects to it. Each client proves itself by a key and is identified
+// by it, and the wire speaks TLS 1.3, on the loopback as anywhere.
 func Listen(a Address) (_ *Broker, err error) {
 	host, port, err := a.split()
 	if err != nil {
@@ -100,7 +100,7 @@ func Listen(a Address) (_ *Broker, err error) {
 	return b, writeSecret(b.Join, t)
 }
 
-// leastRoom is what results' blobs may take on the smallest machine; elsewhere it is a quarter of the memory.
+// leastRoom bounds results' blobs on the smallest machine; elsewhere it is a quarter of the memory.
 const leastRoom = 256 << 20
 
 // mostConnections leaves half of the descriptors that this process may have to the run: connections of strangers cost
@@ -152,14 +152,14 @@ func options(id identity, host string, port int, dir string) (*server.Options, e
 }
 
 // Card: the trainer's own server gives each worker's connection an account of its own. It has no streams; of the
-// trainer's account it imports what workers need (names.go), and the server's answers stay in it: NATS holds what a
-// client asks to its permissions, and not the subject to which the server answers. So a worker may let itself be
-// answered under any name, and nobody else hears it.
+// trainer's account it imports the subjects of workers (names.go), and the server's answers stay in it: NATS checks a
+// client's requests against its permissions, but not the subject to which the server answers. So a worker may direct
+// answers to any name, and nobody else gets them.
 //
 // Invariants (TestForged): of whatever a worker may ask, with whatever subject for the answer, nothing comes to the
 // trainer's account or to another worker.
 
-// A guard says who may connect to the trainer's server, and what for.
+// A guard decides who may connect to the trainer's server, with which permissions.
 type guard struct {
 	*roster
 	server *server.Server
@@ -176,7 +176,7 @@ func newGuard(r *roster) *guard {
 	return g
 }
 
-// export lets workers' accounts have what they need of the trainer's.
+// export gives workers' accounts their part of the trainer's.
 func (g *guard) export() error {
 	all := g.server.GlobalAccount()
 	for _, s := range workerAsks("*") {

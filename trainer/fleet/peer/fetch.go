@@ -36,13 +36,13 @@ func client(at Place, stall time.Duration) *http.Client {
 // pieces is how often a transfer that breaks off is gone on with.
 const pieces = 3
 
-// Fetch fetches a blob from a place. What breaks off goes on where it did.
+// Fetch fetches a blob from a place. A transfer that breaks off goes on where it stopped.
 func Fetch(ctx context.Context, from Place, b fleet.Blob) ([]byte, error) {
 	return fetch(ctx, client(from, stalls), from, b, b.Limit())
 }
 
 func fetch(ctx context.Context, c *http.Client, from Place, b fleet.Blob, limit time.Duration) (data []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, limit) // a holder that is slower is none
+	ctx, cancel := context.WithTimeout(ctx, limit) // a slower holder counts as lost
 	defer cancel()
 	for range pieces {
 		var done bool
@@ -59,7 +59,7 @@ func fetch(ctx context.Context, c *http.Client, from Place, b fleet.Blob, limit 
 	return data, nil
 }
 
-// more fetches what is missing of a blob; done: there is no more, or no sense in asking.
+// more fetches the rest of a blob; done: there is no more, or no sense in asking.
 func more(ctx context.Context, c *http.Client, from Place, b fleet.Blob, has []byte) (data []byte, done bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+from.At+"/"+b.Hash.String(), nil)
 	if err != nil {

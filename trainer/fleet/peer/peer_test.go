@@ -22,7 +22,7 @@ func opened(t *testing.T, most int) *Store {
 	return s
 }
 
-// TestStore: what is held is served to who knows its hash, what is expected can be brought, and nothing else.
+// TestStore: a held blob is served by its hash, an expected one can be brought, and nothing else.
 func TestStore(t *testing.T) {
 	ctx := t.Context()
 	a, b := opened(t, 0), opened(t, 2)

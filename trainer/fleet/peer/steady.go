@@ -28,7 +28,7 @@ func (c *steady) moves() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := time.Now().Add(c.stall)
-	_ = c.Conn.SetReadDeadline(sooner(c.read, at)) // who reads or writes meets what is wrong
+	_ = c.Conn.SetReadDeadline(sooner(c.read, at)) // a read or a write reports the error
 	_ = c.Conn.SetWriteDeadline(sooner(c.write, at))
 }
 

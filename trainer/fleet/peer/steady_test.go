@@ -13,7 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// through is the address of somebody between a client and a store, who passes so many bytes of the store's on, some at
+// through is the address of a relay between a client and a store, which passes most bytes of the store's on, some at
 // a time with a pause before each, and then none.
 func through(t *testing.T, to Place, most int, pause time.Duration) Place {
 	t.Helper()
@@ -49,8 +49,8 @@ func through(t *testing.T, to Place, most int, pause time.Duration) Place {
 	return Place{At: at.Addr().String(), Print: to.Print}
 }
 
-// TestStalled: who stops in the midst of a blob is given up, whether it fetches,
-// serves or brings, and who is slow is not.
+// TestStalled: a peer that stops in the midst of a blob is given up, whether it fetches, serves or brings, and a slow
+// one is not.
 func TestStalled(t *testing.T) {
 	const stall = 250 * time.Millisecond
 	s, err := open("127.0.0.1", 0, 0, stall)

@@ -28,12 +28,12 @@ type Place struct {
 	Print fleet.Hash `json:"print,omitzero"`
 }
 
-// Card: a store serves GET /HASH to whoever knows the hash, which 256 bits keep as a password would: it travels by TLS
-// alone. PUT /HASH is taken where it was said beforehand that it comes, by somebody who may say so (Expect), and where
-// its content has that hash.
+// Card: a store serves GET /HASH to any client with the hash, which 256 bits keep as a password would: it travels by
+// TLS alone. PUT /HASH is taken where it was said beforehand that it comes, by somebody who may say so (Expect), and
+// where its content has that hash.
 //
-// Invariant (tests): what is asked for without its hash, or brought unasked, larger than was said or with another
-// content, is refused and not held.
+// Invariant (tests): a request without a hash, and a blob brought unasked, larger than announced or with another
+// content, are refused and not held.
 
 // A Store holds blobs in memory, and serves them.
 type Store struct {
@@ -108,7 +108,7 @@ func (s *Store) hold(name fleet.Hash, data []byte) {
 	}
 }
 
-// Get is what is held.
+// Get returns a held blob.
 func (s *Store) Get(_ context.Context, b fleet.Blob) ([]byte, error) {
 	data, err := s.has(b.Hash)
 	if err != nil {
@@ -141,7 +141,7 @@ const mostBytes = 8 << 30
 // atFirst is how much memory a blob gets before its bytes are there.
 const atFirst = 64 << 20
 
-// Expect takes a blob that will be brought, of so many bytes.
+// Expect takes a blob that will be brought, of this size.
 func (s *Store) Expect(name fleet.Hash, size int64) error {
 	if size < 0 || size > mostBytes {
 		return fmt.Errorf("a blob of %d bytes is not taken", size)
@@ -174,7 +174,7 @@ func (s *Store) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take takes what is brought.
+// take takes a blob that is brought.
 func (s *Store) take(w http.ResponseWriter, r *http.Request, name fleet.Hash) {
 	s.mu.Lock()
 	size, known := s.expect[name]

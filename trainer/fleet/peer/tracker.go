@@ -8,15 +8,15 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// Card: the trainer knows who has a blob. Who asks for one is sent to the holder that serves the fewest others at that
-// moment, of whom each serves so many at once, and becomes a holder when it has it. So the time until n workers have a
-// version grows with log n, and the trainer sends it a few times, not n times. A holder that does not answer is one no
-// more; the trainer always is. Who does not say what came of it is counted for a minute. Who was not sent for a blob is
-// neither believed to have it, nor that another has it not.
+// Card: the trainer knows the holders of a blob. A client is sent to the holder that serves the fewest others at that
+// moment, of whom each serves a bounded number at once, and becomes a holder when it has it. So the time until n
+// workers have a version grows with log n, and the trainer sends it a few times, not n times. A holder that does not
+// answer is one no more; the trainer always is. A client that does not report the outcome is counted for a minute.
+// Who was not sent for a blob is neither believed to have it, nor that another has it not.
 //
-// Invariants (tests): nobody serves more than so many at once; whoever asks long enough is sent to somebody who has it.
+// Invariants (tests): nobody serves more than the bound at once; a client that asks long enough is sent to a holder.
 
-// A Tracker knows who has which blob.
+// A Tracker knows the holders of blobs.
 type Tracker struct {
 	most  int
 	now   func() time.Time
@@ -30,12 +30,12 @@ type holder struct {
 	serves map[Place]time.Time // whom, and since when
 }
 
-// NewTracker lets everybody serve so many others at once.
+// NewTracker lets everybody serve at most this many others at once.
 func NewTracker(most int) *Tracker {
 	return &Tracker{most: most, now: time.Now, blobs: map[fleet.Hash][]*holder{}}
 }
 
-// forgotten is how long somebody counts who does not say what came of it.
+// forgotten is the time for which a client without a report is counted.
 const forgotten = time.Minute
 
 // Holds makes the trainer a blob's first holder.
@@ -76,7 +76,7 @@ func (t *Tracker) Where(name fleet.Hash, who Place) (from Place, known, free boo
 	return least.Place, true, true
 }
 
-// Got hears that somebody has a blob from another, and serves it. Nobody is believed who was not sent there.
+// Got reports that a client has a blob from another, and serves it. Nobody is believed who was not sent there.
 func (t *Tracker) Got(name fleet.Hash, who, from Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,7 +92,7 @@ func (t *Tracker) Got(name fleet.Hash, who, from Place) {
 	}
 }
 
-// Failed hears that a holder did not serve a blob to somebody who was sent there.
+// Failed reports that a holder did not serve a blob to a client that was sent there.
 func (t *Tracker) Failed(name fleet.Hash, who, from Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
