@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet attacks deploy real shapes presets release hero docs faults soak ptx results
+.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet attacks deploy real shapes presets release hero docs faults soak ptx results nodes
 
 help: ## these lines
 	@grep -E '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -37,6 +37,15 @@ ARM_EXEC ?= $(if $(filter aarch64 arm64,$(shell uname -m)),,-exec qemu-aarch64-s
 arm: ## the conformance suite and SHAPES random products, rows and attentions on path neon
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go test $(ARM_EXEC) -count=1 -timeout 12h ./kernels/cpu/... ./video/flow
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go test $(ARM_EXEC) ./kernels/cpu -count=1 -timeout 12h -v -run RandomShapes -shapes $(SHAPES)
+
+# The node tests of ONNX are code in its Python package; they are written out, and read by the runner's test.
+PYTHON ?= python3
+
+nodes: ## the official tests of ONNX's operators, from the installed package onnx
+	@if $(PYTHON) -c 'import onnx' 2>/dev/null; then \
+		dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+		$(PYTHON) internal/oracle/onnx_nodes.py $$dir && go test ./vision/onnx -count=1 -v -run TestNodes -nodes $$dir; \
+	else echo "nodes: $(PYTHON) has no package onnx: pip install onnx, or name another by PYTHON="; fi
 
 lint: ## staticcheck
 	.ci/run staticcheck
