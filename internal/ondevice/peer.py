@@ -2,6 +2,7 @@
 model, the same keys. Prints one JSON object.
 
     python peer.py kernels > kernels.json        # darkroom bench gemm attention --device cuda:0 --against kernels.json
+    python peer.py gradients                     # products alone, by CUDA graphs, beside darkroom's TestTrialTimes
     python peer.py iteration > iteration.json    # darkroom bench iteration --device cuda:0 --parts grpo:bf16 --against iteration.json
 
 An operation is queued again and again and waited for once; the best and the median of seven such runs."""
@@ -81,6 +82,46 @@ def kernels(a):
         g = torch.randn_like(o)
         add("attention_backward", (b, h, s, d), lambda: torch.autograd.grad(o, (q, k, v), g, retain_graph=True), 10 * b * h * s * s * d)
     return {"bench": "kernels", "rows": rows}
+
+
+# ---- products without the host ----
+
+# Rows of a batch, and the weight's two sides, as darkroom's TestTrialTimes has them.
+GRADIENTS = ((1024, 1024, 1024), (974, 1536, 1536), (974, 6144, 1536), (974, 1536, 6144), (4608, 512, 128), (4608, 3072, 3072), (4608, 12288, 3072),
+             (4608, 3072, 12288), (5074, 3072, 3072), (4096, 1536, 1536))
+PRODUCTS = ((974, 1536, 6144), (4352, 1536, 1536), (974, 1536, 1536), (974, 3072, 3072), (128, 3584, 3584), (128, 512, 3584), (128, 4608, 3584),
+            (128, 18944, 3584), (128, 3584, 18944))
+
+
+def gradients(a):
+    """Microseconds of products, queued by a graph: no host stands between them."""
+    rows = []
+
+    def add(op, shape, f):
+        f()
+        torch.cuda.synchronize()
+        graph, n = torch.cuda.CUDAGraph(), 20
+        with torch.cuda.graph(graph):
+            for _ in range(n):
+                f()
+        graph.replay()
+        best = min(timed(graph.replay, "cuda", 3)[0] / n for _ in range(2)) * 1e6
+        rows.append({"op": op, "shape": list(shape), "us": round(best, 1), "TF/s": round(2e-6 * shape[0] * shape[1] * shape[2] / best)})
+        print(rows[-1], file=sys.stderr, flush=True)
+
+    def rand(*shape):
+        return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
+
+    with torch.no_grad():
+        for k, m, n in GRADIENTS:
+            y, x, g = rand(k, m), rand(k, n), torch.zeros(m, n, device="cuda", dtype=torch.bfloat16)
+            add("dw", (k, m, n), lambda: torch.mm(y.T, x, out=g))
+        for m, n, k in PRODUCTS:
+            x, w, o = rand(m, k), rand(n, k), torch.zeros(m, n, device="cuda", dtype=torch.bfloat16)
+            add("nt", (m, n, k), lambda: torch.mm(x, w.T, out=o))
+        x, w, o = rand(974, 6144), rand(6144, 1536), torch.zeros(974, 1536, device="cuda", dtype=torch.bfloat16)
+        add("nn", (974, 1536, 6144), lambda: torch.mm(x, w, out=o))
+    return {"bench": "gradients", "torch": torch.__version__, "rows": rows}
 
 
 # ---- iterations of a transformer ----
@@ -202,14 +243,14 @@ def iteration(a):
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("what", choices=("kernels", "iteration"))
+    ap.add_argument("what", choices=("kernels", "gradients", "iteration"))
     ap.add_argument("--device", default="cuda")
     ap.add_argument("--repeat", type=int, default=7)
     ap.add_argument("--small", action="store_true", help="one row of each, to try this program out")
     for name, n in (("heads", 24), ("layers", 6), ("latent", 32), ("text", 231), ("group", 4), ("steps", 10), ("window", 4), ("micro", 2)):
         ap.add_argument("--" + name, type=int, default=n)
     a = ap.parse_args()
-    print(json.dumps({"kernels": kernels, "iteration": iteration}[a.what](a), indent=1))
+    print(json.dumps({"kernels": kernels, "gradients": gradients, "iteration": iteration}[a.what](a), indent=1))
 
 
 main()

@@ -6,8 +6,8 @@
 #   runs/device/run.sh OUT [STEP...]       # there, from the repository's root: logs and JSON go to OUT
 #
 # STEPs, in the usual order: doctor own tiles flux lt steps sd3 talk wan nccl homes sanitizer ncu exact quickstart. Beside
-# them, on a second call: verify long parity kernels iteration mma realpeer (PyTorch in turn, where PYTHON names one that
-# has it with diffusers and peft).
+# them, on a second call: trial verify long parity kernels iteration mma realpeer (PyTorch in turn, where PYTHON names one
+# that has it with diffusers and peft).
 #
 # Folders of published sizes with random weights are drawn on the host meanwhile, into SHAPES (/dev/shm/shapes: 24 GB for
 # FLUX, 15 for Qwen2.5-VL-7B). MOCK=1 takes embedded models in their place: it shows that each step starts, here with
@@ -139,6 +139,11 @@ for s in $steps; do
 	verify) LINES_OF_A_STEP=30 step verify 90 "$bin/darkroom" doctor --verify --probe=false ;; # the suite as users run it
 	tiles) # the tile of 128 x 192 and epilogues, of some 40 shapes: keep it or leave it out
 		step tiles 40 "$bin/cuda.test" -test.run 'HopperTimes$' -test.v -times "$out/tiles.csv" -times-of 6
+		;;
+	trial) # what is asked for by name (DARKROOM_CUDA=dw,trial): the suite with it, and its times beside the default's and PyTorch's
+		suite own,dw,trial 100
+		LINES_OF_A_STEP=60 step trial-times 60 "$bin/cuda.test" -test.run 'TrialTimes$' -test.v -times 1
+		LINES_OF_A_STEP=30 step trial-peer 60 "$python" "$here/peer.py" gradients
 		;;
 	flux) trained flux.1-dev 110 "" --set run.iterations=2 ;; # the second is without first costs
 	lt) DARKROOM_CUDA=lt trained flux.1-dev 60 -lt --set run.iterations=1 ;;

@@ -85,7 +85,7 @@ func (b *Backend) AttentionBackward(a *kernels.AttentionBackward) {
 		defer b.giveBack(b.tensorHeads(op, source{&p.q, a.Q}, source{&p.k, a.K}, source{&p.v, a.V}, source{&p.dout, a.DO}))
 		if b.onHopper(&a.Attention) {
 			b.hopperAttention(op, hopperQueries, &a.Attention, p)
-			b.hopperAttention(op, hopperKeys, &a.Attention, p)
+			b.hopperAttention(op, b.keysOf(&a.Attention), &a.Attention, p)
 			return
 		}
 		b.tensorAttention(op, "_queries", &a.Attention, a.Q.B*a.Q.H*ceil(a.Q.S, 64), 4*64, p)

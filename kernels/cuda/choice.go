@@ -504,7 +504,21 @@ func (b *Backend) chooseHopper() (err error) {
 		}
 	}
 	w.pairs.use = w.products.use && w.pairs.why == ""
+	if b.mode.dw {
+		b.useGradients()
+	}
 	return nil
+}
+
+// useGradients takes gradients of weights by wgmma where products go there and the check passes.
+func (b *Backend) useGradients() {
+	w := &b.hopper
+	if !w.products.use {
+		w.gradients.why = w.products.why
+		return
+	}
+	w.gradients.fail(b.checkHopperGradient())
+	w.gradients.use = w.gradients.why == ""
 }
 
 // fail says why kernels are left out, if anything does; what was said first stays.
@@ -565,6 +579,7 @@ func hopperAlike(ranks []*Backend) {
 			b.hopper.attention.follow(&without.hopper.attention, without)
 			b.hopper.products.follow(&without.hopper.products, without)
 			b.hopper.pairs.follow(&without.hopper.pairs, without)
+			b.hopper.gradients.follow(&without.hopper.gradients, without)
 		}
 	}
 }
@@ -622,6 +637,9 @@ func (b *Backend) checkHopperProduct(layout kernels.Layout) string {
 	near := product(false, "", 0, checkM)
 	var whole []byte
 	for _, t := range hopperTiles {
+		if t.trial && !b.mode.trial {
+			continue
+		}
 		got := product(true, t.name, 0, checkM)
 		if at := unlike(got, near, productNear); at >= 0 {
 			return fmt.Sprintf("C[%d,%d] is %g and not %g (layout %s, tiles of %d x %d)", at/checkN, at%checkN, number(got, at), number(near, at), layout, t.rows, t.cols)
@@ -682,6 +700,9 @@ func (b *Backend) checkHopperPair(layout kernels.Layout, checkN, r int) string {
 	near := product(false, "", 0, checkM, 3)
 	var whole []byte
 	for _, t := range hopperTiles {
+		if t.trial && !b.mode.trial {
+			continue
+		}
 		got := product(true, t.name, 0, checkM, 3)
 		if at := unlike(got, near, productNear); at >= 0 {
 			return fmt.Sprintf("with a pair, C[%d,%d] is %g and not %g (layout %s, tiles of %d x %d)", at/int64(checkN), at%int64(checkN), number(got, at), number(near, at), layout, t.rows, t.cols)
@@ -702,6 +723,70 @@ func (b *Backend) checkHopperPair(layout kernels.Layout, checkN, r int) string {
 	return ""
 }
 
+// The check's samples end inside slices, at a whole one, and go round the ring of each tile.
+var checkSamples = []int{70, 64, 14, 1, 584}
+
+// The check's gradient ends inside tiles, and its operands lie as the kernels read them.
+const gradientM, gradientN = 72, 136
+
+// checkHopperGradient says what is wrong with gradients of weights, "" where nothing is: each must be near that by
+// mma.sync, with the same bits from every tile, the second time, and where samples come one after another.
+func (b *Backend) checkHopperGradient() string {
+	const op, alpha = "Open", 0.625
+	defer func(tile string) { b.hopper.onlyTile, b.hopper.gradients.use = tile, false }(b.hopper.onlyTile)
+	k := 0
+	for _, n := range checkSamples {
+		k += n
+	}
+	room := b.scratch(op, 2*k*gradientM, 2*k*gradientN, 4*gradientM*gradientN)
+	defer b.giveBack(room)
+	for i, n := range []int{k * gradientM, k * gradientN} {
+		b.Normal(&kernels.Normal{Key: 0x40bbe5, Stream: uint64(i), Y: spanAt(room[i], n, kernels.BF16)})
+	}
+	left := kernels.NewMat(spanAt(room[0], k*gradientM, kernels.BF16), k, gradientM)
+	right := kernels.NewMat(spanAt(room[1], k*gradientN, kernels.BF16), k, gradientN)
+	out := spanAt(room[2], gradientM*gradientN, kernels.F32)
+	add := func(from int, samples []int) {
+		to := from
+		for _, n := range samples {
+			to += n
+		}
+		b.Gemm(&kernels.Gemm{Layout: kernels.TN, Math: kernels.MathBF16, A: left.RowRange(from, to), B: right.RowRange(from, to),
+			C: kernels.NewMat(out, gradientM, gradientN), Segments: samples, Alpha: alpha, Accumulate: true})
+	}
+	read := func() []byte {
+		raw := make([]byte, 4*gradientM*gradientN)
+		b.Download(raw, out)
+		return raw
+	}
+	whole := func(use bool, tile string) []byte {
+		b.hopper.gradients.use, b.hopper.onlyTile = use, tile
+		b.Fill(out, 3)
+		add(0, checkSamples)
+		return read()
+	}
+	apart := func(tile string) []byte {
+		b.hopper.gradients.use, b.hopper.onlyTile = true, tile
+		b.Fill(out, 3)
+		from := 0
+		for _, n := range checkSamples {
+			add(from, []int{n})
+			from += n
+		}
+		return read()
+	}
+	near, want := whole(false, ""), whole(true, "")
+	if at := unlike(want, near, productNear); at >= 0 {
+		return fmt.Sprintf("a weight's gradient [%d,%d] is %g and not %g", at/gradientN, at%gradientN, number(want, at), number(near, at))
+	}
+	for _, t := range gradientTiles {
+		if !bytes.Equal(whole(true, t.name), want) || !bytes.Equal(apart(t.name), want) {
+			return fmt.Sprintf("a weight's gradient has other bits by tiles of %d x %d (%s)", t.rows, t.cols, t.name)
+		}
+	}
+	return ""
+}
+
 // What computed a run's products and attention of bf16 is kept with the run, so that it goes on with the same bits
 // or not at all: our own kernels, or the library's version and the algorithm of each shape.
 
@@ -718,6 +803,8 @@ type recorded struct {
 	// Adapters is "wgmma" where the products of adapters are terms in the sums of others, and absent where they are
 	// products of their own.
 	Adapters string `json:"adapters,omitempty"`
+	// Gradients is "wgmma" where that computes gradients of weights.
+	Gradients string `json:"gradients,omitempty"`
 }
 
 // recordedShape is a choice. A weight is [N,K], a turned one [K,N].
@@ -759,6 +846,7 @@ func (b *Backend) Choices() (record []byte, news []string, err error) {
 	if b.products == nil {
 		r.Adapters, news = b.hopper.pairs.record("products of adapters go", adaptersByHopper, news)
 	}
+	r.Gradients, news = b.hopper.gradients.record("gradients of weights go", gradientsByHopper, news)
 	record, err = json.MarshalIndent(r, "", "  ")
 	return append(record, '\n'), news, err
 }
@@ -786,6 +874,12 @@ func (b *Backend) take(r *recorded) error {
 		return err
 	}
 	if err := b.chooseFamily("products of adapters so far were", adaptersByHopper, r.Adapters, &b.hopper.pairs); err != nil {
+		return err
+	}
+	if r.Gradients == gradientsByHopper && b.hopper.module != 0 && !b.hopper.gradients.use {
+		b.useGradients()
+	}
+	if err := b.chooseFamily("gradients of weights so far were", gradientsByHopper, r.Gradients, &b.hopper.gradients); err != nil {
 		return err
 	}
 	if r.By == "cublaslt" && b.without == ownInstead {
@@ -829,6 +923,7 @@ const (
 	productsByHopper  = "wgmma,ex2.approx"
 	productsBefore    = "wgmma"
 	adaptersByHopper  = "wgmma"
+	gradientsByHopper = "wgmma"
 )
 
 // record is how a family is kept with a run, and what is to be said of it once.

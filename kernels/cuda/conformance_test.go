@@ -41,14 +41,14 @@ func TestConformance(t *testing.T) {
 	kerneltest.Run(t, b)
 }
 
-// TestHardware runs the suite on a device, where the machine has one: in exact mode, on tensor cores by our
-// own kernels, with those for Hopper and without, and with products by cuBLASLt where it opens.
+// TestHardware runs the suite on a device, where the machine has one: in exact mode, on tensor cores by our own
+// kernels, with those for Hopper (by name and by default) and without, and with products by cuBLASLt where it opens.
 func TestHardware(t *testing.T) {
 	r := cuda.Probe()
 	if r.Missing != "" {
 		t.Skip("no device: " + r.Missing)
 	}
-	for _, mode := range []string{"exact", "own,mma", "own", "lt"} {
+	for _, mode := range []string{"exact", "own,mma", "own", "own,dw,trial", "lt"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Setenv(cuda.ModeVariable, mode)
 			b, err := cuda.Open(0)
@@ -79,6 +79,15 @@ func TestHardware(t *testing.T) {
 				testHopperProductBits(r)
 				testHopperActivations(r)
 				testHopperGates(r)
+			}
+			if b.HopperGradients() {
+				testHopperGradientBits(r)
+				plain, err := cuda.OpenAs(0, "own")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer plain.Close()
+				testHopperTrial(&rig{plain, t, nil}, r)
 			}
 			kerneltest.RunNear(t, b, kerneltest.TensorCores)
 		})

@@ -63,6 +63,17 @@ func (b *Backend) HopperMultiplies() bool { return b.hopper.products.use }
 // HopperAdapts says whether products of adapters do, where they can.
 func (b *Backend) HopperAdapts() bool { return b.adaptersOnHopper() }
 
+// HopperGradients says whether gradients of weights do.
+func (b *Backend) HopperGradients() bool { return b.hopper.gradients.use }
+
+// UseGradients takes them, or not.
+func (b *Backend) UseGradients(use bool) { b.hopper.gradients.use = use }
+
+// UseTrial takes kernels on trial where they serve, or not.
+func (b *Backend) UseTrial(use bool) {
+	b.mode.trial, b.hopper.tiles = use, nil
+}
+
 // HopperProducts is how many launches of products went by them.
 func (b *Backend) HopperProducts() int { return b.hopper.launched }
 
@@ -75,6 +86,35 @@ func (b *Backend) SetHopper(tile string, least int64, processors int) {
 // HopperTiles are the names of their tiles.
 func HopperTiles() (names []string) {
 	for _, t := range hopperTiles {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// WideKeys says whether the backward's pass over keys goes by tiles of 96 queries.
+func (b *Backend) WideKeys(a *kernels.Attention) bool { return b.keysOf(a).kernel == hopperWide.kernel }
+
+// HopperTrials are the names of those on trial.
+func HopperTrials() (names []string) {
+	for _, t := range hopperTiles {
+		if t.trial {
+			names = append(names, t.name)
+		}
+	}
+	return names
+}
+
+// FastestTiles are the tiles chosen for some shapes, with those on trial or without.
+func FastestTiles(trial bool) (names []string) {
+	for _, s := range [][3]int64{{974, 1536, 6144}, {1024, 1536, 6144}, {4352, 1536, 1536}, {32, 3584, 3584}} {
+		names = append(names, fastestTile(&productArgs{m: s[0], n: s[1], k: s[2]}, measuredProcessors, false, trial).name)
+	}
+	return names
+}
+
+// GradientTiles are the names of the tiles of gradients of weights.
+func GradientTiles() (names []string) {
+	for _, t := range gradientTiles {
 		names = append(names, t.name)
 	}
 	return names

@@ -23,12 +23,14 @@ import (
 type wgmma struct {
 	module    uintptr // 0: not loaded
 	attention family
-	products  family              // our own, of bf16
-	pairs     family              // of adapters, in the sum of one of these
-	onlyTile  string              // of products, for checks
-	least     int64               // n and k of products
-	maps      [2]driver.TensorMap // room for one at a multiple of 64
-	args      hopperArgs          // of the launch that is being made: the driver copies them
+	products  family                      // our own, of bf16
+	pairs     family                      // of adapters, in the sum of one of these
+	gradients family                      // of weights
+	onlyTile  string                      // of products, for checks
+	tiles     map[hopperShape]*hopperTile // chosen for products
+	least     int64                       // n and k of products
+	maps      [2]driver.TensorMap         // room for one at a multiple of 64
+	args      hopperArgs                  // of the launch that is being made: the driver copies them
 	product   hopperProductArgs
 	launched  int // products, for tests
 }
@@ -68,10 +70,11 @@ var (
 	hopperFew     = hopperPass{"hopper_attention_few", [2]int{64, 64}, [2]int{128, 128}, [2]int{256, 256}, 1, 4}
 	hopperQueries = hopperPass{"hopper_attention_queries", [2]int{128, 128}, [2]int{128, 96}, [2]int{384, 384}, 2, 4}
 	hopperKeys    = hopperPass{"hopper_attention_keys", [2]int{128, 128}, [2]int{64, 64}, [2]int{384, 384}, 2, 4}
+	hopperWide    = hopperPass{"hopper_attention_keys_wide", [2]int{128}, [2]int{96}, [2]int{384}, 2, 4} // of narrow heads
 )
 
 // A copy starts at a multiple of 1024; barriers, and the keys' pass's statistics, lie behind the tiles.
-const hopperBeside = 1024 + 4*64*4 + 128
+const hopperBeside = 1024 + 4*96*4 + 128
 
 // forwardOf is the forward's pass: for few queries, one that reads keys once for all heads that share them; for narrow
 // heads, blocks of 192 or 128 queries, whichever are done sooner. A row's bits are the same in all.
@@ -89,6 +92,16 @@ func (b *Backend) forwardOf(a *kernels.Attention) hopperPass {
 	return hopperForward
 }
 
+// keysOf is the backward's pass over keys. Tiles of 96 queries are for narrow heads, and on trial: no device has run
+// them. A key's bits are the same in both.
+func (b *Backend) keysOf(a *kernels.Attention) hopperPass {
+	tiles := func(p hopperPass) int { return ceil(a.Q.S, p.others[0]) * p.others[0] }
+	if b.mode.trial && max(a.Q.D, a.V.D) <= 64 && 9*tiles(hopperWide) <= 10*tiles(hopperKeys) {
+		return hopperWide
+	}
+	return hopperKeys
+}
+
 // hopperAttention launches a pass. q to dout are the operands as p describes them: rows are queries,
 // or keys in the keys' pass.
 func (b *Backend) hopperAttention(op string, pass hopperPass, a *kernels.Attention, p *attentionArgs) {
@@ -102,7 +115,7 @@ func (b *Backend) hopperAttention(op string, pass hopperPass, a *kernels.Attenti
 	switch pass.kernel {
 	case hopperFew.kernel:
 		blocks, h, together, queries = a.Q.B, a.K.H, a.Q.H/a.K.H, a.Q.S
-	case hopperKeys.kernel:
+	case hopperKeys.kernel, hopperWide.kernel:
 		blocks, h, queries, keys = ceil(a.K.S, rows)*a.K.B, a.K.H, others, rows
 	}
 	if blocks == 0 || h == 0 || queries == 0 {
@@ -224,7 +237,7 @@ func (w *wgmma) text() (s string) {
 	for _, f := range []struct {
 		name string
 		*family
-	}{{"attention", &w.attention}, {"our own products", &w.products}, {"adapters within them", &w.pairs}} {
+	}{{"attention", &w.attention}, {"our own products", &w.products}, {"adapters within them", &w.pairs}, {"gradients of weights", &w.gradients}} {
 		switch {
 		case f.use:
 			s += ", " + f.name + " by wgmma"

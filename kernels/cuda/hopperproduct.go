@@ -22,31 +22,38 @@ const leastWhole = 65
 
 // A hopperTile is what a block computes at a time: rows x cols, 64 rows a warpgroup, from a ring of stages. So many
 // blocks have room on a multiprocessor. A product takes start, and for each tile that the busiest multiprocessor
-// computes one end, and one slice for every 64 of k: microseconds on an H100, fitted to testdata/hopper_products.csv.
+// computes one end, and one slice for every 64 of k: microseconds on an H100, fitted to hopper_products.csv.
 // They are not what these parts take apart from each other, and so may be negative.
 //
 // A thin tile is for decoding, where the weights' bytes are all: twice as many blocks read them, and 64 KiB of them
-// are on their way to each. It takes one row of tiles, and B along k. Its times are not measured: a slice is what its
-// 4 KiB of weights take at 3 TB/s, all multiprocessors reading, and the rest is what tiles of 64 x 64 take.
+// are on their way to each. It takes B along k. A slice has the time of its 4 KiB of weights at 3 TB/s, all
+// multiprocessors reading, and the rest is that of tiles of 64 x 64; measured times correct both (hoppertimes.go).
+//
+// A tile on trial has not run on a device, and its times are estimates: it is taken where DARKROOM_CUDA says trial.
 type hopperTile struct {
 	name                    string
 	rows, cols, stages, fit int64
 	slice, end, start       float64
-	thin                    bool
+	thin, trial             bool
 }
 
 var hopperTiles = []hopperTile{
-	{"_256", 128, 256, 4, 1, 0.612, 3.09, 1.59, false},
-	{"_192", 128, 192, 4, 1, 0.470, 2.40, 1.65, false},
-	{"_128", 128, 128, 6, 1, 0.335, 1.78, 1.73, false},
-	{"_64", 128, 64, 8, 1, 0.305, 0.40, -0.09, false},
-	{"_few", 64, 64, 5, 2, 0.204, -0.59, 2.78, false},
-	{"_thin", 64, 32, 16, 1, 0.175, -0.59, 2.78, true},
+	{"_256", 128, 256, 4, 1, 0.612, 3.09, 1.59, false, false},
+	{"_192", 128, 192, 4, 1, 0.470, 2.40, 1.65, false, false},
+	{"_128", 128, 128, 6, 1, 0.335, 1.78, 1.73, false, false},
+	{"_96", 128, 96, 6, 1, 0.290, 1.40, 1.73, false, true},
+	{"_64", 128, 64, 8, 1, 0.305, 0.40, -0.09, false, false},
+	{"_few", 64, 64, 5, 2, 0.204, -0.59, 2.78, false, false},
+	{"_thin", 64, 32, 16, 1, 0.175, -0.59, 2.78, true, false},
 }
 
 // shared is a block's shared memory: stages from a multiple of 1024 on, 4 KiB a warp for the epilogue, barriers.
 func (t *hopperTile) shared() int {
-	return int(1024 + t.stages*((t.rows+t.cols)*128+16) + t.rows/16*4096)
+	cols := t.cols
+	if cols > 64 {
+		cols = (cols + 63) / 64 * 64
+	}
+	return int(1024 + t.stages*((t.rows+cols)*128+16) + t.rows/16*4096)
 }
 
 func (t *hopperTile) threads() int { return int(128 + 2*t.rows) }
@@ -83,16 +90,56 @@ func (t *hopperTile) one(k int64) float64 {
 
 // hopperTileFor is the tile with which a product takes the least time, or the one that a check asks for, where it
 // computes the product.
-func (b *Backend) hopperTileFor(p *productArgs) (best *hopperTile) {
-	least, processors := 0.0, int64(max(b.device.Processors, 1))
+func (b *Backend) hopperTileFor(p *productArgs) *hopperTile {
+	across, trial := p.b.form != operandRows, b.mode.trial
+	for i := range hopperTiles {
+		if t := &hopperTiles[i]; t.name == b.hopper.onlyTile && !(t.thin && across) {
+			return t
+		}
+	}
+	shape := hopperShape{p.m, p.n, p.k, b.device.Processors, across}
+	t := b.hopper.tiles[shape]
+	if t == nil {
+		if len(b.hopper.tiles) >= mostShapes {
+			b.hopper.tiles = nil
+		}
+		if b.hopper.tiles == nil {
+			b.hopper.tiles = map[hopperShape]*hopperTile{}
+		}
+		t = fastestTile(p, int64(max(b.device.Processors, 1)), across, trial)
+		b.hopper.tiles[shape] = t
+	}
+	return t
+}
+
+// A hopperShape has all that the choice of a tile depends on.
+type hopperShape struct {
+	m, n, k    int64
+	processors int
+	across     bool
+}
+
+// mostShapes is how many choices are remembered.
+const mostShapes = 1 << 12
+
+// fastestTile is the tile with which a product takes the least time. across: B lies across k. trial: tiles on trial
+// too.
+func fastestTile(p *productArgs, processors int64, across, trial bool) (best *hopperTile) {
+	var by []float64
+	if processors == measuredProcessors {
+		by = corrections(p)
+	}
+	least := 0.0
 	for i := range hopperTiles {
 		t := &hopperTiles[i]
-		switch us := t.takes(p, processors); {
-		case t.thin && p.b.form != operandRows:
-		case t.name == b.hopper.onlyTile:
-			return t
-		case t.thin && p.m > t.rows:
-		case best == nil || us < least:
+		if t.thin && across || t.trial && !trial {
+			continue
+		}
+		us := t.takes(p, processors)
+		if by != nil {
+			us *= by[i]
+		}
+		if best == nil || us < least {
 			best, least = t, us
 		}
 	}
@@ -105,7 +152,7 @@ type hopperProductArgs struct {
 	down, across, group, fours int32
 	plain, terms               int32
 	factor                     float32
-	_                          int32
+	onto                       int32
 	_                          [5]uint64 // C rounds up to multiples of 64 bytes
 }
 

@@ -1,9 +1,8 @@
 package cuda
 
 import (
-	_ "embed"
 	"encoding/csv"
-	"slices"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,10 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
-//go:embed testdata/hopper_products.csv
-var hopperProducts string
-
-// TestHopperTileFor holds the choice of a tile to what products took on an H100 with each of them (TestHopperTimes).
+// TestHopperTileFor holds the choice of a tile to the times of products on devices with each (TestHopperTimes).
 func TestHopperTileFor(t *testing.T) {
 	r := csv.NewReader(strings.NewReader(hopperProducts))
 	r.Comment = '#'
@@ -22,7 +18,6 @@ func TestHopperTileFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	measured := rows[0][4:] // names of tiles
 	lost, worst := 0.0, 0.0
 	for _, row := range rows[1:] {
 		var n [4]int64
@@ -31,33 +26,44 @@ func TestHopperTileFor(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p, took := &productArgs{m: n[0], n: n[1], k: n[2]}, map[string]float64{}
-		for i, name := range measured {
+		fastest, took := math.Inf(1), map[string]float64{}
+		for i, name := range rows[0][4:] {
+			if row[4+i] == "" {
+				continue
+			}
 			if took[name], err = strconv.ParseFloat(row[4+i], 64); err != nil {
 				t.Fatal(err)
 			}
+			fastest = min(fastest, took[name])
 		}
-		best, least := "", 0.0
-		for i := range hopperTiles {
-			tile := &hopperTiles[i]
-			if us := tile.takes(p, 132); slices.Contains(measured, tile.name) && (best == "" || us < least) {
-				best, least = tile.name, us
-			}
-		}
-		fastest := took[best]
-		for _, us := range took {
-			fastest = min(fastest, us)
+		best := fastestTile(&productArgs{m: n[0], n: n[1], k: n[2]}, measuredProcessors, row[0] == "NN", false).name
+		if took[best] == 0 { // not measured for this shape
+			continue
 		}
 		over := took[best]/fastest - 1
 		lost += over / float64(len(rows)-1)
 		worst = max(worst, over)
-		if over > 0.16 || over > 0.06 && p.m > 64 {
+		if over > 0.12 {
 			t.Errorf("%v: %s takes %g microseconds, another tile %g", row[:4], best, took[best], fastest)
 		}
 	}
 	t.Logf("%d products: %.2f %% lost on average, %.1f %% at worst", len(rows)-1, 100*lost, 100*worst)
-	if lost > 0.01 {
+	if lost > 0.002 {
 		t.Errorf("%.2f %% are lost on average", 100*lost)
+	}
+}
+
+// TestHopperTileFarFromMeasured: where nothing near was measured, and on devices of another size, a tile's own times
+// decide.
+func TestHopperTileFarFromMeasured(t *testing.T) {
+	for i, by := range corrections(&productArgs{m: 1 << 20, n: 1 << 20, k: 1 << 20}) {
+		if by != 1 {
+			t.Errorf("%s: corrected by %g where nothing was measured", hopperTiles[i].name, by)
+		}
+	}
+	p := &productArgs{m: 128, n: 3584, k: 18944}
+	if near, own := fastestTile(p, measuredProcessors, false, false).name, fastestTile(p, measuredProcessors-1, false, false).name; near != "_64" || own != "_few" {
+		t.Errorf("%s where it was measured, %s elsewhere", near, own)
 	}
 }
 
@@ -80,7 +86,7 @@ func TestHopperTileOfShortSums(t *testing.T) {
 	}
 }
 
-// TestHopperTileThin: a thin tile computes what twice as many blocks read, of one row of tiles, where both lie along k.
+// TestHopperTileThin: a thin tile serves few rows, where twice as many blocks read weights along k.
 func TestHopperTileThin(t *testing.T) {
 	b := &Backend{device: driver.Device{Processors: 132}}
 	for _, c := range []struct {
@@ -89,7 +95,8 @@ func TestHopperTileThin(t *testing.T) {
 		want    string
 	}{
 		{32, 3584, 3584, operandRows, "_thin"}, {1, 512, 3584, operandRows, "_thin"}, {64, 3584, 18944, operandRows, "_thin"},
-		{32, 18944, 3584, operandRows, "_192"}, {32, 3584, 3584, operandColumns, "_few"}, {65, 512, 3584, operandRows, "_few"},
+		{32, 18944, 3584, operandRows, "_few"}, {32, 3584, 3584, operandColumns, "_few"}, {65, 512, 3584, operandRows, "_thin"},
+		{128, 3584, 18944, operandRows, "_64"}, {128, 18944, 3584, operandRows, "_192"},
 	} {
 		p := &productArgs{m: c.m, n: c.n, k: c.k, b: operand{form: c.form}}
 		if got := b.hopperTileFor(p).name; got != c.want {

@@ -130,6 +130,9 @@ func (b *Backend) Gemm(a *kernels.Gemm) {
 	if p.alpha == 0 {
 		p.alpha = 1
 	}
+	if b.hopperGradient(a, p) {
+		return
+	}
 	if len(a.Segments) > 0 && m > 0 && n > 0 {
 		p.fold, p.runs = 1, int64(len(a.Segments))
 		b.list("Gemm", p, startsOf(a.Segments))

@@ -109,6 +109,19 @@ func TestPTXHopper(t *testing.T) {
 	interpret(t, 90, "own", kerneltest.TensorCores)
 }
 
+// TestPTXHopperTrial: kernels on trial, and gradients of weights by wgmma, which are asked for by name.
+func TestPTXHopperTrial(t *testing.T) {
+	if *ptxMillions == 0 {
+		t.Skip("a Hopper compares its kernels when it opens, some seconds of a CPU: make ptx")
+	}
+	interpret(t, 90, "own,dw,trial", func(c kerneltest.Case) float64 {
+		if strings.HasPrefix(c.Name, "segments/TN/bf16") || strings.HasPrefix(c.Name, "product/TN/bf16") || c.Op == "AttentionBackward" && strings.HasPrefix(c.Name, "bf16/") {
+			return kerneltest.TensorCores(c)
+		}
+		return -1
+	})
+}
+
 // A mistake is planted in a kernel's PTX: every place that the pattern finds, or the nth, is written otherwise. The
 // double cannot see any in this text, of which it reads the kernels' names.
 type mistake struct {

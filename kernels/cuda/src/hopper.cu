@@ -3,4 +3,5 @@
 #include "hopper_attention.cu"
 #include "hopper_backward.cu"
 #include "hopper_product.cu"
+#include "hopper_gradient.cu"
 #include "hopper_activation.cu"

@@ -80,32 +80,32 @@ DEV void before(float x) {
 #define NAMES32_47 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
 #define NAMES96 ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 // multiply_rows: d += a (64 rows, k along memory) times b (N columns: of rows with k along memory, or, TURNED, of
-// rows of k with columns along memory), 16 of k; fresh: d = .
-template <int N, bool TURNED = false> DEV void multiply_rows(float (&d)[N / 8][4], uint64_t a, uint64_t b, bool fresh) {
+// rows of k with columns along memory), 16 of k; fresh: d = . LEFT_TURNED: a is rows of k with its 64 along memory.
+template <int N, bool TURNED = false, bool LEFT_TURNED = false> DEV void multiply_rows(float (&d)[N / 8][4], uint64_t a, uint64_t b, bool fresh) {
   if constexpr (N == 32)
     asm volatile("{ .reg .pred p; setp.eq.b32 p, %18, 0; wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {" NAMES0_15
-                 "}, %16, %17, p, 1, 1, 0, %19; }"
-                 : SUMS4(0), SUMS4(1), SUMS4(2), SUMS4(3) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
+                 "}, %16, %17, p, 1, 1, %20, %19; }"
+                 : SUMS4(0), SUMS4(1), SUMS4(2), SUMS4(3) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED), "n"((int)LEFT_TURNED));
   else if constexpr (N == 64)
     asm volatile("{ .reg .pred p; setp.eq.b32 p, %34, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" NAMES0
-                 "}, %32, %33, p, 1, 1, 0, %35; }"
-                 : SUMS32(0) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
+                 "}, %32, %33, p, 1, 1, %36, %35; }"
+                 : SUMS32(0) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED), "n"((int)LEFT_TURNED));
   else if constexpr (N == 128)
     asm volatile("{ .reg .pred p; setp.eq.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" NAMES0 NAMES32
-                 "}, %64, %65, p, 1, 1, 0, %67; }"
-                 : SUMS32(0), SUMS32(8) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
+                 "}, %64, %65, p, 1, 1, %68, %67; }"
+                 : SUMS32(0), SUMS32(8) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED), "n"((int)LEFT_TURNED));
   else if constexpr (N == 96)
     asm volatile("{ .reg .pred p; setp.eq.b32 p, %50, 0; wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 {" NAMES0 NAMES32_47
-                 "}, %48, %49, p, 1, 1, 0, %51; }"
-                 : SUMS32(0), SUMS4(8), SUMS4(9), SUMS4(10), SUMS4(11) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
+                 "}, %48, %49, p, 1, 1, %52, %51; }"
+                 : SUMS32(0), SUMS4(8), SUMS4(9), SUMS4(10), SUMS4(11) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED), "n"((int)LEFT_TURNED));
   else if constexpr (N == 192)
     asm volatile("{ .reg .pred p; setp.eq.b32 p, %98, 0; wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" NAMES0 NAMES32 NAMES64
-                 "}, %96, %97, p, 1, 1, 0, %99; }"
-                 : SUMS32(0), SUMS32(8), SUMS32(16) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
+                 "}, %96, %97, p, 1, 1, %100, %99; }"
+                 : SUMS32(0), SUMS32(8), SUMS32(16) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED), "n"((int)LEFT_TURNED));
   else
     asm volatile("{ .reg .pred p; setp.eq.b32 p, %130, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" NAMES0 NAMES32 NAMES64 NAMES96
-                 "}, %128, %129, p, 1, 1, 0, %131; }"
-                 : SUMS32(0), SUMS32(8), SUMS32(16), SUMS32(24) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
+                 "}, %128, %129, p, 1, 1, %132, %131; }"
+                 : SUMS32(0), SUMS32(8), SUMS32(16), SUMS32(24) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED), "n"((int)LEFT_TURNED));
   static_assert(N == 32 || N == 64 || N == 96 || N == 128 || N == 192 || N == 256, "as many columns as a tile has");
 }
 // multiply_held: d += a (64 rows, held by the threads as fragments) times b (16 rows of k, N along memory).

@@ -119,9 +119,10 @@ template <int N> struct KeysPiece {
   }
 };
 
-template <int D> DEV void hopper_keys(const HopperArgs& args) {
+// A tile has N queries. Tiles of 96 read less for each product, and take a division where others shift.
+template <int D, int N> DEV void hopper_keys(const HopperArgs& args) {
   const AttentionArgs& a = args.a;
-  const int ROWS = 128, N = 64, TILE = N * D * 2, OWN_BYTES = ROWS * D * 2;
+  const int ROWS = 128, GIVE = N == 96 ? 40 : 24, TAKE = N == 96 ? 232 : 240, TILE = N * D * 2, OWN_BYTES = ROWS * D * 2;
   typedef KeysPiece<N> Piece;
   uint32_t k = tiles_start(), v = k + OWN_BYTES, stages = v + OWN_BYTES, numbers = stages + 4 * TILE, bars = numbers + 4 * N * 4;
   uint32_t own_full = bars, full = bars + 8, freed = bars + 24, own_free = bars + 40;
@@ -134,7 +135,7 @@ template <int D> DEV void hopper_keys(const HopperArgs& args) {
   }
   __syncthreads();
   if (crew() < 0) {
-    give_registers<Roles<2>::GIVE>();
+    give_registers<GIVE>();
     auto each_tile = [&](auto begin, auto bring_tile) {
       ROLLED for (int piece = blockIdx.x, past = 0, turn = 0; piece < Piece::count(a); piece += gridDim.x) {
         Piece x(a, piece);
@@ -170,7 +171,7 @@ template <int D> DEV void hopper_keys(const HopperArgs& args) {
       });
     }
   } else {
-    take_registers<Roles<2>::TAKE>();
+    take_registers<TAKE>();
     ROLLED for (int piece = blockIdx.x, past = 0, turn = 0; piece < Piece::count(a); piece += gridDim.x) {
       Piece x(a, piece);
       int w = crew(), row0 = x.j0 + w * 64, row = row0 + crew_warp() + fragment_row(0);
@@ -215,5 +216,6 @@ template <int D> DEV void hopper_keys(const HopperArgs& args) {
     }
   }
 }
-KERNEL_ALONE(hopper_attention_keys_64, HopperArgs, Roles<2>::THREADS) { hopper_keys<64>(a); }
-KERNEL_ALONE(hopper_attention_keys_128, HopperArgs, Roles<2>::THREADS) { hopper_keys<128>(a); }
+KERNEL_ALONE(hopper_attention_keys_64, HopperArgs, Roles<2>::THREADS) { hopper_keys<64, 64>(a); }
+KERNEL_ALONE(hopper_attention_keys_128, HopperArgs, Roles<2>::THREADS) { hopper_keys<128, 64>(a); }
+KERNEL_ALONE(hopper_attention_keys_wide_64, HopperArgs, Roles<2>::THREADS) { hopper_keys<64, 96>(a); }

@@ -26,13 +26,14 @@ struct HopperProductArgs {
   int fours;                // n is a multiple of four, and four neighbours of every matrix in p lie as one
   int plain;                // the result is bf16, eight of whose neighbours lie as one, and alpha is the whole epilogue
   int terms;                // of the pair; 0: there is none
-  float factor;             // of the pair's sum, over alpha
-  int pad;
+  float factor;             // of the pair's sum, over alpha; of each run's sum (hopper_gradient.cu)
+  int onto;                 // the total of runs starts at C
 };
 
 template <int GROUPS_, int N_, int STAGES_> struct HopperTile {
   static const int GROUPS = GROUPS_, ROWS = 64 * GROUPS, N = N_, STAGES = STAGES_, THREADS = 128 * (GROUPS + 1);
-  static const int LEFT = ROWS * 128, STAGE = LEFT + N * 128;  // bytes
+  // bytes: B across k comes in boxes of 64 columns, and not to narrower tiles
+  static const int LEFT = ROWS * 128, STAGE = LEFT + (N < 64 ? N * 128 : (N + 63) / 64 * 8192);
 };
 const int WARP_ROOM = 16 * 64 * 4;  // bytes: 64 columns of a warp's 16 rows on their way to memory
 
@@ -94,10 +95,10 @@ template <int N> DEV void finish_plain(const ProductArgs& a, const float (&d)[N 
   // Pieces of 16 bytes are moved about by the row, so that neither side meets in a bank.
   auto place = [&](int c, int r, int piece) { return room + (c & 1) * 512 + r * 32 + ((piece ^ r & 7) << 2); };
   __syncwarp();
-  const int WIDE = N < 64 ? N : 64;
-  UNROLL for (int c = 0; c < N / WIDE; c++) {
-    UNROLL for (int j = 0; j < WIDE / 8; j++)
-      UNROLL for (int half = 0; half < 2; half++) {
+  UNROLL for (int c = 0; c < (N + 63) / 64; c++) {
+    const int pieces = (N - c * 64 < 64 ? N - c * 64 : 64) / 8;
+    UNROLL for (int j = 0; j < 8; j++)
+      if (j < pieces) UNROLL for (int half = 0; half < 2; half++) {
         const float* v = &d[c * 8 + j][2 * half];
         place(c, fragment_row(half * 2), j)[fragment_col(0, 0) / 2] = pack2(mul(a.alpha, v[0]), mul(a.alpha, v[1]));
       }
@@ -105,7 +106,7 @@ template <int N> DEV void finish_plain(const ProductArgs& a, const float (&d)[N 
     UNROLL for (int i = 0; i < 4; i++) {
       int r = i * 4 + lane / 8, piece = lane % 8, n = n0 + c * 64 + piece * 8;
       RawQuad v = *(const RawQuad*)place(c, r, piece);
-      if (m0 + r < a.m && n < a.n && piece < WIDE / 8) ((RawQuad*)a.c.p)[((a.row0 + m0 + r) * a.c.stride + n) >> 3] = v;
+      if (m0 + r < a.m && n < a.n && piece < pieces) ((RawQuad*)a.c.p)[((a.row0 + m0 + r) * a.c.stride + n) >> 3] = v;
     }
   }
 }
@@ -215,10 +216,10 @@ template <class T, bool TURNED> DEV void hopper_product(const HopperProductArgs&
           int k = (low ? s : s - lows) * 64;
           uint32_t bar = full + at.slot * 8, to = stages + at.slot * T::STAGE;
           if (at.round > 0) await(freed + at.slot * 8, at.round - 1);
-          expect(bar, T::STAGE);
+          expect(bar, TURNED ? T::STAGE : T::LEFT + N * 128);
           bring(to, left, bar, k, 0, c.m, 0);
           if constexpr (TURNED)
-            UNROLL for (int j = 0; j < N / 64; j++) bring(to + T::LEFT + j * 8192, right, bar, c.n + j * 64, 0, k, 0);
+            UNROLL for (int j = 0; j < (N + 63) / 64; j++) bring(to + T::LEFT + j * 8192, right, bar, c.n + j * 64, 0, k, 0);
           else
             bring(to + T::LEFT, right, bar, k, 0, c.n, 0);
         }
@@ -259,6 +260,7 @@ template <class T, bool TURNED> DEV void hopper_product(const HopperProductArgs&
 using Hopper256 = HopperTile<2, 256, 4>;
 using Hopper192 = HopperTile<2, 192, 4>;
 using Hopper128 = HopperTile<2, 128, 6>;
+using Hopper96 = HopperTile<2, 96, 6>;
 using Hopper64 = HopperTile<2, 64, 8>;
 using HopperFew = HopperTile<1, 64, 5>;
 using HopperThin = HopperTile<1, 32, 16>;
@@ -268,6 +270,7 @@ using HopperThin = HopperTile<1, 32, 16>;
 HOPPER_PRODUCT(256, Hopper256)
 HOPPER_PRODUCT(192, Hopper192)
 HOPPER_PRODUCT(128, Hopper128)
+HOPPER_PRODUCT(96, Hopper96)
 HOPPER_PRODUCT(64, Hopper64)
 HOPPER_PRODUCT(few, HopperFew)
 KERNEL_ALONE(hopper_product_nt_thin, HopperProductArgs, HopperThin::THREADS) { hopper_product<HopperThin, false>(a); }

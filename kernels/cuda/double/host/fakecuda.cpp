@@ -10,6 +10,7 @@
 #include "../../src/hopper_attention.cu"
 #include "../../src/hopper_backward.cu"
 #include "../../src/hopper_product.cu"
+#include "../../src/hopper_gradient.cu"
 #include "../../src/hopper_activation.cu"
 #include <stdio.h>
 #include <xmmintrin.h>

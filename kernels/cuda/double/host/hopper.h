@@ -34,7 +34,7 @@ struct Store { uint32_t at; int bytes, thread; };
 // A product of a warpgroup: 64 x n sums, shared along a chain of products with the same sums.
 struct Product {
   int n, in = 0, after = -1;  // after: the product before it in its chain
-  bool held, turned, fresh, done = false;
+  bool held, turned, left_turned, fresh, done = false;
   uint64_t a, b;
   std::shared_ptr<std::vector<float>> sums;
   uint32_t left[128][4];
@@ -196,8 +196,10 @@ static inline int uniform(int x) { return x; }
 static inline int thread_anew() { return threadIdx.x; }
 static inline void before(float) {}
 template <int J> static inline void arrived(float (&)[J][4]) {}
-template <int N, bool TURNED = false> static inline void multiply_rows(float (&d)[N / 8][4], uint64_t a, uint64_t b, bool fresh) { hopper::product(&d[0][0], N, false, TURNED, fresh, a, b, nullptr); }
-template <int N> static inline void multiply_held(float (&d)[N / 8][4], const uint32_t (&a)[4], uint64_t b) { hopper::product(&d[0][0], N, true, true, false, 0, b, a); }
+template <int N, bool TURNED = false, bool LEFT_TURNED = false> static inline void multiply_rows(float (&d)[N / 8][4], uint64_t a, uint64_t b, bool fresh) {
+  hopper::product(&d[0][0], N, false, TURNED, LEFT_TURNED, fresh, a, b, nullptr);
+}
+template <int N> static inline void multiply_held(float (&d)[N / 8][4], const uint32_t (&a)[4], uint64_t b) { hopper::product(&d[0][0], N, true, true, false, false, 0, b, a); }
 static inline float most_of(float x, float y) { return nan(x) || x > y ? x : y; }
 // exp2_unit is within a unit of the last place of what the device's gives.
 static inline float exp2_unit(float x) { return x < -126 ? 0 : exp2f(x); }

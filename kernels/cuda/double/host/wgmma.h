@@ -31,8 +31,14 @@ inline void compute(Group& g, Product& p) {
     for (int t = 0; t < 128; t++)
       for (int e = 0; e < 8; e++) a[t / 32 * 16 + (t & 31) / 4 + (e >> 1 & 1) * 8][(t & 3) * 2 + (e & 1) + (e >> 2) * 8] = half_of(p.left[t][e >> 1], e & 1);
   } else {
-    Operand x(p.a, false);
-    for (int i = 0; i < 64; i++) x.piece(a[i], i, 0), x.piece(a[i] + 8, i, 8);
+    Operand x(p.a, p.left_turned);
+    float column[8];
+    for (int i = 0; i < 64 && !p.left_turned; i++) x.piece(a[i], i, 0), x.piece(a[i] + 8, i, 8);
+    for (int i = 0; i < 64 && p.left_turned; i += 8)
+      for (int k = 0; k < 16; k++) {
+        x.piece(column, i, k);
+        for (int e = 0; e < 8; e++) a[i + e][k] = column[e];
+      }
   }
   Operand y(p.b, p.turned);
   float row[8];
@@ -61,7 +67,7 @@ inline void untouched(const float* d, int n) {
   for (int i = 0; i < n / 2; i++)
     if (bits(d[i]) != POISON) fail("sums were written while a product ran");
 }
-inline void product(float* d, int n, bool held, bool turned, bool fresh, uint64_t a, uint64_t b, const uint32_t* left) {
+inline void product(float* d, int n, bool held, bool turned, bool left_turned, bool fresh, uint64_t a, uint64_t b, const uint32_t* left) {
   if (dk::block_dim.x % 128) fail("a product needs whole warpgroups");
   Thread& me = self();
   Group& g = groups[dk::cur->id / 128];
@@ -70,12 +76,12 @@ inline void product(float* d, int n, bool held, bool turned, bool fresh, uint64_
   for (auto& r : me.running) if (r.d == d) after = r.product;
   if ((int)g.products.size() == me.joined) {
     Product p;
-    p.n = n, p.held = held, p.turned = turned, p.fresh = fresh, p.a = a, p.b = b, p.after = after;
+    p.n = n, p.held = held, p.turned = turned, p.left_turned = left_turned, p.fresh = fresh, p.a = a, p.b = b, p.after = after;
     p.sums = after < 0 ? std::make_shared<std::vector<float>>(64 * n) : g.products[after].sums;
     g.products.push_back(p);
   }
   Product& p = g.products[me.joined];
-  if (p.n != n || p.held != held || p.turned != turned || p.fresh != fresh || p.a != a || p.b != b || p.after != after) fail("threads of a warpgroup disagree on a product");
+  if (p.n != n || p.held != held || p.turned != turned || p.left_turned != left_turned || p.fresh != fresh || p.a != a || p.b != b || p.after != after) fail("threads of a warpgroup disagree on a product");
   if (held) memcpy(p.left[dk::cur->id % 128], left, 16);
   if (after < 0) {
     if (!fresh) for (int i = 0; i < n / 2; i++) (*p.sums)[element(n, i)] = d[i];
