@@ -15,6 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/judge"
 	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/rewards/preference"
+	"github.com/darkroom-rl/darkroom/rewards/scorers"
 )
 
 // All are all rewards.
@@ -32,6 +33,7 @@ func All() []rewards.Kind {
 		neural.LikenessKind,
 		neural.DirectionKind,
 		rewards.OCRKind,
+		scorers.ONNXKind,
 		neural.CLIPKind,
 		neural.AestheticKind,
 		neural.PickScoreKind,
@@ -74,6 +76,7 @@ type Options struct {
 	answers.RuleKey
 	rewards.FrameKeys
 	rewards.OCRKey
+	scorers.ONNXKey
 	rewards.LayoutKey
 	rewards.MotionKey
 	preference.VideoKey

@@ -144,7 +144,7 @@ func weightBytes(dir string, each int64) int64 {
 		switch filepath.Ext(path) {
 		case ".safetensors":
 			safe += numbers(path) * each
-		case ".bin", ".pt", ".pth":
+		case ".bin", ".pt", ".pth", ".onnx":
 			if info, err := os.Stat(path); err == nil { // of a link, the file that it leads to
 				others += info.Size() / 4 * each
 			}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,10 +23,12 @@ func Command() *cobra.Command {
 	var flowTo string
 	cmd := &cobra.Command{
 		Use:   "inspect PATH...",
-		Short: "Say what a .safetensors file, a model folder, a picture or a clip holds",
+		Short: "Say what a .safetensors or .onnx file, a model folder, a picture or a clip holds",
 		Long: `Print what Darkroom understands of a .safetensors file, an index of shards, or a folder
 in the hub's layout: a pipeline (model_index.json), a model (config.json), an
 adapter (adapter_config.json), a tokenizer. Headers are read and checked, weights are not.
+
+Of an .onnx file: its inputs, outputs and operators. It is read whole, as the reward onnx reads it.
 
 Of a picture: its size, and the prompt and settings it was sampled with.
 Clips (.gif, .apng, .y4m, and what ffmpeg reads) are decoded. With --flow, a clip's motion
@@ -52,6 +56,8 @@ is measured, and drawn; a folder of PNG files is then a clip, too.`,
 				switch {
 				case inputs.IsPicture(path) && flowTo == "":
 					look = func() (*Document, error) { return inspectPicture(path) }
+				case strings.EqualFold(filepath.Ext(path), ".onnx"):
+					look = func() (*Document, error) { return inspectONNX(dir) }
 				case flowTo != "" || video.Named(path):
 					look = func() (*Document, error) { return inspectClip(cmd.Context(), path, flowTo) }
 				}

@@ -53,22 +53,21 @@ func integer(v float32, least, most float64) int8 {
 
 // QuantizeLLMInt8 is bitsandbytes' quantiser: the matrix is rounded to float16 before.
 func QuantizeLLMInt8(values []float32, columns int) Int8 {
-	scb := make([]float32, len(values)/max(1, columns))
+	var scb []float32
 	codes := make([]byte, len(values))
-	together(len(scb), func(r int) {
-		from := r * columns
+	for from := 0; from < len(values); from += columns {
 		row := append([]float32(nil), values[from:from+columns]...)
 		Round(safetensors.F16, row)
 		most := largest(row)
-		scb[r] = most
+		scb = append(scb, most)
 		if most == 0 {
-			return // undefined upstream
+			continue // undefined upstream
 		}
 		by := float32(1/most) * 127
 		for i, v := range row {
 			codes[from+i] = byte(integer(v*by, -128, 127))
 		}
-	})
+	}
 	return LLMInt8(codes, scb)
 }
 
