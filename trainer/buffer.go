@@ -13,11 +13,11 @@ import (
 //	an iteration gets Groups of them, drawn without replacement, each with probability in
 //	proportion to the mean of its |advantage|
 //
-// Upstream draws samples; here a group stays whole, since objectives of pairs look at groups. A
-// sample comes back with the log-probabilities and the advantage that it had: its ratio is that of
-// the weights of now to those that rolled it, and a clip bounds what it may still change.
+// Upstream draws samples; here a group stays whole, since objectives of pairs look at groups. A sample comes back
+// with the log-probabilities and the advantage that it had: its ratio is that of today's weights to those that rolled
+// it, and a clip bounds its further change.
 //
-// Invariant (test): what was kept before a checkpoint is handed out after it.
+// Invariant (test): a sample kept before a checkpoint is handed out after it.
 type Buffer struct {
 	Age    int // iterations
 	Groups int // of an iteration
@@ -26,7 +26,7 @@ type Buffer struct {
 	Kept    []Group // oldest first
 }
 
-// A Group is samples of one prompt that were rolled together, with what each was worth.
+// A Group is samples of one prompt that were rolled together, with their advantages.
 type Group struct {
 	Samples []Sample
 	Worth   []float64
@@ -35,7 +35,7 @@ type Group struct {
 // Iteration is when the group was rolled.
 func (g Group) Iteration() int { return g.Samples[0].Key.Iteration }
 
-// signal is the mean of what its samples are worth, whatever their sign.
+// signal is the mean size of its samples' advantages.
 func (g Group) signal() float64 {
 	sum := 0.0
 	for _, w := range g.Worth {

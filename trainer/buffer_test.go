@@ -18,8 +18,8 @@ func rolledAt(iteration, prompt int, a, b float64) ([]Sample, []float64) {
 }
 
 // TestBuffer: the rule of the selective sample buffer, derived from its paper's sentence (the authors published no
-// code): what has no advantage is not kept, what is kept is drawn with a probability in proportion to the size of its
-// advantages, and comes back as it was; what is too old does not come back.
+// code): samples without an advantage are not kept, kept ones are drawn with a probability in proportion to the size
+// of their advantages, and come back as they were; samples that are too old do not come back.
 func TestBuffer(t *testing.T) {
 	const draws = 4000
 	var times [3]float64

@@ -16,19 +16,19 @@ import (
 type ForwardProcess struct {
 	// Draw draws a time between 0 and 1 and a noise for a sample, the n-th: each update takes the next Times.
 	Draw func(k Key, n int) (time float64, noise []float64)
-	// Settle is noise with what is clean in the place of numbers that samples were given and did not draw, such as a
-	// clip's first frame. Their target is 0 then, and their gradient. nil: nothing is given.
+	// Settle is noise with the clean values in the place of numbers that samples were given and did not draw, such as
+	// a clip's first frame. Their target is 0 then, and their gradient. nil: nothing is given.
 	Settle func(keys []Key, noise, clean [][]float64) ([][]float64, error)
-	// Loss is over so many times of all samples. Samples of one prompt and iteration have one number in groups.
+	// Loss is over this number of times of all samples. Samples of one prompt and iteration have one number in
+	// groups.
 	Loss     func(times int, groups []int, advantages []float64) loss.Walk
 	Times    int     // that each sample is noised to; 0: 1
 	Together bool    // Loss looks at all times at once
-	Unit     float64 // what the network of a flow is told at time 1; 0: 1
+	Unit     float64 // the network's time input of a flow at time 1; 0: 1
 	// At is the forward process at a time between 0 and 1; nil: a flow's.
 	At             func(time float64) sde.Noising
-	Old, Reference bool // whether Loss looks at what these weights answer
-	// Paired compares samples of a prompt: they are noised alike, and those whose advantage is 0
-	// stand outside.
+	Old, Reference bool // whether Loss uses these weights' outputs
+	// Paired compares samples of a prompt: they are noised alike, and those whose advantage is 0 are left out.
 	Paired  bool
 	Anchor  Weights // which weights Reference means; 0: Reference
 	Average bool    // whether Loss reads the outputs of the moving average
@@ -45,7 +45,7 @@ func (o ForwardProcess) OfUpdate(n int) Objective {
 // changes it, since ranks share rows out, and the order of their sums follows.
 const leastRows = 64
 
-// TimesAtOnce is how many of the times of so many samples lie in memory at once.
+// TimesAtOnce is how many of the times of this number of samples lie in memory at once.
 func TimesAtOnce(samples, times int, together bool) int {
 	if together {
 		return times
@@ -101,7 +101,7 @@ func (o ForwardProcess) times(p Policy, walk loss.Walk, samples []Sample, from, 
 	return forward.Back(grad)
 }
 
-// noised are samples at some of their times, and what the network is asked there.
+// noised are samples at some of their times, and the network's inputs there.
 func (o ForwardProcess) noised(samples []Sample, from, to int) (t loss.Noised, points []Point, err error) {
 	unit := o.Unit
 	if unit == 0 {

@@ -12,7 +12,7 @@ type Imitation struct {
 	Own     Objective
 	Written Objective
 	Share   float64
-	Lessons func() ([]Sample, error) // what was written
+	Lessons func() ([]Sample, error) // written examples
 }
 
 // Evaluate implements Objective. Metrics are those of both, and the share.

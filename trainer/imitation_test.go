@@ -8,7 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// gathering adds up what comes back, as parameters do.
+// gathering adds up gradients, as parameters do.
 type gathering struct {
 	*speaker
 	sum map[Key][]float64
@@ -33,7 +33,7 @@ func (g *gathering) Eval(w Weights, at []Point) (Forward, error) {
 }
 
 // TestImitating: an update's gradient is the sum of both parts by their shares; with a share of 0 it is that of the
-// rollouts, and nothing is read; without samples it is the share of what was written.
+// rollouts, and nothing is read; without samples it is the share of the written examples.
 func TestImitating(t *testing.T) {
 	blame := func(o Objective, samples []Sample) (LossResult, map[Key][]float64) {
 		t.Helper()

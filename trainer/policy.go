@@ -1,18 +1,18 @@
 package trainer
 
-// Weights name one of a policy's sets of weights. They share what is not trained:
-// switching between them costs no second copy of a model.
+// Weights name one of a policy's sets of weights. They share frozen parameters: switching between them costs no
+// second copy of a model.
 type Weights int
 
 const (
-	Current   Weights = iota // what is trained
-	Reference                // what it should stay close to: where training began, or was last reset
-	Old                      // what the objective calls old: who rolled last, or follows at a distance
+	Current   Weights = iota // the trained weights
+	Reference                // the weights to stay close to: those of the beginning, or of the last reset
+	Old                      // the objective's old weights: those of the last roll, or a slow average
 	Average                  // the moving average of the current ones
 	Teacher                  // those of another model, which answers and is never trained
-	// Lagged rolls where samples come from earlier weights: as they were so many iterations ago. The number behind it is
-	// one iteration younger, and so on, up to those that the iteration began with. All of them are moved on together, once
-	// an iteration, when Lagged is to follow.
+	// Lagged rolls where samples come from earlier weights: as they were some iterations ago. The number behind it is
+	// one iteration younger, and so on, up to those that the iteration began with. All of them are moved on together,
+	// once an iteration, when Lagged is to follow.
 	Lagged
 )
 
@@ -33,10 +33,9 @@ type Point struct {
 	State []float64
 	Time  float64
 
-	// Episode, where it is not nil, asks for the log-probability of every token that the model
-	// chose in it, in their order, and for Entropy, behind them, for the entropy of the
-	// distribution that each was chosen from, and for Value, behind these, for what a head of values
-	// expects before each.
+	// Episode, where it is not nil, asks for the log-probability of every token that the model chose in it, in their
+	// order, and for Entropy, behind them, for the entropy of the distribution that each was chosen from, and for
+	// Value, behind these, for a value head's expectation before each.
 	Episode Episode
 	Entropy bool
 	Value   bool
@@ -45,9 +44,8 @@ type Point struct {
 // Forward is a forward pass: the network's outputs, one per point, and the way back.
 type Forward struct {
 	Outputs [][]float64
-	// Back takes the objective's gradients at the outputs, and adds what they
-	// mean for the weights to Params' gradient. Only a pass of the current
-	// weights have it.
+	// Back takes the objective's gradients at the outputs, and adds the weights' gradients to Params' gradient. Only
+	// a pass of the current weights have it.
 	Back func(grads [][]float64) error
 }
 

@@ -25,10 +25,10 @@ type PolicyGradient struct {
 	Rows      []sde.Row             // of the sampler that rolled, by step
 	RowsOf    func(k Key) []sde.Row // where they depend on the sample: as many, which draw in the same steps; nil: Rows
 	Loss      func(loss.Terms) (loss.Result, error)
-	Reference bool                      // whether Loss looks at the reference weights; otherwise KL is from what rolled
+	Reference bool                      // whether Loss uses the reference weights; otherwise KL is from the sampling weights
 	Anchor    Weights                   // which weights these are; 0: Reference
-	Weigh     func(row sde.Row) float64 // what decisions weigh by their step, over the mean of all that are judged; nil: the same
-	KLOver    func(row sde.Row) float64 // what a distance of means is divided by; nil: 2·KLDeviation², as published
+	Weigh     func(row sde.Row) float64 // the weight of decisions by their step, over the mean of all that are judged; nil: the same
+	KLOver    func(row sde.Row) float64 // the divisor of a distance of means; nil: 2·KLDeviation², as published
 }
 
 // Evaluate implements Objective. Its metrics are those of the steps, one after another in
@@ -150,10 +150,10 @@ func (o PolicyGradient) step(p Policy, step int, at []place, samples []Sample, a
 	return v, forward.Back(atOutputs(v, now, of, weight))
 }
 
-// questions are what the network has to be asked to judge decisions, and the question of each:
-// those of one prompt at equal states are one.
+// questions are the network's inputs for judging decisions, and the input of each: those of one prompt at equal
+// states are one.
 func questions(at []place, samples []Sample) (points []Point, of []int) {
-	type mark struct { // what equal states have in common, and others hardly ever
+	type mark struct { // common to equal states, and hardly ever to others
 		prompt            int
 		time, first, last float64
 	}
@@ -186,8 +186,7 @@ func anchor(w Weights) Weights {
 // Row is the row that a sample's step was taken by.
 func (o PolicyGradient) Row(k Key, step int) sde.Row { return rowsOf(o.Rows, o.RowsOf, k)[step] }
 
-// terms are what a loss is told about decisions, as far as it was known when they
-// were made.
+// terms are a loss's inputs about decisions, as far as they were known when these were made.
 func (o PolicyGradient) terms(step int, at []place, samples []Sample, advantages []float64) loss.Terms {
 	var t loss.Terms
 	for _, a := range at {

@@ -14,7 +14,7 @@ type Preference struct {
 	Loss   loss.Preference
 	Good   func(s Sample) bool             // nil: samples come in pairs, the better one first
 	Others func(samples []Sample) []Sample // answers to other questions, for Good
-	Shift  *loss.Shift                     // what was seen before
+	Shift  *loss.Shift                     // the mean until now
 	Anchor Weights                         // which weights are the reference; 0: Reference
 }
 

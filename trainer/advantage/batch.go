@@ -13,7 +13,7 @@ type Batch struct {
 	Rewards  [][]float64 // of each reward, all samples; NaN: missing
 	Weights  []float64   // of the rewards; nil: all 1
 	Prompts  []string    // names of prompts that outlive the iteration, for history
-	Features [][]float64 // what a sample looks like, for diversity
+	Features [][]float64 // a sample's features, for diversity
 	Lengths  []float64   // trained tokens, for opo
 }
 

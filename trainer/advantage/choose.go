@@ -10,17 +10,17 @@ import (
 
 // Which samples are trained on. A sample whose score is missing is never chosen.
 
-// BestOfN keeps the ⌈n/2⌉ highest scores, then the ⌊n/2⌋ lowest, both ascending (DanceGRPO:
-// the middle of a batch teaches least). With fewer than n scores it keeps what there is.
+// BestOfN keeps the ⌈n/2⌉ highest scores, then the ⌊n/2⌋ lowest, both ascending (DanceGRPO: the middle of a batch
+// teaches least). With fewer than n scores it keeps all.
 func BestOfN(scores []float64, n int) []int {
 	order := ascending(scores)
 	n = min(n, len(order))
 	return append(slices.Clone(order[len(order)-(n+1)/2:]), order[:n/2]...)
 }
 
-// Largest keeps the n scores farthest from 0, in the order of samples (CPPO; Lin et al., 2025: what has
-// a small advantage moves little and costs as much). Of equals the first is kept. CPPO fills the freed
-// places with more samples; here the group is larger than n from the start.
+// Largest keeps the n scores farthest from 0, in the order of samples (CPPO; Lin et al., 2025: samples with a small
+// advantage move little and cost as much). Of equals the first is kept. CPPO fills the freed places with more
+// samples; here the group is larger than n from the start.
 func Largest(scores []float64, n int) []int {
 	var order []int
 	for i, s := range scores {
@@ -94,10 +94,10 @@ func Pairs(ids []int, scores []float64, margin float64) [][2]int {
 	return pairs
 }
 
-// BestCard says what best_of is, and whose.
+// BestCard describes best_of, with its source.
 const BestCard = "Of a group its best and its worst samples are learned from (DanceGRPO), the largest advantages (CPPO), or the best and drawn others (PF-PPO); all of them are compared."
 
-// MarginCard says what margin is, and whose.
+// MarginCard describes margin, with its source.
 const MarginCard = "Of objective dpo: pairs whose totals lie closer are left out (verl-omni)."
 
 // PairOptions are the options of objectives over pairs of samples.

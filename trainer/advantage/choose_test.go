@@ -124,7 +124,7 @@ func TestRoundedFilter(t *testing.T) {
 	}
 }
 
-// TestLargest keeps what is farthest from 0, in the order of samples; of equals the first.
+// TestLargest keeps the scores farthest from 0, in the order of samples; of equals the first.
 func TestLargest(t *testing.T) {
 	scores := []float64{0.1, -2, math.NaN(), 0.5, -0.5, 1}
 	for n, want := range map[int][]int{0: {}, 1: {1}, 2: {1, 5}, 3: {1, 3, 5}, 9: {0, 1, 3, 4, 5}} {

@@ -8,13 +8,13 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// Tokens are a batch of answers, a row each: what the policy wrote, and observations between.
+// Tokens are a batch of answers, a row each: the policy's tokens, and observations between.
 type Tokens struct {
 	Groups  []int
 	Mask    [][]float64 // 1: the policy's token; 0: an observation, or padding
 	Outcome []float64   // an answer's advantage (spread)
 	Rewards [][]float64 // a token's reward (gae, baseline); a row with NaN: missing
-	Values  [][]float64 // what a value network expected; nil: 0
+	Values  [][]float64 // a value network's expectations; nil: 0
 	Greedy  []float64   // the reward of the prompt's greedy answer (ReMax); nil: 0
 
 	LogProb    [][]float64 // of the tokens, under the policy that wrote (baseline)
@@ -22,7 +22,7 @@ type Tokens struct {
 	Weights    [][]float64 // of the rollout correction (baseline); nil: 1
 }
 
-// Credit spreads what an answer earned over its tokens.
+// Credit spreads an answer's reward over its tokens.
 //
 //	spread    every token has the answer's advantage (GRPO and all of Estimator)
 //	gae       generalised advantage estimation (Schulman et al., 2016):
@@ -36,7 +36,7 @@ type Tokens struct {
 //	reset  credit does not flow back over them: each turn is its own (verl's REINFORCE++)
 //	count  they are tokens with reward 0 and value 0 (OpenRLHF, ROLL, ReMax)
 //
-// Returns are advantages before whitening, plus values: what a value network learns.
+// Returns are advantages before whitening, plus values: the targets of a value network.
 //
 // Invariants (tests): with λ = 1 a return does not depend on values; without observations
 // skip, reset and count agree; an answer with a missing reward changes no other.
@@ -79,7 +79,7 @@ func (c Credit) Of(t Tokens) (advantages, returns [][]float64, err error) {
 	return c.Whiten.Of(advantages, t.Mask), returns, nil
 }
 
-// check finds what a rule needs and did not get.
+// check finds missing inputs of a rule.
 func (t Tokens) check(how string) error {
 	needs := map[string]int{"outcomes": len(t.Outcome)}
 	switch how {
@@ -182,7 +182,7 @@ func (c Credit) walk(rewards, values, mask []float64) (a, returns []float64) {
 // missing says whether an answer's reward is.
 func missing(row []float64) bool { return slices.ContainsFunc(row, math.IsNaN) }
 
-// CreditOptions are how tokens share what an answer earned.
+// CreditOptions are how tokens share an answer's reward.
 type CreditOptions struct {
 	Credit Credit `toml:"credit" of:"tokens" doc:"how the tokens of an answer share what it earned"`
 }

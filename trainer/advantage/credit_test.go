@@ -66,7 +66,7 @@ func TestGAE(t *testing.T) {
 	}
 }
 
-// Discounted rewards to come, by what happens at an observation.
+// Discounted rewards to come, by the treatment of an observation.
 func TestObservations(t *testing.T) {
 	x := Tokens{Mask: [][]float64{{1, 0, 1}}, Rewards: [][]float64{{0, 0, 8}}}
 	for observations, want := range map[string][]float64{"skip": {4, 8, 8}, "count": {2, 4, 8}, "reset": {0, 4, 8}} {
@@ -86,7 +86,7 @@ func TestObservations(t *testing.T) {
 	}
 }
 
-// ReMax: what the greedy answer earned is the baseline.
+// ReMax: the greedy answer's reward is the baseline.
 func TestGreedy(t *testing.T) {
 	x := Tokens{Mask: [][]float64{{1, 0, 1}}, Rewards: [][]float64{{0, 0, 1}}, Greedy: []float64{0.25}}
 	a, r := credit(t, Credit{How: "gae", Gamma: 1, Lambda: 1, Observations: "count"}, x)

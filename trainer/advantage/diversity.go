@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// Diversity weighs what is better than its group by how unlike the others it is (GARDO,
-// 2025): with features of unit length and d the distance 1 - cos to the nearest other
-// member, a positive r - mean is times d over the group's mean of d. No scale.
+// Diversity weighs samples above their group's mean by their distance from the others (GARDO, 2025): with features of
+// unit length and d the distance 1 - cos to the nearest other member, a positive r - mean is times d over the group's
+// mean of d. No scale.
 //
-// Upstream divides 0 by 0 where all members look the same; here nobody is then weighed.
-// Invariants (tests): the length of features does not matter; what is worse than its group
-// is left as it is; members that are equally unlike leave r - mean.
+// Upstream divides 0 by 0 where all members look the same; here nobody is then weighed. Invariants (tests): the
+// length of features does not matter; a sample below its group's mean is left as it is; members that are equally
+// unlike leave r - mean.
 func Diversity(ids []int, rewards []float64, features [][]float64) ([]float64, error) {
 	if len(features) != len(rewards) {
 		return nil, fmt.Errorf("%d samples have features of %d: diversity needs those of every sample", len(rewards), len(features))

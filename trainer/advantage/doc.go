@@ -1,19 +1,18 @@
 // Package advantage turns rewards into advantages: how much better a sample was than its baseline.
 //
-// Start with Estimator: one struct of options holds every published estimator, and a Batch
-// is all that any of them looks at. Most are a baseline, a scale, and what happens in the
-// corners (group.go); history.go remembers earlier iterations, best.go and diversity.go are
-// rules of their own, Several (estimator.go) makes one advantage of several rewards. Credit spreads
-// an answer's reward over its tokens (credit.go, whiten.go), Turns over its turns (turns.go).
-// Before that, shaping.go and winrate.go change rewards, and filter.go and choose.go leave out
-// groups and samples; Stats (batch.go) has the numbers for monitors.
+// Start with Estimator: one struct of options holds every published estimator, and a Batch is all that any of them
+// looks at. Most are a baseline, a scale, and a treatment of the corners (group.go); history.go remembers earlier
+// iterations, best.go and diversity.go are rules of their own, Several (estimator.go) makes one advantage of several
+// rewards. Credit spreads an answer's reward over its tokens (credit.go, whiten.go), Turns over its turns (turns.go).
+// Before that, shaping.go and winrate.go change rewards, and filter.go and choose.go leave out groups and samples;
+// Stats (batch.go) has the numbers for monitors.
 //
 // Everything is plain float64; a group is named by an int, and order never matters but for
 // ties, where the first sample wins.
 //
-// What published systems set, where they disagree (the rest is in each file's card):
+// Settings of published systems, where they disagree (the rest is in each file's card):
 //
-//	                  baseline  scale           ddof  eps             alone  several rewards, and what else
+//	                  baseline  scale           ddof  eps             alone  several rewards, and others
 //	flow_grpo         mean      batch, group    0     1e-4 add        0      Σ w·r
 //	DiffusionNFT      mean      batch           0     1e-4 add        0      Σ w·r; Probability
 //	GenRL             mean      max_group       0     1e-4 add        0      Σ w·A

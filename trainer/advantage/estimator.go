@@ -13,16 +13,16 @@ type Estimator struct {
 	Rule string
 	Options
 	Several
-	History *History   // what the rules history and tracker remember
+	History *History   // the memory of the rules history and tracker
 	Norm    float64    // of gpg; 0 is 1
 	K       int        // of max-at-k
 	Keep    *Keep      // who is compared; nil: all
-	Range   [2]float64 // of beta: what a reward can be; equal ends are [0, 1]
+	Range   [2]float64 // of beta: the range of a reward; equal ends are [0, 1]
 	Whiten  Whiten     // of reinforce++: over as many decisions as Batch.Lengths says
 }
 
-// Advantages is an advantage a sample, and what a monitor wants to know of the rewards. A
-// sample whose reward is missing has NaN.
+// Advantages is an advantage a sample, and a monitor's numbers of the rewards. A sample whose reward is missing has
+// NaN.
 func (e Estimator) Advantages(b Batch) ([]float64, Stats, error) {
 	if err := b.check(); err != nil {
 		return nil, Stats{}, err
@@ -70,7 +70,7 @@ func (e Estimator) each(b Batch) (each, error) {
 	return nil, fmt.Errorf("there is no estimator %q: use compare, %s", e.Rule, strings.Join(names, ", "))
 }
 
-// Settings are the settings of all estimators, as one table of a file has them, and what is done with what they make.
+// Settings are the settings of all estimators, as one table of a file has them, and those of later steps.
 type Settings struct {
 	Options
 	Several
@@ -96,8 +96,8 @@ func DefaultSettings() Settings {
 		GPGOptions: GPGOptions{Norm: 1}, MaxAtKOptions: MaxAtKOptions{K: 2}, BetaOptions: BetaOptions{Range: [2]float64{0, 1}}, BestBy: "advantage", AllDead: "skip", CreditOptions: CreditOptions{DefaultCredit()}}
 }
 
-// Estimator is the estimator of outcomes by a rule. What it remembers is empty. Rules that look at rewards of tokens
-// leave outcomes as Options say.
+// Estimator is the estimator of outcomes by a rule. Its memory is empty. Rules that look at rewards of tokens leave
+// outcomes as Options say.
 func (s Settings) Estimator(r Rule) Estimator {
 	e := Estimator{Rule: "compare", Options: s.Options, Several: s.Several, Norm: s.Norm, K: s.K, Keep: s.Keep, Range: s.Range}
 	if r.Outcome != nil {
@@ -119,7 +119,7 @@ func (s Settings) OfPictures(r Rule) Estimator {
 	return e
 }
 
-// Check reports what does not fit together.
+// Check reports settings that contradict each other.
 func (s Settings) Check(report func(key, problem, hint string)) {
 	s.Options.Check(report)
 	s.HistoryOptions.check(report)

@@ -94,7 +94,7 @@ func TestMissingIsAbsent(t *testing.T) {
 	}
 }
 
-// One reward of two is missing: the sample has none, or, with partial, what is there.
+// One reward of two is missing: the sample has none, or, with partial, the other one.
 func TestPartlyMissing(t *testing.T) {
 	for name, e := range estimators() {
 		b := batch(rand.New(rand.NewPCG(5, 6)))

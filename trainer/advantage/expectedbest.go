@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// ExpectedBest is what the best of k samples of a prompt is worth on average, over all choices of
-// k among the n that there are, and over groups that have as many:
+// ExpectedBest is the mean of the best of k samples of a prompt, over all choices of k among its n, and over groups
+// of at least k:
 //
 //	E = Σ_i C(i-1, k-1)/C(n, k) r_(i)      with r_(1) <= r_(2) <= ...
 //

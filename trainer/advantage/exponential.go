@@ -6,16 +6,16 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// Exponential is what a sample weighs in reward-weighted regression (Peters and Schaal, 2007;
-// Flow-RWR, Liu et al., 2025):
+// Exponential is a sample's weight in reward-weighted regression (Peters and Schaal, 2007; Flow-RWR, Liu et al.,
+// 2025):
 //
 //	e^r over the mean of e^r in its group
 //
 // where upstream has e^r alone. The division is one factor a prompt, which keeps prompts with large rewards from being
 // all that is learned from. How sharp the weights are is the reward's own weight.
 //
-// Invariants (tests): weights are positive and 1 on average over the group; what is added to all rewards of a group
-// changes nothing; equal rewards have weight 1.
+// Invariants (tests): weights are positive and 1 on average over the group; a constant added to all rewards of a
+// group changes nothing; equal rewards have weight 1.
 func Exponential(ids []int, rewards []float64) []float64 {
 	out := everywhere(0, rewards)
 	for _, g := range presentGroups(ids, rewards) {

@@ -12,7 +12,7 @@ import (
 //	           missing reward (Mini-o3)
 //	unequal    keeps groups whose rewards are not all equal, and samples alone
 //	open       keeps groups whose deviation (n) is above Least and whose mean is below High
-//	           (Edit-R1): the best can still be told from the others
+//	           (Edit-R1): the best still differs from the others
 //	rounded    the same as unequal by numpy's deviation over n, which is not 0 for 0.1 three times
 //	           (PyVision-RL): a group that is kept by such an error teaches nothing
 //
@@ -22,7 +22,7 @@ type Filter struct {
 	Low   float64 `toml:"low" doc:"a group's mean must be above"`
 	High  float64 `toml:"high" doc:"and below"`
 	Least float64 `toml:"least" range:"[0,inf)" doc:"the least deviation"`
-	// Compared is what flow_grpo and Edit-R1 do: the deviation of a batch is that of all its samples.
+	// Compared is as in flow_grpo and Edit-R1: the deviation of a batch is that of all its samples.
 	Compared bool `toml:"compared" doc:"groups that are left out are compared nevertheless, so that the batch's deviation is that of all samples; they have no part in loss, KL and passes of the network"`
 }
 

@@ -18,9 +18,9 @@ import (
 //	          floor and added (verl's vectorised GRPO). flow_grpo and verl-omni 1e-4, verl
 //	          1e-6, DanceGRPO and MixGRPO 1e-8, OpenRLHF 1e-9
 //	ddof      0 (numpy's trackers: flow_grpo, NFT, AWM, GenRL) or 1 (PyTorch: verl, DanceGRPO)
-//	singleton what one sample alone gets: 0 (verl-omni), its raw reward (verl's RLOO), or
+//	singleton one sample alone gets: 0 (verl-omni), its raw reward (verl's RLOO), or
 //	          reward over 1 + eps with no baseline (verl's GRPO)
-//	flat      a scale of exactly 0: the group teaches nothing and gets 0, or what eps makes
+//	flat      a scale of exactly 0: the group teaches nothing and gets 0, or the result of eps
 //	          of it (all upstreams; with trim that can be a reward over 1e-8)
 //	single    verl's vectorised GRPO takes Σr² - (Σr)²/n in float32: rewards that lie within
 //	          a hundredth of each other lose all but three digits of their deviation
@@ -49,7 +49,7 @@ func Defaults() Options {
 	return Options{Over: "group", Baseline: "mean", Scale: "group", DDOF: 1, Eps: 1e-6, EpsMode: "add", InverseOf: 0.25, Singleton: "zero", Flat: "zero"}
 }
 
-// Check reports what does not fit together.
+// Check reports settings that contradict each other.
 func (o Options) Check(report func(key, problem, hint string)) {
 	if o.Baseline == "others" && o.Trim > 0 {
 		report("trim", "a baseline of the others cannot be trimmed", `baseline = "mean" can`)

@@ -135,7 +135,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// What one sample alone gets, by baseline, scale and rule.
+// The advantage of one sample alone, by baseline, scale and rule.
 func TestSingleton(t *testing.T) {
 	for _, c := range []struct {
 		o    Options

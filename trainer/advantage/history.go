@@ -11,20 +11,20 @@ import (
 //
 //	a = (r - mean) / (deviation(ddof 0) + 1e-6)   in ddpo-pytorch
 //
-// The state of the estimator tracker (tracker.go) stands here too: a checkpoint keeps both. Invariant (tests): with Min
-// = 1 and one iteration it is the group estimator; missing rewards are not remembered.
+// It also has the state of the estimator tracker (tracker.go): a checkpoint keeps both. Invariant (tests): with Min =
+// 1 and one iteration it is the group estimator; missing rewards are not remembered.
 type History struct {
 	Size    int                  `json:"size"` // rewards a prompt
 	Min     int                  `json:"min"`
 	Rewards map[string][]float64 `json:"rewards"`
 
 	// Of Track.
-	Rho     float64           `json:"rho,omitempty"` // how much of what is known stays
+	Rho     float64           `json:"rho,omitempty"` // the kept share of earlier evidence
 	Beliefs map[string]Belief `json:"beliefs,omitempty"`
 }
 
-// Update remembers rewards, and compares them with what is remembered: the mean and the
-// deviation that o is about are those of the prompt's history.
+// Update remembers rewards, and compares them with the memory: the mean and the deviation that o is about are those
+// of the prompt's history.
 func (h *History) Update(o Options, prompts []string, rewards []float64) ([]float64, error) {
 	switch {
 	case len(prompts) != len(rewards):

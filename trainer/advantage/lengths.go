@@ -29,9 +29,8 @@ func OPO(ids []int, rewards, lengths []float64) ([]float64, error) {
 	return out, nil
 }
 
-// GPG scales r - mean by samples over those whose reward is not 0, over norm (Chu et al.,
-// 2025): what few samples teach is not drowned by those that teach nothing. verl overwrites
-// whatever alpha was configured with this one.
+// GPG scales r - mean by samples over those whose reward is not 0, over norm (Chu et al., 2025): the few samples that
+// teach are not drowned by those that teach nothing. verl overwrites whatever alpha was configured with this one.
 func GPG(ids []int, rewards []float64, norm float64) ([]float64, error) {
 	out, err := Options{Over: "group", Baseline: "mean", Scale: "none", Singleton: "raw"}.Of(ids, rewards)
 	there, nonzero := 0.0, 0.0

@@ -2,8 +2,8 @@ package advantage
 
 import "fmt"
 
-// MaxAtK rewards a sample for what it adds to the best of k (PKPO; Walder and Karkhanis, 2025, the
-// estimator s^(loo-1) of equation 33): over all choices of k of a group's n samples,
+// MaxAtK rewards a sample for its addition to the best of k (PKPO; Walder and Karkhanis, 2025, the estimator
+// s^(loo-1) of equation 33): over all choices of k of a group's n samples,
 //
 //	a_i = 1/C(n,k) Σ_{S ∋ i} ( max r(S) - max r(S\i) )
 //
@@ -13,8 +13,8 @@ import "fmt"
 //
 //	a_i = 1/C(n,k) Σ_{j<p} C(j-1, k-2) (r_i - r_(j))
 //
-// which is what is computed, in n² sums. The paper gives O(n log n); groups are small. A group with
-// fewer than k samples teaches nothing. With k = n it is PassAtK, verl's.
+// which is computed in n² sums. The paper gives O(n log n); groups are small. A group with fewer than k samples
+// teaches nothing. With k = n it is PassAtK, verl's.
 //
 // Where o has a scale of the group, the deviation of the advantages divides them, and with scale
 // none they are the paper's.

@@ -24,7 +24,7 @@ func TestVersus(t *testing.T) {
 	}
 }
 
-// TestPicturesEstimators: what estimators of tokens are where all samples have as many decisions.
+// TestPicturesEstimators: estimators of tokens where all samples have the same number of decisions.
 func TestPicturesEstimators(t *testing.T) {
 	nan := math.NaN()
 	b := Batch{Groups: []int{0, 0, 0, 1, 1, 1}, Rewards: [][]float64{{1, 2, 6, 4, nan, 8}}, Lengths: []float64{3, 3, 3, 3, 3, 3}}

@@ -2,13 +2,13 @@ package advantage
 
 import "slices"
 
-// A Rule is how an estimator makes advantages of rewards. Its value stands below its formula. Files, lists, pages,
-// checks and plans read this value. Rules lists all of them.
+// A Rule is how an estimator makes advantages of rewards. Its value is below its formula. Files, lists, pages, checks
+// and plans read this value. Rules lists all of them.
 type Rule struct {
 	Name    string
-	Card    string   // a sentence: what it is, and whose
+	Card    string   // a sentence: its description, and its source
 	Paper   string   // whose it is
-	Formula string   // what is computed, in a line
+	Formula string   // the formula, in a line
 	Cases   []string // recorded operations of published code that hold it
 
 	Company      Company // whom a sample is compared with
@@ -18,17 +18,17 @@ type Rule struct {
 	Ends         bool    // +1 and -1 for the two of a pair
 	Edges        bool    // credit goes to the edges of trees: decisions weigh the same, and not steps
 	TokensOnly   bool    // single tokens are looked at, which pictures do not have
-	Credit       string  // what Credit.How must be; "": spread
+	Credit       string  // the required Credit.How; "": spread
 	ValueHead    bool    // a head of values is learned beside the policy
 	GreedyAnswer bool    // the likeliest answer to the same prompt is the baseline
 
 	Options  any                         // a struct of the option structs that it reads beside Options; nil: none
-	Set      func(s *Settings)           // what the name says of settings; nil: nothing
+	Set      func(s *Settings)           // the settings that the name implies; nil: none
 	Takes    func(s Settings) [2]float64 // the rewards that it takes; others end the run; nil: any
 	Members  func(s Settings) int        // how many samples of a group it needs; nil: any number
-	Remember func(s Settings) *History   // what it keeps of earlier rewards; nil: nothing
+	Remember func(s Settings) *History   // its memory of earlier rewards; nil: none
 	Check    func(s Settings, report func(key, problem, hint string))
-	Words    func(s Settings) string // the plan's sentence; nil: the card, or what Options say
+	Words    func(s Settings) string // the plan's sentence; nil: the card, or the words of Options
 	FirstOf  func(s Settings) int    // how often a prompt is compared with the batch before its own rewards; nil: never
 
 	// Outcome compares outcomes, Samples the samples whose decisions share one; nil: as Options say.

@@ -106,8 +106,8 @@ func TestGPG(t *testing.T) {
 	}
 }
 
-// With one iteration and a buffer that holds it, the history is the group; later, what is
-// remembered counts, and rewards that fell out do not.
+// With one iteration and a buffer that holds it, the history is the group; later, remembered rewards count, and
+// rewards that fell out do not.
 func TestHistory(t *testing.T) {
 	o := Options{Over: "group", Baseline: "mean", Scale: "group", Eps: 1e-6, EpsMode: "add"}
 	update := func(h *History, prompts []string, rewards ...float64) []float64 {

@@ -26,7 +26,7 @@ func (o Overlong) Check(report func(key, problem, hint string)) {
 	}
 }
 
-// Penalty is what is added to the reward of an answer of length tokens.
+// Penalty is added to the reward of an answer of length tokens.
 func (o Overlong) Penalty(length int) float64 {
 	over := length - (o.Limit - o.Buffer)
 	switch {
@@ -38,9 +38,8 @@ func (o Overlong) Penalty(length int) float64 {
 	return -float64(over) / float64(o.Buffer) * o.Factor
 }
 
-// StopProperly is what a truncated answer's reward becomes: times coefficient (so that a
-// negative reward shrinks too), or, where that is negative, the coefficient itself (ProRL,
-// OpenRLHF).
+// StopProperly is a truncated answer's reward: times coefficient (so that a negative reward shrinks too), or, where
+// that is negative, the coefficient itself (ProRL, OpenRLHF).
 func StopProperly(reward, coefficient float64, truncated bool) float64 {
 	switch {
 	case !truncated || math.IsNaN(reward):

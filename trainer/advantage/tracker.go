@@ -2,17 +2,17 @@ package advantage
 
 import "fmt"
 
-// The tracker of single-stream SPO (Xu and Ding, 2025; verl's recipe/spo): one sample a prompt is compared with
-// what its prompt is expected to earn, the mean of a Beta distribution that forgets,
+// The tracker of single-stream SPO (Xu and Ding, 2025; verl's recipe/spo): one sample a prompt is compared with its
+// prompt's expected reward, the mean of a Beta distribution that forgets,
 //
 //	a = r - α/(α+β)         then over the batch's deviation
 //	α ← ρα + r              β ← ρβ + (1 - r)
 //
-// A new prompt begins with α = β = 1/2, as upstream does without offline values. Rewards lie from 0 to 1.
-// Upstream's default ρ follows the policy, 2^(-D/0.06) cut to [0.875, 0.96] with D the mean size of the log-ratio of
-// the prompt's last answer; that takes a further evaluation of every prompt, and is not built in: ρ is a constant,
-// its other form. Several samples of a prompt are all compared with what was known before them, and then counted one
-// after another; upstream counts the last alone.
+// A new prompt begins with α = β = 1/2, as upstream does without offline values. Rewards lie from 0 to 1. Upstream's
+// default ρ follows the policy, 2^(-D/0.06) cut to [0.875, 0.96] with D the mean size of the log-ratio of the
+// prompt's last answer; that takes a further evaluation of every prompt, and is not built in: ρ is a constant, its
+// other form. Several samples of a prompt are all compared with the belief before them, and then counted one after
+// another; upstream counts the last alone.
 //
 // Invariants (tests): the expectation comes to a constant reward; a missing reward changes nothing.
 
@@ -25,7 +25,7 @@ type Belief struct {
 // expected is the mean.
 func (b Belief) expected() float64 { return b.Alpha / (b.Alpha + b.Beta) }
 
-// Track compares rewards with what their prompts are expected to earn, by o over the batch, and learns them.
+// Track compares rewards with their prompts' expected rewards, by o over the batch, and learns them.
 func (h *History) Track(o Options, prompts []string, rewards []float64) ([]float64, error) {
 	switch {
 	case len(prompts) != len(rewards):

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTracker: what is expected comes to a constant reward, and what is missing is not learned.
+// TestTracker: the expectation converges to a constant reward, and missing rewards are not learned.
 func TestTracker(t *testing.T) {
 	h := History{Rho: 0.5}
 	o := Options{Over: "batch", Baseline: "none", Scale: "none"}

@@ -7,8 +7,8 @@ import (
 	"github.com/darkroom-rl/darkroom/sde"
 )
 
-// Credit in trees of samples. What is returned is the advantage of every node, which is that
-// of the edge that leads to it; an edge that decided nothing has 0.
+// Credit in trees of samples. The result is the advantage of every node, which is that of the edge that leads to it;
+// an edge that decided nothing has 0.
 //
 //	Layers    nodes of one depth are compared, with the rewards of the leaves below them
 //	          (BranchGRPO's layer-wise credit; the fusing and its conventions are sde's)
@@ -89,7 +89,7 @@ var TreeRule = Rule{
 //
 // Invariants (tests): the authors' sums on recorded scores; with one tree a prompt both terms are the same.
 
-// InTrees is Advantages, with what each sample is worth within its tree added. trees are numbers, which no two prompts
+// InTrees is Advantages, with each sample's advantage within its tree added. trees are numbers, which no two prompts
 // share.
 func (e Estimator) InTrees(b Batch, trees []int) ([]float64, Stats, error) {
 	if len(trees) != len(b.Groups) {

@@ -3,13 +3,13 @@ package advantage
 import "fmt"
 
 // Turns compares turns beside whole episodes (GiGPO; Feng et al., 2025: groups in groups). Turns of one prompt's
-// episodes that begin in the same state form a group, whose members differ in what was done there:
+// episodes that begin in the same state form a group, whose members differ in their actions there:
 //
 //	R(k) = r(k) + Gamma·R(k+1)    rewards to come of a turn, discounted by turns
 //	a    = R - mean of its group, over its deviation (n-1) + 1e-6 where Scale is "group"
 //
-// and every token of the turn has the episode's advantage + Weight·a. What an episode earned is r of its last turn.
-// A state is what was observed last, whatever led there. A turn alone in its state has a = 0.
+// and every token of the turn has the episode's advantage + Weight·a. An episode's reward is r of its last turn. A
+// state is the last observation, whatever led there. A turn alone in its state has a = 0.
 //
 // verl-agent takes the mean and the deviation of whole episodes over their turns, so that an episode with many turns
 // counts as often; here the estimator compares episodes, each once. It clusters similar texts too, if asked; here
@@ -28,13 +28,13 @@ func (Turns) Card() string {
 	return "Turns of a group's episodes that begin in the same state are compared with each other, beside whole episodes (GiGPO)."
 }
 
-// SetDefaults is what verl-agent's scripts have.
+// SetDefaults has the values of verl-agent's scripts.
 func (t *Turns) SetDefaults() { *t = Turns{Weight: 1, Gamma: 0.95, Scale: "none"} }
 
 // A Visit is a turn.
 type Visit struct {
 	Episode int    // whose; its visits stand in their order
-	Prompt  int    // what the episode is about
+	Prompt  int    // the episode's prompt
 	State   string // that it begins in
 	Reward  float64
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTurns: what was done in one state is compared there, with rewards to come that are discounted by turns; a turn
-// alone has none, and who has no reward changes nobody.
+// TestTurns: actions in one state are compared there, with rewards to come that are discounted by turns; a turn alone
+// has none, and one without a reward changes no other.
 func TestTurns(t *testing.T) {
 	o := Turns{Weight: 2, Gamma: 0.5, Scale: "none"}
 	visits := []Visit{

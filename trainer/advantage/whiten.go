@@ -10,9 +10,9 @@ import (
 //
 //	a' = (a - mean) / √variance
 //
-// verl divides squares by n - 1 and adds 1e-8 to the variance, and to the number of tokens;
-// OpenRLHF divides by n, and 1e-8 is the variance's floor. GAE, OpenRLHF and EasyR1's
-// REINFORCE++ leave what lies outside the mask whitened as well, where others write 0.
+// verl divides squares by n - 1 and adds 1e-8 to the variance, and to the number of tokens; OpenRLHF divides by n,
+// and 1e-8 is the variance's floor. GAE, OpenRLHF and EasyR1's REINFORCE++ leave values outside the mask whitened as
+// well, where others write 0.
 //
 // Invariants (tests): mean 0 and deviation 1 over the mask; a missing answer stays missing and
 // moves no other.

@@ -42,10 +42,9 @@ func threeDecimals(x float64) float64 {
 	return y
 }
 
-// Versus compares every sample of a group with every other by their rewards, and gives the share
-// that each wins (WinRate): Pref-GRPO's reward for judges that give numbers. What is left of a
-// reward is its rank in the group, so that one outlier moves nobody but itself, and a reward's
-// scale does not matter.
+// Versus compares every sample of a group with every other by their rewards, and gives the share that each wins
+// (WinRate): Pref-GRPO's reward for judges that give numbers. Of a reward only its rank in the group counts, so that
+// one outlier moves nobody but itself, and a reward's scale does not matter.
 //
 // Invariants (tests): any increasing function of the rewards gives the same; a group's win rates
 // add up to half its samples; a missing reward takes part in nothing.

@@ -3,7 +3,7 @@
 // whether the clip range, the optimiser or rounding swallows the step. It is plain mathematics, and knows no network.
 //
 //	m := diagnosis.Measured{Group: 4, Groups: 8, Dead: 6, ...}
-//	for _, f := range m.Findings() { fmt.Println(f) } // what holds, by which numbers, and the setting that mends it
+//	for _, f := range m.Findings() { fmt.Println(f) } // findings, with their numbers and their remedies
 //
 // Start at Measured; WrongSign and Keeps have the formulas.
 package diagnosis
@@ -22,7 +22,7 @@ import (
 	"github.com/darkroom-rl/darkroom/sde"
 )
 
-// Measured is what is known of an iteration. What was not measured is nil.
+// Measured has the measurements of an iteration. Missing ones are nil.
 type Measured struct {
 	Group  int     `json:"group"`            // samples a prompt
 	Groups int     `json:"groups"`           // prompts
@@ -35,21 +35,21 @@ type Measured struct {
 	Noise   *float64 `json:"reward_noise,omitempty"` // deviation of a total, where rewards were asked twice
 	Keeps   []Keep   `json:"keeps,omitempty"`        // every step that could draw
 	Floor   *float64 `json:"noise_floor,omitempty"`  // of log-probabilities, by rounding
-	Clip    float64  `json:"clip_range,omitempty"`   // 0: there is none, or of another quantity
+	Clip    float64  `json:"clip_range,omitempty"`   // 0: none, or of another quantity
 	Ratios  *Ratios  `json:"ratios,omitempty"`       // after the iteration's updates
 	Element *float64 `json:"gradient_element,omitempty"`
 	Eps     float64  `json:"eps,omitempty"` // of the optimiser, which Element is compared with
 	Rate    float64  `json:"lr,omitempty"`
 }
 
-// A Keep is what a step keeps of the gradient.
+// A Keep is the share of the gradient that a step keeps.
 type Keep struct {
 	Step    int     `json:"step"`
 	Share   float64 `json:"share"` // of the largest of all steps
 	Trained bool    `json:"trained"`
 }
 
-// Ratios are what updates did to the decisions that they were made by.
+// Ratios are the effects of updates on the decisions that they were made by.
 type Ratios struct {
 	Moved   float64 `json:"moved"`   // root mean square of log-ratios
 	Outside float64 `json:"outside"` // the share beyond the clip range
@@ -102,7 +102,8 @@ const (
 	leastElement = 10.0 // epsilons of the optimiser
 )
 
-// Findings are what holds, the gravest first: "dead", "noise", "group", "vanishing", "clip", "swallowed".
+// Findings are the diagnoses that apply, the gravest first: "dead", "noise", "group", "vanishing", "clip",
+// "swallowed".
 func (m Measured) Findings() (all []Finding) {
 	for _, find := range []func() *Finding{m.dead, m.unsure, m.vanishing, m.epsilon, m.clipped, m.swallowed} {
 		if f := find(); f != nil {
@@ -172,7 +173,7 @@ func (m Measured) vanishing() *Finding {
 		fmt.Sprintf("a window nearer to step %d, or a smaller sampler.schedule.shift (which may be that of training alone)", best.Step)}
 }
 
-// epsilon: the gradient is below what the optimiser adds to it, though there is one.
+// epsilon: the gradient is not 0, but below the optimiser's epsilon.
 func (m Measured) epsilon() *Finding {
 	if m.Element == nil || m.Eps == 0 || m.Dead == m.Groups && m.Groups > 0 || *m.Element >= leastElement*m.Eps {
 		return nil
@@ -196,7 +197,7 @@ func (m Measured) clipped() *Finding {
 	return nil
 }
 
-// swallowed: what updates did to decisions is below rounding.
+// swallowed: the effect of updates on decisions is below rounding.
 func (m Measured) swallowed() *Finding {
 	if m.Ratios == nil || m.Dead == m.Groups && !m.Free {
 		return nil
@@ -249,9 +250,9 @@ func (m Measured) Lines() (all []string) {
 	return all
 }
 
-// Card: how often an advantage has the wrong sign. Samples of a prompt have normal totals of deviation S, of which the
-// part N is noise of the reward (it would say something else if it were asked again). A sample's true advantage is its
-// noiseless total less the prompt's true mean; what is trained on is its total less the mean of its group of G. Both
+// Card: how often an advantage has the wrong sign. Samples of a prompt have normal totals of deviation S, of which
+// the part N is noise of the reward (it would say something else if it were asked again). A sample's true advantage
+// is its noiseless total less the prompt's true mean; training uses its total less the mean of its group of G. Both
 // are normal with the correlation
 //
 //	c = √((1 - 1/G)·(1 - N²/S²)),   and the signs differ with the probability arccos(c)/π
@@ -279,7 +280,7 @@ func GroupFor(share, spread, noise float64) int {
 	return 0
 }
 
-// arccos of 0 to 1, by halving: what is said of it has three digits.
+// arccos of 0 to 1, by halving: its text has three digits.
 func arccos(c float64) float64 {
 	low, high := 0.0, math.Pi/2
 	for range 50 {
@@ -292,8 +293,9 @@ func arccos(c float64) float64 {
 	return low
 }
 
-// Card: what a step keeps of the gradient. A step draws next = mean + τz, and its mean is a·x + b·v in the network's
-// output v. So a change of v changes the log-probability of what was drawn by z·b/τ an element, and the step keeps
+// Card: the share of the gradient that a step keeps. A step draws next = mean + τz, and its mean is a·x + b·v in the
+// network's output v. So a change of v changes the log-probability of the drawn sample by z·b/τ an element, and the
+// step keeps
 //
 //	|b|/τ        = √(Δ(1-s)/s)·(1/η + η/2) for Flow-SDE, as in Flow-GRPO's kernel: little near s = 1, where a large
 //	               shift has most of its steps
@@ -302,7 +304,7 @@ func arccos(c float64) float64 {
 // A step that draws nothing keeps 0.
 // Invariant (test): the formula for Flow-SDE at any step, and the derivative of sde's own log-probability.
 
-// Keeps is what each row keeps of the gradient.
+// Keeps is the share of the gradient that each row keeps.
 func Keeps(rows []sde.Row) []float64 {
 	all := make([]float64, len(rows))
 	for i, r := range rows {
@@ -333,7 +335,7 @@ func root(x []float64) float64 {
 // File is where a run keeps its Report.
 const File = "diagnosis.json"
 
-// A Report is what was measured and what was found.
+// A Report has the measurements and the findings.
 type Report struct {
 	Measured
 	Findings []Finding `json:"findings"`
@@ -342,7 +344,7 @@ type Report struct {
 // most bounds a file that is read.
 const most = 1 << 20
 
-// Read reads a report; nil where there is none.
+// Read reads a report; nil without one.
 func Read(path string) (*Report, error) {
 	text, err := regular.Read(path, most)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/sde"
 )
 
-// TestWrongSign: the formula is what drawn groups say.
+// TestWrongSign: the formula agrees with drawn groups.
 func TestWrongSign(t *testing.T) {
 	for _, c := range []struct {
 		group int
@@ -46,7 +46,7 @@ func TestWrongSign(t *testing.T) {
 	}
 }
 
-// TestKeeps: Flow-SDE keeps what the formula says, and a large shift leaves early steps next to nothing.
+// TestKeeps: Flow-SDE keeps the formula's share, and a large shift leaves early steps next to nothing.
 func TestKeeps(t *testing.T) {
 	const eta = 0.7
 	for _, shift := range []float64{1, 12} {
@@ -105,14 +105,14 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestAdvice: what is advised can be done: groups of pairs have no mean, a loss without advantages no dead group, and
+// TestAdvice: the advice can be followed: groups of pairs have no mean, a loss without advantages no dead group, and
 // conversations no sampler.
 func TestAdvice(t *testing.T) {
 	number := func(x float64) *float64 { return &x }
 	for _, c := range []struct {
 		name string
 		m    Measured
-		want string // in the one finding's remedy; "": there is none
+		want string // in the one finding's remedy; "": no finding
 	}{
 		{"a group of three", Measured{Group: 3, Groups: 6, Spread: 0.2}, "rollout.group = "},
 		{"a group of four", Measured{Group: 4, Groups: 6, Spread: 0.2}, ""},

@@ -25,7 +25,8 @@ func soundTrial() trial {
 
 const dimensions = 4
 
-// run is what the first iteration measures, and how much nearer θ gets in some iterations, as a share of the whole way.
+// run returns the first iteration's measurements, and how much nearer θ gets in some iterations, as a share of the
+// whole way.
 func (c trial) run(iterations int) (first Measured, gain float64) {
 	r := rand.New(rand.NewPCG(7, 11))
 	var theta, m, v [dimensions]float64
@@ -121,8 +122,8 @@ func standardised(x []float64) (out []float64, deviation float64) {
 	return out, deviation
 }
 
-// TestRemedies: each cause that is planted is found, and nothing else; with what its remedy says it is not found any
-// more, and the reward rises as it did not before.
+// TestRemedies: each cause that is planted is found, and nothing else; with its remedy it is not found any more, and
+// the reward rises as it did not before.
 func TestRemedies(t *testing.T) {
 	if m, gain := soundTrial().run(20); len(m.Findings()) > 0 || gain < 0.3 {
 		t.Errorf("nothing was planted: %v, gain %.2f", m.Findings(), gain)
@@ -130,7 +131,7 @@ func TestRemedies(t *testing.T) {
 	for _, c := range []struct {
 		cause         string
 		plant, remedy func(c *trial)
-		most          float64 // of what is gained with the remedy, without it
+		most          float64 // of the gain with the remedy, without it
 	}{
 		{"dead", func(c *trial) { c.exact = true }, func(c *trial) { c.exact = false }, 0.02},
 		{"noise", func(c *trial) { c.noise = 3 }, func(c *trial) { c.noise = 0.02 }, 0.4},

@@ -4,7 +4,7 @@
 //	err = e.Load(ctx, "step-3", "/shared/step-3")   // an adapter in PEFT's layout, under a name of its own
 //	completion, err := e.Generate(ctx, engine.Request{...}) // tokens with log-probabilities, checked
 //
-// Start with engine.go: the request, the completion, and what of a completion is refused (Refused names each).
+// Start with engine.go: the request, the completion, and the refused kinds of completions (Refused names each).
 // vllm.go and sglang.go have one protocol each. Nothing here knows a network: whether log-probabilities are those of
 // the weights is for trainer/conversations to see, which computes them itself.
 package engine

@@ -44,13 +44,13 @@ type Request struct {
 	Most        int   // tokens that may be drawn
 	Temperature float64
 	End         int32 // of a turn
-	Banned      []int // what must not be drawn
+	Banned      []int // tokens that must not be drawn
 	Vocabulary  int
 	Adapter     string // "": the model itself
 	Score       bool   // the sequence's own log-probabilities are asked for, too
 }
 
-// A Completion is what was sampled.
+// A Completion is the engine's answer.
 type Completion struct {
 	IDs      []int32
 	LogProbs []float64
@@ -59,16 +59,16 @@ type Completion struct {
 	read     int       // tokens of the question that the engine read; below 0: it does not say
 	adapter  string    // that it answered with; "": it does not say
 	Version  string    // of the weights, as the engine calls them; "": it does not say
-	Scores   []float64 // of the question's tokens; NaN where there is none
+	Scores   []float64 // of the question's tokens; NaN for one without
 	ScoreIDs []int32   // which tokens these are of; below 0: it does not say
 }
 
-// A Refusal says why an answer is not believed. It is no failure of the network or of a busy server.
+// A Refusal says why an answer is not believed. It does not stand for a failure of the network or of a busy server.
 type Refusal struct{ Kind, Why string }
 
 func (r *Refusal) Error() string { return r.Why }
 
-// What is refused.
+// Kinds of refusals.
 const (
 	WrongIDs     = "wrong ids"           // tokens that cannot be
 	LostPictures = "dropped pictures"    // places that the engine did not read
@@ -84,7 +84,7 @@ func Refuse(kind, format string, args ...any) error {
 	return &Refusal{kind, fmt.Sprintf(kind+": "+format, args...)}
 }
 
-// Refused is the kind of a refusal; "" where an error is none.
+// Refused is the kind of a refusal; "" for other errors.
 func Refused(err error) string {
 	var r *Refusal
 	if errors.As(err, &r) {
@@ -141,7 +141,7 @@ func (e *Engine) Load(ctx context.Context, name, dir string) error {
 // Unload takes an adapter away.
 func (e *Engine) Unload(ctx context.Context, name string) error { return e.unload(ctx, name) }
 
-// Forget drops what is kept of pictures.
+// Forget drops cached pictures.
 func (e *Engine) Forget() { e.forget() }
 
 // Generate has a continuation drawn, and checks it.
@@ -213,7 +213,7 @@ func (q Request) checkScores(a Completion) error {
 	return nil
 }
 
-// Scored are the places of words that have a score, behind the first picture, or, where there is none, behind the first
+// Scored are the places of words that have a score, behind the first picture, or, without one, behind the first
 // token.
 func (q Request) Scored(a Completion) (at []int) {
 	seen := len(q.Pictures) == 0

@@ -15,9 +15,9 @@ import (
 //	    {model, usage: {prompt_tokens}, choices: [{token_ids, logprobs: {content: [{logprob}]}, finish_reason}],
 //	     prompt_logprobs: [null, {"17": {logprob}}, ...]}
 //
-// token_ids have all of a picture's places. features are the pictures as the engine's own processor cuts them up, with
-// hashes and places. They come from the engine: a message with one picture is rendered once, and what it has of the
-// picture is put at our places.
+// token_ids have all of a picture's places. features are the pictures as the engine's own processor cuts them up,
+// with hashes and places. They come from the engine: a message with one picture is rendered once, and its part for
+// the picture is put at our places.
 //
 //	POST /v1/chat/completions/render  {model, messages}
 //	    {token_ids, features: {mm_hashes: {image: [h]}, mm_placeholders: {image: [{offset, length}]},
@@ -201,7 +201,7 @@ func someID[V any](row map[string]V) (int32, error) {
 	return int32(slices.Min(all)), nil
 }
 
-// number is a log-probability, NaN where there is none.
+// number is a log-probability, NaN without one.
 func number(x *float64) float64 {
 	if x == nil {
 		return math.NaN()

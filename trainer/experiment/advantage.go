@@ -27,7 +27,7 @@ func (a Advantage) rule() advantage.Rule {
 	return r
 }
 
-// Check reports what does not fit together.
+// Check reports settings that contradict each other.
 func (a Advantage) Check(report func(key, problem, hint string)) {
 	a.Settings.Check(report)
 	if check := a.rule().Check; check != nil {
@@ -44,7 +44,7 @@ func (a Advantage) OfPictures() advantage.Estimator { return a.Settings.OfPictur
 // EachReward reports whether rewards are compared each by itself, and not their sum.
 func (a Advantage) EachReward() bool { return a.How == "advantages" || a.How == "gdpo" }
 
-// words say what an advantage is.
+// words describe an advantage.
 func (a Advantage) words(tokens bool) string {
 	s := a.Estimator + ": " + a.compared()
 	if a.Clip > 0 {
@@ -93,9 +93,8 @@ func (a Advantage) compared() string {
 	}
 }
 
-// What becomes of [[reward]], [advantage] and [loss]: options of packages rewards,
-// advantage and loss. Nothing is decided here that the file does not say, but for
-// what the comments name.
+// The meaning of [[reward]], [advantage] and [loss]: options of packages rewards, advantage and loss. All decisions
+// are the file's, but for those named in comments.
 
 // Combination is how the trained rewards become one.
 func (e *Experiment) Combination() rewards.Combination {
@@ -108,8 +107,8 @@ func (e *Experiment) Combination() rewards.Combination {
 	return c
 }
 
-// Combined is what of the trained rewards' scores is compared, and what it weighs: their
-// sum, or each by itself where advantages are added up.
+// Combined are the compared scores of the trained rewards, and their weights: their sum, or each by itself where
+// advantages are added up.
 func (e *Experiment) Combined(scores [][]float64) (compared [][]float64, weights []float64, err error) {
 	c := e.Combination()
 	if e.Advantage.How == "rewards" {
@@ -123,7 +122,7 @@ func (e *Experiment) Combined(scores [][]float64) (compared [][]float64, weights
 	return compared, weights, err
 }
 
-// Estimator is the estimator of outcomes, for what the experiment makes.
+// Estimator is the estimator of outcomes, for the experiment's modality.
 func (e *Experiment) Estimator() advantage.Estimator {
 	if e.Episode != nil {
 		return e.Advantage.Rule()
@@ -140,7 +139,7 @@ func (e *Experiment) ComparesGroups() bool {
 	return e.Kind().Has(loss.Advantages) && e.Comparison().GroupMean
 }
 
-// Shaped is what an answer's reward becomes before it is compared.
+// Shaped is an answer's reward before it is compared.
 func (e Episode) Shaped(reward float64, tokens int, truncated bool) float64 {
 	if e.Truncated != nil {
 		reward = advantage.StopProperly(reward, *e.Truncated, truncated)

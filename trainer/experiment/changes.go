@@ -19,9 +19,9 @@ func isFree(key string) bool {
 	return slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(key, p) }) || strings.HasPrefix(key, "reward[") && strings.HasSuffix(key, ".at_once")
 }
 
-// Changes says how two experiments differ in what a run depends on, a line a key.
+// Changes lists the differences of two experiments that change a run, a line a key.
 func Changes(before, after *Experiment) []string {
-	scheduled := after.Optim.Schedule != "constant" && after.Optim.Steps == 0 || after.prunesFor() || after.anneals() // rates, what is pruned, or noise depend on the number of iterations
+	scheduled := after.Optim.Schedule != "constant" && after.Optim.Steps == 0 || after.prunesFor() || after.anneals() // rates, pruning, or noise depend on the number of iterations
 	ranks := len(before.Run.Devices()) != len(after.Run.Devices())                                                    // gradients are added up in another order
 	last := ""                                                                                                        // stage, which is as long as the run
 	if n := len(after.Stages); n > 0 && len(before.Stages) == n {

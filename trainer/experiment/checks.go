@@ -14,10 +14,9 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// What no single value can know. Everything here is refused; what only seems unwise
-// is a warning of the plan.
+// Checks over several values. Everything here is refused; an unwise setting is a warning of the plan.
 
-// report takes a key, what is wrong, and the remedy.
+// report takes a key, the problem, and the remedy.
 type report = func(key, problem, hint string)
 
 // under prefixes the keys of a table.
@@ -173,7 +172,7 @@ func (s Section) check(name string, r report) {
 	r(s.Key, fmt.Sprintf("no %s is named %q", s.one(), name), hint)
 }
 
-// one is what a name of the section is a name of.
+// one is the kind of the section's names.
 func (s Section) one() string {
 	switch s.Name {
 	case "advantages":
@@ -184,7 +183,7 @@ func (s Section) one() string {
 	return strings.TrimSuffix(s.Name, "s")
 }
 
-// checkModel: what is trained.
+// checkModel: the trained part.
 func (e *Experiment) checkModel(r report) {
 	if len(e.Model.Train) == 0 {
 		r("model.train", "nothing is trained: the list is empty", `write train = "lora" or "full", or patterns of parameters' names`)
@@ -410,7 +409,7 @@ func (e *Experiment) checkGroups(r report) {
 	}
 }
 
-// checkTeacher: who is named is asked, and who is asked is named.
+// checkTeacher: a teacher that is named is used, and one that is used is named.
 func (e *Experiment) checkTeacher(r report) {
 	asked := false
 	for _, at := range e.EachStage() {

@@ -15,8 +15,8 @@ import (
 
 // Which prompts are rolled, and which samples are learned from.
 
-// Resample rolls further prompts until enough groups have signal: what [advantage.filter] keeps,
-// or, without, groups whose totals differ.
+// Resample rolls further prompts until enough groups have signal: those that [advantage.filter] keeps, or, without,
+// groups whose totals differ.
 type Resample struct {
 	Rolls   int `toml:"rolls" range:"[2,1000]" doc:"of an iteration at most, the first one included"`
 	Prompts int `toml:"prompts" range:"[0,1e6]" doc:"of a further roll; 0: as many as groups are lacking"`
@@ -54,7 +54,7 @@ func (b Buffer) Words() string {
 // SetDefaults is one old group, from no further back than four iterations.
 func (b *Buffer) SetDefaults() { *b = Buffer{Iterations: 4, Groups: 1} }
 
-// checkChoice: what is chosen of prompts and samples.
+// checkChoice: the choice of prompts and samples.
 func (e *Experiment) checkChoice(r report) {
 	e.checkLists(r)
 	e.checkOffline(r)
@@ -129,8 +129,8 @@ func (e *Experiment) checkStagesFilter(r report) {
 	}
 }
 
-// Anywhere are the rows of the sampler where every step is one that is trained: what a
-// sample of another iteration, whose window stood elsewhere, was drawn by.
+// Anywhere are the rows of the sampler where every step is one that is trained: samples of another iteration, whose
+// window was elsewhere, were drawn by them.
 func (it Settings) Anywhere() ([]sde.Row, error) {
 	all := make([]int, it.Sampler.Steps)
 	for i := range all {
@@ -140,7 +140,7 @@ func (it Settings) Anywhere() ([]sde.Row, error) {
 	return rows, err
 }
 
-// choiceWords say what is chosen, for the plan.
+// choiceWords describe the choices, for the plan.
 func (e *Experiment) choiceWords() string {
 	var all []string
 	roll := e.Rollout
@@ -162,7 +162,7 @@ func (e *Experiment) choiceWords() string {
 	return strings.Join(all, "; ")
 }
 
-// Choices are the keys that choose, for darkroom list. What each is stands beside its formula.
+// Choices are the keys that choose, for darkroom list. Each is described beside its formula.
 func Choices() []Name {
 	return []Name{
 		{Name: "rollout.filter", Card: prompts.PassRates{}.Card()},
@@ -180,7 +180,7 @@ func Choices() []Name {
 	}
 }
 
-// What an experiment trains on: one list of prompts or several, in each of its stages. All of them lie one behind
+// An experiment's training data: one list of prompts or several, in each of its stages. All of them lie one behind
 // another in one list, in which a key names a prompt by its place; a stage draws from its own.
 
 // A List is one that stages train on, and the first of Turns that does.
@@ -202,7 +202,7 @@ func (e *Experiment) Lists() (all []List) {
 	return all
 }
 
-// Training reads what is trained on, by all stages: read reads a list of pictures that exist.
+// Training reads the training data of all stages: read reads a list of pictures that exist.
 func (e *Experiment) Training(read func(name string) ([]prompts.Prompt, error)) (all []prompts.Prompt, err error) {
 	for _, l := range e.Lists() {
 		open := e.Open
@@ -310,7 +310,7 @@ func (e *Experiment) listWords() string {
 	return strings.Join(all, ", ") + " by shares"
 }
 
-// checkOffline: what cannot be learned from pictures that were there before.
+// checkOffline: settings that existing pictures cannot be learned with.
 func (e *Experiment) checkOffline(r report) {
 	if !e.Rollout.Offline {
 		return
@@ -329,7 +329,7 @@ func (e *Experiment) checkOffline(r report) {
 	}
 }
 
-// What is learned from conversations of a file, in place of rollouts.
+// Learning from conversations of a file, in place of rollouts.
 
 // Lessons is a file of conversations, and which of their tokens are trained.
 type Lessons struct {
@@ -367,8 +367,8 @@ func (e *Experiment) AllTaught() bool {
 	return !slices.ContainsFunc(e.EachStage(), func(at *Experiment) bool { return !at.Taught() })
 }
 
-// unchosen takes from a stage that learns from a file what the rest of the experiment chooses by rewards: it
-// is for the stages that roll. What the stage itself writes stays, and is refused.
+// unchosen takes from a stage that learns from a file the experiment's choices by rewards: it is for the stages that
+// roll. The stage's own keys stay, and are refused.
 func (e *Experiment) unchosen(prefix string, s *Stage) {
 	of := func(key string) bool { return !e.written(prefix + key) }
 	if of("advantage.filter") {
@@ -417,7 +417,7 @@ func (e *Experiment) checkLessons(r report) {
 		r("rollout.group|loss.objective", fmt.Sprintf("a conversation of a file is there once, and rollout.group is %d: its gradient would be added up as often", roll.Group), "group = 1 beside objective = \"sft\"")
 	case taught && (roll.Resample != nil || roll.Curriculum != nil || roll.Buffer != nil || roll.Skip != nil || roll.Ban != nil || e.Advantage.Filter != nil || e.Advantage.BestOf > 0):
 		r("rollout.lessons|loss.objective", "resample, curriculum, skip, buffer, filter and best_of choose by rewards, and conversations of a file have none", "leave them out of the stage that learns from the file")
-	case taught && e.Loss.KL.Weight > 0 && len(e.Stages) == 0: // a stage has what the others read
+	case taught && e.Loss.KL.Weight > 0 && len(e.Stages) == 0: // a stage has the others' reference
 		r("loss.kl.weight|loss.kl|loss.objective", fmt.Sprintf("objective %q of an episode adds no distance from a reference to its loss", name), "weight = 0")
 	case taught && e.Loss.EntropyWeight > 0 && len(e.Stages) == 0:
 		r("loss.entropy_weight|loss.objective", fmt.Sprintf("objective %q of an episode looks at no entropy", name), "entropy_weight = 0")

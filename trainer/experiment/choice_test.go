@@ -7,7 +7,7 @@ import (
 )
 
 // TestLists: stages name lists of their own, shares are those of the lists that they are written beside, and the plan
-// says what comes of which.
+// names the data of each.
 func TestLists(t *testing.T) {
 	e := parse(t, strings.Replace(least, `prompts = "embed:scenes"`, "prompts = [\"a.txt\", \"b.jsonl\"]\nshares = [3, 1]\nprompts_per_iteration = 8", 1)+`
 [[stage]]

@@ -19,12 +19,12 @@ type Covered struct {
 	Paper  string   // whose it is
 	Preset string   // that asks for it
 	Keys   []string // that ask for it, in place of a preset or beside it
-	Note   string   // what is left out, or has to be there
+	Note   string   // left out, or required
 	Why    string   // it cannot be asked for
 	Draws  bool     // it is of a generator, among rewards
 }
 
-// How is what a file says to ask for the system.
+// How is the TOML that asks for the system.
 func (c Covered) How() string {
 	var parts []string
 	switch {

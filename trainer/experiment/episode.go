@@ -18,7 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/tools/program"
 )
 
-// What becomes of [episode].
+// The meaning of [episode].
 
 // checkEpisode looks at its tables where its values are right.
 func (e *Experiment) checkEpisode(doc *config.Document) {
@@ -135,8 +135,8 @@ func (e *Episode) Play() (*tools.Protocol, error) {
 	return p, nil
 }
 
-// Instructions are those that a model of such a path reads: episode.system where that is written, else what the
-// protocol says of its tools. Embedded models were made without instructions, and get none.
+// Instructions are those that a model of such a path reads: episode.system where that is written, else the protocol's
+// description of its tools. Embedded models were made without instructions, and get none.
 func (e *Episode) Instructions(model string) (tools.Instructions, error) {
 	p, err := e.Play()
 	switch {
@@ -186,8 +186,7 @@ func (c *Clips) check(r report) {
 	}
 }
 
-// Options of NoisyRollout: part of a group sees distorted pictures. The formulas stand where pictures are
-// distorted.
+// Options of NoisyRollout: part of a group sees distorted pictures. The formulas are where pictures are distorted.
 
 // Noisy is [episode.noisy].
 type Noisy struct {
@@ -199,7 +198,7 @@ type Noisy struct {
 	Old      string  `toml:"old" enum:"clean,rolled" doc:"what ratios compare with: log-probabilities of the same tokens on the clean picture, as published, or those that they were drawn with"`
 }
 
-// SetDefaults is what the code's scripts have.
+// SetDefaults has the values of the code's scripts.
 func (n *Noisy) SetDefaults() {
 	*n = Noisy{Share: 0.5, Strength: 500, Schedule: "sigmoid", Coef: 30, Middle: 40, Old: "clean"}
 }
@@ -207,7 +206,7 @@ func (n *Noisy) SetDefaults() {
 // Of is how many of a group see distorted pictures: its last ones.
 func (n Noisy) Of(group int) int { return int(math.Round(n.Share * float64(group))) }
 
-// Options of T-GRPO: part of a group sees its clip with shuffled frames. The rule stands where totals are made.
+// Options of T-GRPO: part of a group sees its clip with shuffled frames. The rule is where totals are made.
 
 // Shuffled is [episode.shuffled].
 type Shuffled struct {
@@ -218,7 +217,7 @@ type Shuffled struct {
 	Reward string  `toml:"reward" doc:"the reward, by its label, whose scores are compared; empty: the first that is trained on"`
 }
 
-// SetDefaults is what the code has: eight samples that are learned from, and four beside them.
+// SetDefaults has the code's values: eight samples that are learned from, and four beside them.
 func (s *Shuffled) SetDefaults() {
 	*s = Shuffled{Share: 1. / 3, Bonus: 0.3, Least: 0.8, Right: 0.1}
 }
@@ -242,7 +241,7 @@ func (e *Experiment) ComparedBy() string {
 	return label
 }
 
-// checkShuffled: what a control needs beside it.
+// checkShuffled: settings that a control needs.
 func (e *Experiment) checkShuffled(r report) {
 	s := e.Episode.Shuffled
 	if s == nil {
@@ -281,7 +280,7 @@ func (e *Experiment) GuidedBy() string {
 	return label
 }
 
-// checkGuided: what guidance needs beside it.
+// checkGuided: settings that guidance needs.
 func (e *Experiment) checkGuided(r report) {
 	g := e.Episode.Guided
 	if g == nil {
@@ -305,7 +304,7 @@ func (e *Experiment) checkGuided(r report) {
 	}
 }
 
-// guidedFact is what a plan says of guidance.
+// guidedFact is a plan's sentence about guidance.
 func (e *Experiment) guidedFact() Fact {
 	g := e.Episode.Guided
 	paced := "as many in every iteration"
@@ -324,7 +323,7 @@ type Stems struct {
 	Rounds int `toml:"rounds" range:"[1,1e6]" doc:"of branches; those of a later round may part from those of an earlier one"`
 }
 
-// SetDefaults is what the scripts have.
+// SetDefaults has the scripts' values.
 func (s *Stems) SetDefaults() { *s = Stems{Trees: 2, Expand: 2, Rounds: 1} }
 
 // Size is how many episodes a tree has.
@@ -338,7 +337,7 @@ func (s Stems) Of(sample int) (tree, round int) {
 // compareStems are the estimators that can compare a tree as they compare a group.
 var compareStems = []string{"group", "dr", "leave-one-out"}
 
-// checkStems: what trees need beside them.
+// checkStems: settings that trees need.
 func (e *Experiment) checkStems(r report) {
 	s, p := e.Episode.Tree, e.Episode
 	if s == nil {
@@ -364,7 +363,7 @@ func (e *Experiment) checkStems(r report) {
 	}
 }
 
-// fact is what a plan says of the trees.
+// fact is a plan's sentence about the trees.
 func (s Stems) fact() Fact {
 	branches := "a branch"
 	if s.Expand != 1 {
@@ -390,11 +389,10 @@ type Served struct {
 	Cache   bool     `toml:"cache" doc:"answers are kept by tool and arguments, beside what else may be computed again, so that the same call has the same answer in every run; false for a tool that has a state"`
 }
 
-// SetDefaults is what a tool is before its keys are read.
+// SetDefaults has a tool's defaults.
 func (s *Served) SetDefaults() { *s = Served{Timeout: 60, Tries: 4, AtOnce: 8, Cache: true} }
 
-// Place is where the tool lies, for what is published: a server's address without keys, or a program without its
-// arguments.
+// Place is the tool's address, for publication: a server's address without keys, or a program without its arguments.
 func (s Served) Place() string {
 	if len(s.Command) > 0 {
 		return filepath.Base(s.Command[0])
@@ -473,7 +471,7 @@ type Engine struct {
 	Tolerance float64 `toml:"tolerance" range:"(0,inf)" doc:"how far its log-probabilities may lie from ours, root mean square over the words of a question; beyond it is refused"`
 }
 
-// SetDefaults is what an engine is before its keys are read.
+// SetDefaults has an engine's defaults.
 func (e *Engine) SetDefaults() {
 	*e = Engine{Kind: "vllm", Timeout: 300, Tries: 3, AtOnce: 64, Tolerance: 0.2}
 }
@@ -489,8 +487,8 @@ func (e *Experiment) correctEngine() {
 	}
 }
 
-// correctStage is correctEngine for a stage, where that or the rest of the file learns from a teacher: what the rest
-// has is then not the stage's.
+// correctStage is correctEngine for a stage, where that or the rest of the file learns from a teacher: the rest's
+// correction is then not the stage's.
 func (e *Experiment) correctStage(prefix string, s *Stage) {
 	if e.Episode == nil || e.Episode.Engine == nil || e.written(prefix+"loss.correction") {
 		return
@@ -523,7 +521,7 @@ func (e *Experiment) checkEngine(r report) {
 	}
 }
 
-// engineMissing is what an engine needs of the machine and is not there.
+// engineMissing are an engine's requirements that the machine lacks.
 func (e *Engine) engineMissing() []string {
 	if e == nil || e.KeyEnv == "" || os.Getenv(e.KeyEnv) != "" {
 		return nil

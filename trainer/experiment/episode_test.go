@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/sampling"
 )
 
-// TestClips: what no clip can be read by is refused with its key.
+// TestClips: settings that clips cannot be read with are refused with their key.
 func TestClips(t *testing.T) {
 	for table, want := range map[string]string{
 		"fps = 0": "no frame of a clip is read", "fps = 2\ncount = 4": "says how many frames are read", "fps = 0\ncount = 4": "",
@@ -40,8 +40,8 @@ name = "accuracy"
 url = "http://localhost:8000"
 `
 
-// TestEngineSettings: with an engine, truncated importance sampling is on unless the file says otherwise, and what an
-// engine cannot do is refused.
+// TestEngineSettings: with an engine, truncated importance sampling is on unless the file turns it off, and an
+// engine's limits are refused.
 func TestEngineSettings(t *testing.T) {
 	for sets, want := range map[string]string{"": "token", "loss.correction.weights='none'": "none", "loss.correction.weights='sequence'": "sequence"} {
 		var all []string

@@ -39,7 +39,7 @@ type Experiment struct {
 	given []given // presets, weakest first
 
 	reweighed  bool     // the rewards are a stage's own
-	moves      Moves    // what of the trained part a stage moves
+	moves      Moves    // the part that a stage moves
 	unreadable []string // tables with a key that is unknown, or of another kind
 	fitted     string   // how stages were cut or made longer; "" as written
 	lists      *prompts.Lists
@@ -65,8 +65,8 @@ func Default() Experiment {
 	}
 }
 
-// Read reads a file and what is set over it. The error holds every mistake; with it comes what could be read of a file
-// that is TOML, for those who look for further mistakes.
+// Read reads a file and the settings over it. The error holds every mistake; with it comes the readable part of a
+// file that is TOML, for further checks.
 func Read(file string, sets []string) (*Experiment, error) {
 	f, err := regular.Open(file)
 	if err != nil {
@@ -104,7 +104,7 @@ func Parse(name string, text []byte, sets []string) (*Experiment, error) {
 	}
 	e.check(doc)
 	if err := doc.Err(); err != nil {
-		if len(e.unreadable) == len(tables) { // it is no TOML
+		if len(e.unreadable) == len(tables) { // not TOML
 			return nil, err
 		}
 		return &e, err
@@ -115,13 +115,12 @@ func Parse(name string, text []byte, sets []string) (*Experiment, error) {
 // tables are those whose values others look at.
 var tables = []string{"run", "model", "sampler", "rollout", "reward", "rewards", "advantage", "loss", "optim", "evaluate", "episode", "stage"}
 
-// Sound reports whether some tables could be read: what their keys mean may be wrong all the same.
+// Sound reports whether some tables could be read: the meaning of their keys may be wrong all the same.
 func (e *Experiment) Sound(tables ...string) bool {
 	return !slices.ContainsFunc(tables, func(t string) bool { return slices.Contains(e.unreadable, t) })
 }
 
-// Write writes the resolved file: every key with its value, and who gave it where
-// that was not the file.
+// Write writes the resolved file: every key with its value, and its origin where that was not the file.
 func (e *Experiment) Write(w io.Writer) error {
 	if err := config.Write(w, e, e.Origin); err != nil {
 		return err
@@ -129,7 +128,7 @@ func (e *Experiment) Write(w io.Writer) error {
 	return config.WriteTables(w, e.doc, "stage")
 }
 
-// Origin says who gave a key's value; nothing where it was the file.
+// Origin is the source of a key's value; nothing where it was the file.
 func (e *Experiment) Origin(key string) string {
 	switch e.doc.Origin(key) {
 	case config.File:
@@ -149,15 +148,15 @@ func (e *Experiment) Origin(key string) string {
 	return "default"
 }
 
-// For those who hold an experiment against the files that it names (package preflight), and report what is wrong
-// where the experiment's file says it.
+// For packages that compare an experiment with the files that it names (package preflight), and report errors at
+// their place in the experiment's file.
 
 // Refuse reports a mistake at the first of some keys ("a|b") that the file has.
 func (e *Experiment) Refuse(keys, problem, hint string) {
 	e.doc.Report(e.oneWritten("", keys), problem, hint)
 }
 
-// RefuseAt is Refuse for one of EachStage: where its stage says nothing of the keys, at what it begins with.
+// RefuseAt is Refuse for one of EachStage: where its stage has none of the keys, at its beginning.
 func (e *Experiment) RefuseAt(turn int, keys, problem, hint string) {
 	if len(e.Stages) > 0 {
 		prefix := fmt.Sprintf("stage[%d].", turn)
@@ -175,7 +174,7 @@ func (e *Experiment) Clean(key string) bool { return e.doc.Clean(key) }
 // Mistakes is an error that holds all that was reported, or nil.
 func (e *Experiment) Mistakes() error { return e.doc.Err() }
 
-// Given reports whether the file, the command line or a preset says what a key is.
+// Given reports whether the file, the command line or a preset sets a key.
 func (e *Experiment) Given(key string) bool { return e.Origin(key) != "default" }
 
 // Trained is which parameters are trained by name, none where there is an adapter in their place.

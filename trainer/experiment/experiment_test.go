@@ -16,7 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
-// least is a file with nothing but what must be there.
+// least is a file with nothing but the required keys.
 const least = `[run]
 name = "x"
 iterations = 40
@@ -45,7 +45,7 @@ func parse(t *testing.T, text string, sets ...string) *Experiment {
 	return e
 }
 
-// TestGood reads every good file, plans it, and reads back what it writes.
+// TestGood reads every good file, plans it, and reads its written form back.
 func TestGood(t *testing.T) {
 	files, _ := filepath.Glob("testdata/good/*.toml")
 	if len(files) < 5 {
@@ -97,7 +97,7 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// checkSetKeys: what a preset says is what the experiment has.
+// checkSetKeys: a preset's keys are the experiment's.
 func checkSetKeys(t *testing.T, p Preset, e *Experiment) {
 	t.Helper()
 	own := partial{&Model{}, &Sampler{}, &Rollout{}, &Advantage{}, &Loss{}, nil, nil, nil}
@@ -167,8 +167,7 @@ func TestWindowNames(t *testing.T) {
 	}
 }
 
-// TestNames: every name has a card, and stands once in its section; an ambiguous
-// name is none of a section.
+// TestNames: every name has a card, and occurs once in its section; an ambiguous name is not in a section.
 func TestNames(t *testing.T) {
 	for _, s := range Sections() {
 		seen := map[string]bool{}
@@ -184,8 +183,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestAmbiguous: a name that means several methods is refused wherever a method is named,
-// however it is written, and the hint is what darkroom list ambiguous says of it.
+// TestAmbiguous: a name of several methods is refused wherever a method is named, however it is written, with the
+// hint of darkroom list ambiguous.
 func TestAmbiguous(t *testing.T) {
 	for _, n := range Ambiguous() {
 		for _, key := range []string{"preset", "sampler.preset", "advantage.preset", "loss.preset", "sampler.solver", "sampler.outside", "sampler.eval_solver", "sampler.schedule.kind", "advantage.estimator", "loss.objective", "loss.kl.estimator"} {
@@ -206,8 +205,8 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
-// TestReferenceCounts: a KL runs the reference once a trained step, one to what rolled does
-// not, and NFT asks the old weights as well.
+// TestReferenceCounts: a KL runs the reference once a trained step, one to the sampling weights does not, and NFT
+// asks the old weights as well.
 func TestReferenceCounts(t *testing.T) {
 	for _, c := range []struct {
 		sets []string
@@ -254,8 +253,7 @@ func TestTrunkCounts(t *testing.T) {
 	}
 }
 
-// TestSolvers: what the table says of a solver is what its rows do, on every
-// schedule that it goes with.
+// TestSolvers: the table's facts about a solver agree with its rows, on every schedule that it goes with.
 func TestSolvers(t *testing.T) {
 	for _, k := range sde.Solvers() {
 		for _, kind := range sde.Grids() {
@@ -353,7 +351,7 @@ func TestTreeCounts(t *testing.T) {
 	}
 }
 
-// TestWarnings: each of these says what it should, and nothing else.
+// TestWarnings: each of these gives its warning, and nothing else.
 func TestWarnings(t *testing.T) {
 	quiet := []string{"evaluate.prompts=held", "monitor=[{watch='kl', rises_above=1}]"}
 	for says, sets := range map[string][]string{
@@ -500,7 +498,7 @@ func TestCompositions(t *testing.T) {
 			}
 		}
 	}
-	for _, solver := range sde.Solvers() { // each can be used for what it can do
+	for _, solver := range sde.Solvers() { // each can be used for its purpose
 		for _, objective := range []string{"clip", "dppo"} {
 			if key := objective + " " + solver.Name; planned[key] != solver.Density {
 				t.Errorf("%s: planned %v", key, planned[key])
@@ -528,7 +526,7 @@ func TestTokenClip(t *testing.T) {
 	}
 }
 
-// TestReaders: a tag that says where a key is read names what is made, or a value of the key beside it.
+// TestReaders: a tag of a key's readers names a modality, or a value of the key beside it.
 func TestReaders(t *testing.T) {
 	e := Default()
 	keys, tagged := config.Keys(&e), 0
@@ -573,7 +571,7 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// TestClipOptions: what a file sets of the clip reaches it.
+// TestClipOptions: a file's settings of the clip reach it.
 func TestClipOptions(t *testing.T) {
 	l := defaultLoss()
 	l.ClipRange, l.ClipHigh, l.DualClip, l.NoiseWeight, l.KL.Weight = 0.1, 0.2, 3, 2.25, 0.4

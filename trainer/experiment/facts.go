@@ -7,8 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
-// What an experiment does, in a line each, as the plan tells it: from resolved options,
-// not from the names that set them.
+// An experiment's facts, in a line each, for the plan: from resolved options, not from the names that set them.
 
 // A Fact is one of these lines.
 type Fact struct {
@@ -42,7 +41,7 @@ func (e *Experiment) facts() []Fact {
 	return all
 }
 
-// toldWords say what the model is told of its tools.
+// toldWords describe the model's instructions for tools.
 func (e *Experiment) toldWords() string {
 	in, err := e.Episode.Instructions(e.Model.Path)
 	switch {
@@ -65,7 +64,7 @@ func (e *Experiment) toldWords() string {
 	return said
 }
 
-// rewardWords say what is trained on, and what is measured only.
+// rewardWords name the trained rewards, and the measured ones.
 func (e *Experiment) rewardWords() string {
 	var trained, gold []string
 	for _, r := range e.Rewards {

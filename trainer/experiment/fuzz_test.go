@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzParse: no file and no override panics or hangs; what is accepted can be planned
-// and written.
+// FuzzParse: no file and no override panics or hangs; an accepted file can be planned and written.
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*/*.toml")
 	for _, file := range files {

@@ -41,7 +41,7 @@ func (e *Experiment) points() float64 {
 	return float64(e.Loss.Times)
 }
 
-// checkGradient: what a reward's gradient cannot go through.
+// checkGradient: operations without a gradient of the reward.
 func (e *Experiment) checkGradient(r report, solver sde.Solver) {
 	if !e.follows() {
 		return

@@ -21,16 +21,16 @@ func defaultLoss() Loss { return Loss{Objective: "clip", Options: loss.DefaultOp
 // Tokens is the objective of a language model's tokens.
 func (l Loss) Tokens() loss.TokenLoss { return l.Options.Tokens(l.Objective) }
 
-// of is what the objective's name means of tokens, or of pictures; nothing where no objective has the name.
+// of is the objective's form for tokens, or for pictures; nothing where no objective has the name.
 func (l Loss) of(tokens bool) loss.Form {
 	o, _ := loss.ObjectiveNamed(l.Objective)
 	return o.Form(tokens)
 }
 
-// Kind is what the objective's name means of what the experiment makes.
+// Kind is the objective's form for the experiment's modality.
 func (e *Experiment) Kind() loss.Form { return e.Loss.of(e.Episode != nil) }
 
-// objectiveWords say what is minimised.
+// objectiveWords describe the minimised loss.
 func (e *Experiment) objectiveWords() string {
 	l, o := e.Loss, e.Kind()
 	s := l.Objective

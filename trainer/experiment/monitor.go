@@ -11,8 +11,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// Monitor is one [[monitor]]: a number of the ledger, what it may not do, and what happens where
-// it does. Package ledger lists the numbers.
+// Monitor is one [[monitor]]: a number of the ledger, its bound, and the action beyond it. Package ledger lists the
+// numbers.
 type Monitor struct {
 	Watch      string   `toml:"watch,required" doc:"a number of the ledger: darkroom list monitors"`
 	FallsBelow *float64 `toml:"falls_below" doc:"a share f of its value v at the start: below v - (1-f)|v|"`
@@ -26,8 +26,8 @@ type Monitor struct {
 	Rollback   Rollback `toml:"rollback" doc:"how then = \"rollback\" goes on"`
 }
 
-// Rollback is how a run goes on after it went back to a regular checkpoint, its last one or the best
-// one by what is held out: with other draws, a smaller learning rate, and not for ever.
+// Rollback sets how a run goes on after it went back to a regular checkpoint, its last one or the best one by
+// held-out numbers: with other draws, a smaller learning rate, and not for ever.
 type Rollback struct {
 	To      string  `toml:"to" enum:"last,best" doc:"which checkpoint is gone back to; one is kept of every best evaluation"`
 	By      string  `toml:"by" doc:"the held-out number that says which is best, the higher the better"`
@@ -35,7 +35,7 @@ type Rollback struct {
 	Most    int     `toml:"most" range:"[1,1000]" doc:"times; the next one stops the run"`
 }
 
-// SetDefaults is what a monitor is before its keys are read.
+// SetDefaults has a monitor's defaults.
 func (m *Monitor) SetDefaults() {
 	*m = Monitor{For: 1, Then: "warn", Rollback: Rollback{To: "last", By: "heldout.total", LRScale: 0.5, Most: 3}}
 }
@@ -106,7 +106,7 @@ func (m Monitor) checkWebhook(r report) {
 	}
 }
 
-// check: what says which checkpoint is the best is measured.
+// check: the number that decides the best checkpoint is measured.
 func (b Rollback) check(r report, then string, measured bool, names []string) {
 	switch {
 	case b.To != "best" || then != "rollback":
@@ -123,7 +123,7 @@ func (b Rollback) check(r report, then string, measured bool, names []string) {
 	}
 }
 
-// What the ledger has numbers of, and so what can be watched.
+// The ledger's numbers, which can be watched.
 
 // Monitors are the numbers that runs have, by their names.
 func Monitors() []Name {
@@ -145,7 +145,7 @@ func (e *Experiment) measures(n ledger.Metric) bool {
 	return true
 }
 
-// objectiveNumbers are what the objective measures beside the numbers that all runs have.
+// objectiveNumbers are the objective's numbers beside those of all runs.
 func (e *Experiment) objectiveNumbers() []string {
 	if e.Episode == nil || e.Taught() {
 		return e.Kind().Numbers

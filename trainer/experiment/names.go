@@ -12,13 +12,13 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// What can be written in a file. A solver, a schedule, an estimator or an objective is a value in the file of its
+// Names that a file can have. A solver, a schedule, an estimator or an objective is a value in the file of its
 // formula, and a line of sde.Solvers, sde.Grids, advantage.Rules or loss.Objectives.
 
 // A Name is something that can be written, with its card.
 type Name struct {
 	Name string `json:"name"`
-	Card string `json:"card"` // a sentence or two: what it is, and whose
+	Card string `json:"card"` // a sentence or two: its description, and its source
 }
 
 // A Section is a kind of names.
@@ -66,7 +66,7 @@ func Aggregations() []Name {
 	return named(loss.Averages(), func(a loss.Average) Name { return Name{Name: a.Name, Card: a.Card} })
 }
 
-// Scalings are what published projects make of one cosine.
+// Scalings are published projects' scalings of one cosine.
 func Scalings() []Name {
 	var all []Name
 	for _, x := range neural.Scalings() {
@@ -75,10 +75,10 @@ func Scalings() []Name {
 	return all
 }
 
-// Finding what a name means, and names that do not say.
+// The meaning of a name, and ambiguous names.
 
-// Ambiguous are names that mean several methods, with what to write instead. They
-// are refused wherever a name is asked for.
+// Ambiguous are names of several methods, with the names to write instead. They are refused wherever a name is asked
+// for.
 func Ambiguous() []Name {
 	return []Name{
 		{Name: "srpo", Card: `three methods: Semantic Relative Preference Optimization for diffusion is objective = "reward-gradient"; history resampling for language models and self-guided process rewards are not built in`},
@@ -118,13 +118,13 @@ func find(names []Name, name string) (Name, bool) {
 	return names[i], true
 }
 
-// What is known of the table of names beside each card: docs/methods.md is written from it.
+// Facts in the table of names beside each card: docs/methods.md is written from it.
 
 // A Method is a name of the sections advantages, objectives and solvers.
 type Method struct {
 	Kind, Name string
 	Paper      string   // whose it is
-	Formula    string   // what is computed, in a line
+	Formula    string   // the formula, in a line
 	Cases      []string // operations of cmd/parity that hold it to published code
 }
 

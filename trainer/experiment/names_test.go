@@ -76,7 +76,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// docs/conventions.md has a row for every preset, and no other; every preset's settings can be told.
+// docs/conventions.md has a row for every preset, and no other; every preset's settings can be listed.
 func TestConventions(t *testing.T) {
 	text, err := os.ReadFile("../../docs/conventions.md")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/tools/program"
 )
 
-// outside is what rewards and tools need of the machine and is not there. A plan may be made on another
-// machine than the one that trains, so that these are warnings; training refuses to begin.
+// outside are the requirements of rewards and tools that the machine lacks. A plan may be made on another machine
+// than the one that trains, so that these are warnings; training refuses to begin.
 func (e *Experiment) outside() []string {
 	var all []string
 	for _, w := range e.Rewards {
@@ -56,7 +56,7 @@ func (e *Experiment) outside() []string {
 	return all
 }
 
-// A Demand is what a reward or an episode asks of a machine beside computing.
+// A Demand is a requirement of a reward or an episode on a machine beside computing.
 type Demand struct {
 	Of      string   // reward exec, tool search, episode.exec
 	Program string   // that it starts; "": none
@@ -73,7 +73,7 @@ func (r *Reward) Demands() []Demand {
 	return []Demand{d}
 }
 
-// Demands are those of who rolls the experiment's samples.
+// Demands are those of the process that rolls the experiment's samples.
 func (e *Experiment) Demands() (all []Demand) {
 	if e.Episode == nil {
 		return nil

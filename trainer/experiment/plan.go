@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// A Plan is what an experiment amounts to, before anything runs.
+// A Plan is an experiment's meaning, before anything runs.
 type Plan struct {
 	Name       string      `json:"name"`
 	Iterations int         `json:"iterations"`
@@ -19,7 +19,7 @@ type Plan struct {
 	Facts      []Fact      `json:"facts"`
 	Seeds      []Seed      `json:"seeds"`
 
-	// Published is where presets and recipe have their numbers from, and what differs.
+	// Published has the sources of numbers of presets and recipe, and the departures.
 	Published []Provenance `json:"published,omitempty"`
 	Warnings  []string     `json:"warnings"`
 }
@@ -213,9 +213,8 @@ func (e *Experiment) trained(window []int) []int {
 	return e.drawn(window)
 }
 
-// Counts are passes of the network an iteration, on average; guidance by two outputs
-// counts twice. Full is what the same samples cost where every step is taken for
-// every sample, and all of them are trained.
+// Counts are passes of the network an iteration, on average; guidance by two outputs counts twice. Full is the cost
+// of the same samples where every step is taken for every sample, and all of them are trained.
 type Counts struct {
 	Samples     float64 `json:"samples"`
 	Rollout     float64 `json:"rollout_forwards"`
@@ -366,7 +365,7 @@ func (e *Experiment) passesAt(guidance float64) float64 {
 	return 1
 }
 
-// EvaluationPasses are the passes of an evaluation of so many samples.
+// EvaluationPasses are the passes of an evaluation of this number of samples.
 func (e *Experiment) EvaluationPasses(samples int) float64 {
 	return float64(samples*e.Sampler.EvalSteps) * e.passes()
 }
@@ -394,8 +393,8 @@ func (w workload) counts(e *Experiment, iterations int) *Counts {
 	}
 }
 
-// A Seed is a purpose that random numbers are drawn for, and the coordinates of each
-// draw: nothing else decides what is drawn, neither batches nor threads nor resuming.
+// A Seed is a purpose that random numbers are drawn for, and the coordinates of each draw: draws depend on nothing
+// else, neither batches nor threads nor resuming.
 type Seed struct {
 	Purpose     rng.Purpose `json:"purpose"`
 	Coordinates string      `json:"coordinates"`
@@ -426,7 +425,7 @@ const (
 	branching  rng.Purpose = "branches"
 )
 
-// seeds lists what this experiment draws.
+// seeds lists this experiment's draws.
 func (e *Experiment) seeds() []Seed {
 	all := []Seed{{promptDraw, "iteration", "which prompts are rolled"}}
 	sample := "iteration, prompt, sample"

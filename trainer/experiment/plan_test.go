@@ -8,7 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
-// What the plan says follows what is set, not the names that set it.
+// The plan follows the settings, not the names that set them.
 func TestFacts(t *testing.T) {
 	for _, c := range []struct {
 		says string
@@ -78,7 +78,7 @@ func TestNothingToSearchIn(t *testing.T) {
 	}
 }
 
-// TestSeedsOfEpisodes: what an option of episodes draws is listed where the option is on, and nowhere else.
+// TestSeedsOfEpisodes: the draws of an option of episodes are listed where the option is on, and nowhere else.
 func TestSeedsOfEpisodes(t *testing.T) {
 	drawn := func(purpose rng.Purpose, sets ...string) bool {
 		all := parse(t, least+"[episode]\n", sets...).seeds()

@@ -14,9 +14,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
-// Presets are TOML that anyone could have written: each is the settings of a
-// published system, in the words of this file, and sets nothing that is not seen
-// there. darkroom plan --resolved shows what became of it.
+// Presets are TOML that anyone could have written: each is the settings of a published system, in the words of this
+// file, and sets nothing that is not seen there. darkroom plan --resolved shows the result.
 
 //go:embed presets/*.toml
 var presetFiles embed.FS
@@ -63,8 +62,8 @@ type given struct {
 // presetTables may ask for a preset of their own.
 var presetTables = [...]string{"", "sampler", "advantage", "loss"}
 
-// applyPresets decodes the presets that the file names, and then what its own
-// names set, so that only written keys are stronger.
+// applyPresets decodes the file's presets, and then the settings of its own names, so that only written keys are
+// stronger.
 func (e *Experiment) applyPresets() {
 	if e.asksForTokens() {
 		e.Loss.OfTokens()
@@ -120,8 +119,8 @@ func (e *Experiment) apply(g given) {
 	e.given = append(e.given, g)
 }
 
-// unbound takes a preset's bound of the loss from an objective in the place of the preset's that clips nothing. What
-// the file itself writes stays, and is refused. A stage has its own objective, and keeps what it writes itself.
+// unbound takes a preset's bound of the loss from an objective in the place of the preset's that clips nothing. The
+// file's own bound stays, and is refused. A stage has its own objective, and keeps its own keys.
 func (e *Experiment) unbound() {
 	bounded := func(l *Loss) bool {
 		o, _ := loss.ObjectiveNamed(l.Objective)
@@ -150,7 +149,7 @@ type partial struct {
 	Episode   *Episode       `toml:"episode"`
 }
 
-// namesSet sets what the names of an estimator and an objective stand for.
+// namesSet sets the keys that an estimator's and an objective's name imply.
 func (e *Experiment) namesSet(doc *config.Document) {
 	if r, ok := advantage.RuleNamed(doc.Text("advantage.estimator")); ok && r.Set != nil {
 		r.Set(&e.Advantage.Settings)
@@ -161,7 +160,7 @@ func (e *Experiment) namesSet(doc *config.Document) {
 	}
 }
 
-// What presets set, as docs/methods.md tells it.
+// Settings of presets, for docs/methods.md.
 
 // ofAPreset is the least that an experiment says beside its preset.
 const ofAPreset = `
@@ -179,7 +178,7 @@ name = %q
 // SettingsColumns name the cells of Settings.
 var SettingsColumns = []string{"sampler", "advantage", "objective", "KL"}
 
-// Settings is what a preset sets, in cells of a table.
+// Settings is a preset's settings, in cells of a table.
 func (p Preset) Settings() ([]string, error) {
 	reward, episode := "jpeg", ""
 	if p.forTokens() {

@@ -16,12 +16,12 @@ import (
 )
 
 // The settings of published systems as data: a preset NAME has presets/published/NAME.toml, a recipe
-// assets/recipes/published/NAME.toml. Such a file says where each number stands, what it is there, and which key of an
-// experiment has it here. What is otherwise here stands under [[differs]] with its reason, which plan, list, init and
+// assets/recipes/published/NAME.toml. Such a file has each number's place, its value there, and the key of an
+// experiment that has it here. Departures are in [[differs]] with their reasons, which plan, list, init and
 // docs/coverage.md print.
 //
 // Invariants (tests): every key that a preset or a recipe sets has a number; it has the published value, or differs
-// with a reason; and what is said to differ does.
+// with a reason; and each declared departure is one.
 
 //go:embed presets/published/*.toml
 var publishedFiles embed.FS
@@ -34,7 +34,7 @@ type Published struct {
 
 // A Source is a file with numbers, or a paper.
 type Source struct {
-	Repository string `toml:"repository"` // owner/name on GitHub; "": there is none
+	Repository string `toml:"repository"` // owner/name on GitHub; "": none
 	Commit     string `toml:"commit"`
 	File       string `toml:"file"`
 	Of         string `toml:"of"`     // part of the file, such as a function
@@ -49,19 +49,19 @@ type Setting struct {
 	Key   string `toml:"key"`   // in the source
 	Value any    `toml:"value"` // in the source
 	Here  string `toml:"here"`  // key of an experiment's file; "": nothing here is set so
-	Is    any    `toml:"is"`    // what the key has for that value, where that is another word or a result; "none": nothing
+	Is    any    `toml:"is"`    // the key's value for it, where that is another word or a result; "none": nothing
 }
 
-// A Difference is what is not as published.
+// A Difference is a departure from the publication.
 type Difference struct {
 	Here   string `toml:"here"` // key whose number is another one
-	What   string `toml:"what"` // in its place: the source's key that has none here, or what the system does
+	What   string `toml:"what"` // in its place: the source's key without one here, or the system's behaviour
 	Reason string `toml:"reason"`
 }
 
 // A Departure is a difference with its values.
 type Departure struct {
-	Key       string `json:"key"`                 // the key here, or what the source calls it
+	Key       string `json:"key"`                 // the key here, or the source's name for it
 	Value     string `json:"value,omitempty"`     // here
 	Published string `json:"published,omitempty"` // in the source
 	Reason    string `json:"reason"`
@@ -214,7 +214,7 @@ func shown(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Departures are what is not as published where a file asks for the preset and sets nothing else.
+// Departures are a file's departures from the publication if it asks for the preset and sets nothing else.
 func (p Preset) Departures() ([]Departure, error) {
 	published, err := p.Published()
 	if err != nil {
@@ -232,7 +232,7 @@ func (p Preset) Departures() ([]Departure, error) {
 	return e.departures(published, true)
 }
 
-// RecipeDepartures are what is not as published in a recipe.
+// RecipeDepartures are a recipe's departures from the publication.
 func RecipeDepartures(name string) ([]Departure, error) {
 	text, err := assets.Recipe(name)
 	if err != nil {
@@ -284,7 +284,7 @@ func (p Published) keys() (keys []string) {
 	return keys
 }
 
-// A Provenance is what a plan says about a preset or a recipe.
+// A Provenance is a plan's text about a preset or a recipe.
 type Provenance struct {
 	Of      string      `json:"of"` // "preset flow_grpo"
 	Where   []string    `json:"where"`
@@ -352,7 +352,7 @@ func (p Published) within(table string) Published {
 	return p.only(func(here string) bool { return strings.HasPrefix(here, table+".") }, false)
 }
 
-// without leaves out what another source has numbers for.
+// without leaves out the numbers of another source.
 func (p Published) without(other Published) Published {
 	keys := other.keys()
 	if len(keys) == 0 {
@@ -361,7 +361,7 @@ func (p Published) without(other Published) Published {
 	return p.only(func(here string) bool { return !slices.Contains(keys, here) }, true)
 }
 
-// only has the numbers whose keys here pass, and what no key here has where apart says so.
+// only has the numbers whose keys here pass, and those without a key here if apart is set.
 func (p Published) only(pass func(here string) bool, apart bool) Published {
 	var out Published
 	for _, s := range p.Sources {

@@ -67,7 +67,7 @@ func TestPublished(t *testing.T) {
 // commitOf is a commit as sources have it.
 var commitOf = regexp.MustCompile(`^[0-9a-f]{7,8}$`)
 
-// publishedProblems are what is wrong with the numbers of a source.
+// publishedProblems are the mistakes in the numbers of a source.
 func publishedProblems(t *testing.T, e *Experiment, p Published) (wrong []string) {
 	t.Helper()
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -118,7 +118,7 @@ func publishedProblems(t *testing.T, e *Experiment, p Published) (wrong []string
 	return wrong
 }
 
-// apartFromNumbers are keys that name files and servers of whoever runs it.
+// apartFromNumbers are keys that name the user's files and servers.
 var apartFromNumbers = []string{"preset", "run.name", "run.memory", "run.device", "model.path", "rollout.prompts", "evaluate.prompts", "rollout.lessons"}
 
 // settingsOf are the keys that a text sets, but for names of files, rewards and monitors.
@@ -145,7 +145,7 @@ func settingsOf(t *testing.T, text []byte) (keys []string) {
 	return keys
 }
 
-// TestPublishedProblems: a number that is another one without a reason is found, and so is a difference that is none.
+// TestPublishedProblems: a different number without a reason is found, and so is a departure that is not one.
 func TestPublishedProblems(t *testing.T) {
 	source := func(numbers ...Setting) []Source {
 		return []Source{{Repository: "somebody/something", Commit: "0123abc", File: "config.py", Numbers: numbers}}

@@ -15,12 +15,12 @@ import (
 // Who reads a key: those methods whose options have the struct that declares it (choosers). A tag says where else a key
 // is read, or is not:
 //
-//	of:"tokens"          in an episode; of:"pictures" where there is none
+//	of:"tokens"          in an episode; of:"pictures" otherwise
 //	of:"kind=sliding"    where the key beside it has this value
 //
-// A key without either is read always. What is so of a table is so of all keys in it.
+// A key without either is read always. A table's tag holds for all keys in it.
 
-// modality is the word for what is made.
+// modality is the word for the samples.
 func (e *Experiment) modality() string {
 	if e.Episode != nil {
 		return "tokens"
@@ -33,7 +33,7 @@ type chooser struct {
 	has   []optioned
 	used  []string // of an experiment
 	words string   // which these are
-	of    string   // what stands before their names in the list of keys
+	of    string   // the prefix of their names in the list of keys
 }
 
 // An optioned is a method with the struct of its options; nil: it has none.
@@ -114,7 +114,7 @@ func (e *Experiment) readers(all []chooser, key config.Key) (of chooser, names [
 	return chooser{}, nil, false
 }
 
-// optionTypes are the option structs of a method: its options, and what they embed.
+// optionTypes are the option structs of a method: its options, and embedded ones.
 func optionTypes(options any) []reflect.Type {
 	if options == nil {
 		return nil
@@ -154,7 +154,7 @@ func Keys(e *Experiment) []config.Key {
 		case names == nil:
 		case strings.Contains(k.Of, "="):
 			keys[i].Of = strings.Join(names, ",") + "; " + k.Of
-		case k.Of != "": // what is made
+		case k.Of != "": // the modality
 			keys[i].Of += "," + strings.Join(names, ",")
 		default:
 			keys[i].Of = c.of + strings.Join(names, ",")
@@ -218,7 +218,7 @@ func ReaderDefaults() map[string][]ReaderDefault {
 	return found
 }
 
-// unread says who does not read a key: "" where it is read.
+// unread names a reader that is missing for the key: "" where it is read.
 func (e *Experiment) unread(key config.Key, values map[string]string, all []chooser) string {
 	c, names, reads := e.readers(all, key)
 	beside, list, chosen := strings.Cut(key.Of, "=")
@@ -238,8 +238,8 @@ func (e *Experiment) unread(key config.Key, values map[string]string, all []choo
 	return ""
 }
 
-// unreadKeys are the written keys of some tables that nothing reads, with who does not read them. prefix
-// is what stands before keys in the file: that of a stage.
+// unreadKeys are the written keys of some tables that nothing reads, with who does not read them. prefix is the
+// prefix of keys in the file: that of a stage.
 func (e *Experiment) unreadKeys(prefix string) map[string]string {
 	keys, values, found, all := config.Keys(e), map[string]string{}, map[string]string{}, e.choosers()
 	for _, k := range keys {

@@ -88,7 +88,7 @@ func TestRecorded(t *testing.T) {
 }
 
 // lost is the first line of a recorded text that another one has not behind those before it; "": none. A key that was
-// added since is no loss.
+// added since does not count as a loss.
 func lost(recorded, text string) string {
 	rest := strings.Split(text, "\n")
 	for line := range strings.SplitSeq(strings.TrimRight(recorded, "\n"), "\n") {

@@ -14,8 +14,8 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/neural"
 )
 
-// Rewards: [[reward]], [rewards], what a stage changes of them, and what they cannot be. What a kind of reward is, with
-// its own options and checks, is a value below its formula (package rewards/kinds).
+// Rewards: [[reward]], [rewards], a stage's changes of them, and their limits. A kind of reward, with its own options
+// and checks, is a value below its formula (package rewards/kinds).
 
 // Reward is one [[reward]].
 type Reward struct {
@@ -40,9 +40,9 @@ type Reward struct {
 	kinds.Options
 }
 
-// Failure is what a run does about samples that a [[reward]] has no score for: a server is gone,
-// a program died, an answer is no number. They are missing, and never 0. How often and how long
-// one answer is tried for is rewards/call's; this is about what was not answered then.
+// Failure is a run's reaction to samples without a score of a [[reward]]: a server is gone, a program died, an answer
+// has no number. They are missing, and never 0. How often and how long one answer is tried for is rewards/call's;
+// this is about failures after that.
 type Failure struct {
 	OnFailure   string  `toml:"on_failure" enum:"skip,wait,stop" doc:"samples that it has no score for: are left out, asked about again, or stop the run"`
 	Tries       int     `toml:"tries" range:"[1,100]" doc:"of one answer, before it is missing"`
@@ -55,7 +55,7 @@ func defaultFailure() Failure {
 	return Failure{OnFailure: "skip", Tries: 4, MostMissing: 0.5, GiveUp: 3, Pause: 10}
 }
 
-// SetDefaults is what a reward is before its keys are read.
+// SetDefaults has a reward's defaults.
 func (r *Reward) SetDefaults() {
 	*r = Reward{Weight: 1, Train: true, Timeout: 60, Failure: defaultFailure(), Scale: rewards.Scale{Kind: "none", High: 1}}
 }
@@ -74,7 +74,7 @@ func (r *Reward) Kind() (k rewards.Kind, own any) {
 	return k, k.Own(r)
 }
 
-// Judges are what the reward judges as it is written.
+// Judges are the modalities that the reward judges with its settings.
 func (r *Reward) Judges() []string {
 	k, own := r.Kind()
 	if k.Subject != nil {
@@ -95,7 +95,7 @@ func (r *Reward) Framed() bool {
 	return r.Frames != "" || r.Every > 0 || k.Judges&(rewards.Pictures|rewards.Clips) == rewards.Pictures && !k.Is(rewards.Averages)
 }
 
-// Toy says what the reward is where it is a stand-in that knows nothing but the program's own pictures; "" of others.
+// Toy describes the reward if it is a stand-in that knows nothing but the program's own pictures; "" of others.
 func (r *Reward) Toy() string {
 	k, _ := r.Kind()
 	if r.Path == "" || r.Path == TinyCLIP {
@@ -107,7 +107,7 @@ func (r *Reward) Toy() string {
 // TinyCLIP is the embedded stand-in for towers.
 const TinyCLIP = neural.TinyCLIP
 
-// embedPrefix is what names of the program's own models and prompts begin with.
+// embedPrefix is the prefix of names of the program's own models and prompts.
 const embedPrefix = "embed:"
 
 // Bounds are the least and the most that a score can be, where that is known.
@@ -123,7 +123,7 @@ func (r *Reward) Bounds() (low, high float64, known bool) {
 	return b.Low, b.High, true
 }
 
-// counted is Bounds of what is combined: the score behind its scale and its gate.
+// counted is Bounds of the combined number: the score behind its scale and its gate.
 func (r *Reward) counted() (low, high float64, known bool) {
 	low, high, known = r.Bounds()
 	switch s := r.Scale; {
@@ -168,7 +168,7 @@ func ParseReward(name string, sets []string) (Reward, error) {
 	return r, doc.Err()
 }
 
-// check finds what the decoder cannot know. key is what stands before the names of keys.
+// check finds mistakes beyond the decoder's. key is the prefix of keys.
 func (r *Reward) check(key string, report report) {
 	if r.Name != "" && !r.checkOwn(key, report) {
 		return
@@ -184,7 +184,7 @@ func (r *Reward) check(key string, report report) {
 	}
 }
 
-// checkOwn refuses keys of other rewards. It reports whether there are none.
+// checkOwn refuses keys of other rewards. It reports whether it found none.
 func (r *Reward) checkOwn(key string, report report) bool {
 	var unset Reward
 	unset.SetDefaults()
@@ -249,7 +249,7 @@ func (e *Experiment) checkRewards(r report) {
 	}
 }
 
-// labels are what a reward may be called: files, monitors and other programs' pages name it so.
+// labels are the valid labels of a reward: files, monitors and other programs' pages name it so.
 var labels = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // checkLabel: each once, and none that means something else.
@@ -270,7 +270,7 @@ func (e *Experiment) checkLabel(w Reward, key string, seen map[string]bool, r re
 	seen[w.Called()] = true
 }
 
-// checkMade: what a reward judges is made, and by a network that knows it.
+// checkMade: a reward's input is made, and by a network that knows it.
 func (e *Experiment) checkMade(w Reward, key string, r report) {
 	k, _ := w.Kind()
 	subjects, made := w.Judges(), ""

@@ -40,7 +40,7 @@ func TestRewardOptionMistakes(t *testing.T) {
 	}
 }
 
-// What a file says within [[reward]] is told with its place.
+// Mistakes within [[reward]] have their place.
 func TestRewardTables(t *testing.T) {
 	base := "[run]\nname = \"a\"\niterations = 1\n[model]\npath = \"embed:tiny-sd3\"\n[rollout]\nprompts = \"embed:scenes\"\n"
 	e, err := Parse("a.toml", []byte(base+"[[reward]]\nname = \"ocr\"\npath = \"no-such-tesseract\"\nocr = { formula = \"strict\", page = 7 }\n"), nil)
@@ -77,7 +77,7 @@ func TestRewardTables(t *testing.T) {
 	}
 }
 
-// TestJudgesOf: a judge's form decides what it judges. Those of edits judge pictures, and a run of pictures takes them.
+// TestJudgesOf: a judge's form decides its input. Those of edits judge pictures, and a run of pictures takes them.
 func TestJudgesOf(t *testing.T) {
 	for form, want := range map[string][]string{
 		"flow_grpo": {"pictures", "clips"}, "editscore": {"pictures", "clips"}, "edit_r1": {"pictures", "clips"},

@@ -27,7 +27,7 @@ func (run Run) Devices() []string {
 // Patience is run.rank_limit.
 func (run Run) Patience() time.Duration { return time.Duration(run.RankLimit * float64(time.Second)) }
 
-// checkDevices reports names that are none, and ranks that cannot work together.
+// checkDevices reports invalid names, and ranks that cannot work together.
 func (run Run) checkDevices(r report) {
 	names := run.Devices()
 	for _, d := range names {
@@ -72,13 +72,13 @@ func (run Run) bytes() (int64, error) {
 	return 0, fmt.Errorf("%q is no amount of memory, of one MiB at least", run.Memory)
 }
 
-// Card: run.lag = k. The samples of iteration i are rolled by the weights of iteration i - k, whoever is quick, and by
-// the first ones before that: workers roll ahead while the trainer trains, and the run is a function of its file and k.
-// A sample keeps the log-probabilities that it was drawn with, so that ratios are true; other objectives would take
-// old samples for new ones.
+// Card: run.lag = k. The samples of iteration i are rolled by the weights of iteration i - k, whatever the speeds,
+// and by the first ones before that: workers roll ahead while the trainer trains, and the run is a function of its
+// file and k. A sample keeps the log-probabilities that it was drawn with, so that ratios are true; other objectives
+// would take old samples for new ones.
 
-// checkLag: what cannot be learned from samples of earlier weights, or needs to know how the last iteration ended
-// before the next one is rolled.
+// checkLag: methods that cannot learn from samples of earlier weights, or need the last iteration's end before the
+// next one is rolled.
 func (e *Experiment) checkLag(r report) {
 	if e.Run.Lag == 0 || e.Taught() {
 		return
@@ -147,7 +147,7 @@ type Track struct {
 	Out   string   `toml:"out" doc:"the folder below which each of them writes; empty: the run's own"`
 }
 
-// Tracked are what a run can be followed as.
+// Tracked are the formats in which a run can be followed.
 func Tracked() []string {
 	return []string{"tensorboard", "trackio", "wandb", "csv", "parquet", "mlflow=URL"}
 }

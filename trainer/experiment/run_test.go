@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLag: what needs samples of the current weights, or the end of the iteration before, refuses a lag, and says which
-// key; without a lag each of them is right.
+// TestLag: a method that needs samples of the current weights, or the end of the iteration before, refuses a lag,
+// with the key; without a lag each of them is right.
 func TestLag(t *testing.T) {
 	parse(t, least, "run.lag=2")
 	for key, sets := range map[string][]string{

@@ -142,7 +142,8 @@ func (it Settings) Frames() int {
 	return it.Sampler.Frames
 }
 
-// Makes is what the experiment's samples are, in training and in evaluations: "pictures", "clips" or "replies".
+// Makes is the modalities of the experiment's samples, in training and in evaluations: "pictures", "clips" or
+// "replies".
 func (e *Experiment) Makes() (all []string) {
 	if e.Episode != nil {
 		return []string{"replies"}
@@ -162,7 +163,7 @@ func (e *Experiment) Makes() (all []string) {
 	return all
 }
 
-// checkClips: what cannot be learned from clips.
+// checkClips: settings that clips cannot be learned with.
 func (e *Experiment) checkClips(r report) {
 	if !slices.Contains(e.Makes(), "clips") {
 		return
@@ -251,9 +252,9 @@ func (e *Experiment) Evaluating(s Sampler) (Settings, error) {
 	return it, err
 }
 
-// What does not go together in [sampler].
+// Contradictions in [sampler].
 
-// Check reports what does not fit together in [sampler].
+// Check reports settings of [sampler] that contradict each other.
 func (s Sampler) Check(r report) {
 	solver, ok := sde.SolverNamed(s.Solver)
 	outside, ok2 := sde.SolverNamed(s.Outside)
@@ -358,10 +359,10 @@ func (s Sampler) checkRows(r report, solver sde.Solver) {
 	}
 }
 
-// mostIterations bounds what a window counts in.
+// mostIterations bounds a window's numbers of iterations.
 const mostIterations = 1e9
 
-// checkWindow: the window must have steps to stand on.
+// checkWindow: the window must fit the steps.
 func (s Sampler) checkWindow(r report) {
 	w := s.Window
 	type limited struct {
@@ -434,7 +435,7 @@ func (s Sampler) checkFlash(r report, solver sde.Solver) {
 	}
 }
 
-// checkTree: what branches must draw.
+// checkTree: the draws of branches.
 func (s Sampler) checkTree(r report, solver sde.Solver) {
 	if s.Tree == nil {
 		return
@@ -461,7 +462,7 @@ func (s Sampler) checkTrunk(r report) {
 	}
 }
 
-// What becomes of [sampler.tree].
+// The meaning of [sampler.tree].
 
 // Growth is how an iteration's trees are made.
 func (s Sampler) Growth(window []int) (sde.Growth, error) {
@@ -511,8 +512,8 @@ func (e *Experiment) Credit(prompts []int, trees []*sde.Tree, rewards [][]float6
 	return all, nil
 }
 
-// Judged are the edges of a tree that an iteration trains, by the nodes that they lead to: those
-// that drew, less what is pruned. Pruning counts the stage's iterations from 1.
+// Judged are the edges of a tree that an iteration trains, by the nodes that they lead to: those that drew, less
+// pruned ones. Pruning counts the stage's iterations from 1.
 func (it Settings) Judged(tree *sde.Tree, advantages []float64) []int {
 	drew := slices.Clone(advantages)
 	for n := range drew {

@@ -8,7 +8,7 @@ import (
 
 // Settings are one iteration's: the experiment in its stage, with its window, schedule and rows.
 type Settings struct {
-	*Experiment        // with what the iteration's stage says
+	*Experiment        // with the keys of the iteration's stage
 	Stage       string // its name; "" without stages
 	Number      int    // of the stage
 	First       int    // its first iteration
@@ -34,7 +34,7 @@ func (e *Experiment) Iteration(i int) (Settings, error) {
 	}
 	it.Iteration = i - first
 	if e.Episode != nil {
-		return it, nil // tokens are no steps
+		return it, nil // tokens have no steps
 	}
 	it.Window = it.window(i)
 	it.Trained = it.trained(it.Window)
@@ -51,7 +51,7 @@ func (it Settings) Quiet() ([]sde.Row, error) {
 	return rows, err
 }
 
-// Weigh is what decisions weigh by their step; nil: the same.
+// Weigh is the weight of decisions by their step; nil: the same.
 func (it Settings) Weigh() func(row sde.Row) float64 {
 	if !it.Loss.Rectify {
 		return nil
@@ -89,14 +89,14 @@ func (e *Experiment) Noised() bool { return e.Kind().OfFinished() }
 // Silent reports settings whose objective judges decisions, and whose window has none.
 func (it Settings) Silent() bool { return len(it.Trained) == 0 && it.Episode == nil && !it.Noised() }
 
-// BySample reports whether the advantages of samples decide what is learned: the objective reads some, and
-// tokens have none of their own.
+// BySample reports whether training uses the advantages of samples: the objective reads some, and tokens have none of
+// their own.
 func (it Settings) BySample() bool {
 	return it.Kind().Has(loss.Advantages) && (it.Episode == nil || it.Advantage.Credit.Spreads())
 }
 
-// Keeps is what each step of the sampler would keep of the gradient if it drew,
-// and which of them a stage's windows reach.
+// Keeps is the share of the gradient that each step of the sampler would keep if it drew, and which of them a stage's
+// windows reach.
 func (e *Experiment) Keeps() ([]diagnosis.Keep, error) {
 	every := make([]int, e.Sampler.Steps)
 	for i := range every {

@@ -10,9 +10,9 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
-// Stage is one [[stage]]: for some iterations, other values of some keys. Each stage
-// begins with what the file says outside of stages, not with the stage before it.
-// What has been learned goes on: package training says what is kept and what begins anew.
+// Stage is one [[stage]]: for some iterations, other values of some keys. Each stage begins with the file's keys
+// outside of stages, not with the stage before it.
+// The learned weights go on: trainer/run/run.go lists what is kept and begun anew.
 type Stage struct {
 	Name       string        `toml:"name" doc:"for the ledger"`
 	Iterations int           `toml:"iterations,required" range:"[1,1e9]" doc:"of this stage"`
@@ -130,10 +130,10 @@ func (m Moves) Idle(names []string) (all []string) {
 
 func wholly(pattern string) (*regexp.Regexp, error) { return regexp.Compile("^(?:" + pattern + ")$") }
 
-// Moves are what of the trained part moves in a stage.
+// Moves are the trained parameters that move in a stage.
 func (e *Experiment) Moves() Moves { return e.moves }
 
-// checkStagesMoves refuses what is no pattern.
+// checkStagesMoves refuses invalid patterns.
 func (e *Experiment) checkStagesMoves(r report) {
 	for i, s := range e.Stages {
 		for k, p := range s.Train {

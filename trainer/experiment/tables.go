@@ -82,8 +82,7 @@ type Evaluate struct {
 	Turns   int    `toml:"turns" range:"[0,1e4]" of:"tokens" doc:"answers of the model at most in a held-out episode; 0: as [episode] says. More than training has are how Mini-o3 is evaluated; episode.tokens and episode.pictures stay"`
 	Frames  int    `toml:"frames" range:"[0,4096]" of:"pictures" doc:"of a held-out clip; 0: as [sampler] says"`
 	Weights string `toml:"weights" enum:"current,ema" doc:"which are evaluated: those that are trained, or where optim.ema keeps one their moving average"`
-	// Guided, where it is set, is shown beside: what training gained is more than guidance
-	// gives for nothing, or it is not.
+	// Guided, where it is set, is shown beside: training gained more than guidance gives for nothing, or not.
 	Guided float64 `toml:"guided" range:"[0,1000]" doc:"the start and the end are measured with this guidance too; 0: they are not"`
 }
 

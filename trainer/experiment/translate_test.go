@@ -171,8 +171,7 @@ func translatesNoised(t *testing.T, name string, e *Experiment) {
 	}
 }
 
-// What a file says reaches the options: every key of [loss] that an objective reads changes
-// what it becomes.
+// A file's keys reach the options: every key of [loss] that an objective reads changes the result.
 func TestLossKeysArrive(t *testing.T) {
 	tokens := least + "[episode]\n"
 	lessoned := strings.Replace(tokens, "[rollout]", "[rollout]\nlessons = 'written.jsonl'", 1)
@@ -246,7 +245,7 @@ func TestEstimators(t *testing.T) {
 	}
 }
 
-// Rewards, their scales and gates, and what becomes of long answers.
+// Rewards, their scales and gates, and the treatment of long answers.
 func TestShaping(t *testing.T) {
 	e := parse(t, least, "reward=[{name='ocr', weight=3, scale={kind='range', low=1, high=3, clamp=true}}, {name='layout', gate={by='ocr', at_least=2, else=-1}}, {name='aesthetic', train=false}]", "advantage.shares=true")
 	got, err := e.Combination().Of([][]float64{{2, 1, 5}, {1, 1, 1}})

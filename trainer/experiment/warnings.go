@@ -15,7 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// warnings are what seems unwise, and runs all the same.
+// warnings are settings that seem unwise, and run all the same.
 func (e *Experiment) warnings(p StagePlan) []string {
 	var all []string
 	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -57,7 +57,7 @@ func (e *Experiment) warnings(p StagePlan) []string {
 	return all
 }
 
-// beyondRange names rewards that may lie outside of what the estimator takes, which would end the run.
+// beyondRange names rewards that may lie outside of the estimator's range, which would end the run.
 func (e *Experiment) beyondRange() (all []string) {
 	rule := e.Comparison()
 	if rule.Takes == nil {
@@ -176,16 +176,15 @@ func untrained(coverage []int) string {
 	return "steps " + strings.Join(runs, ", ") + " are"
 }
 
-// leavesNoise reports whether what the solver draws at the last step stays in the picture.
+// leavesNoise reports whether the solver's noise at the last step stays in the picture.
 func (e *Experiment) leavesNoise() bool {
 	solver, _ := sde.SolverNamed(e.Sampler.Solver)
 	return solver.LeavesNoise
 }
 
-// noiseFloor is about what rounding a network's output to bf16 does to the
-// log-probability of a trained step, at worst: a relative error of 2^-9 of an output
-// of size 1 moves the mean by g·2^-9, and the log-probability's mean over elements by
-// half the square of that over the deviation.
+// noiseFloor is about the effect of rounding a network's output to bf16 on the log-probability of a trained step, at
+// worst: a relative error of 2^-9 of an output of size 1 moves the mean by g·2^-9, and the log-probability's mean
+// over elements by half the square of that over the deviation.
 func (e *Experiment) noiseFloor(rows []PlanRow) (floor float64, step int) {
 	for _, r := range rows {
 		if !r.Trained || r.Noise == 0 || len(r.Outputs) == 0 {
@@ -248,14 +247,14 @@ func (e *Experiment) idle() []string {
 // An idleSetting is a setting that has nothing to act on where the experiment, or a stage of it, has certain others.
 type idleSetting struct {
 	keys  string                     // "a|b": those that somebody gave are named
-	file  bool                       // a preset's are not told of, since what it sets is its source's
+	file  bool                       // not for a preset's, whose settings are its source's
 	where func(e *Experiment) bool   // it has nothing to act on
 	why   func(e *Experiment) string // it has not
 	gives string                     // the setting that gives it something
 }
 
 // idleSettings says which settings have nothing to act on: of a key outside of [[stage]] where no stage gives it
-// anything. Keys that nothing reads are told of already.
+// anything. Keys that nothing reads have their own warning.
 func (e *Experiment) idleSettings(unread map[string]string) (all []string) {
 	values := map[string]string{}
 	for _, k := range config.Keys(e) {
@@ -313,7 +312,7 @@ func (s idleSetting) says(e *Experiment, prefix string, values, unread map[strin
 	return []string{fmt.Sprintf("%s %s nothing to act on: %s; %s", strings.Join(given, ", "), verb, s.why(e), s.gives)}
 }
 
-// idleTable are the rows. What a file cannot have is refused elsewhere: a reward of weight 0 that is trained on, and an
+// idleTable are the rows. Impossible settings are refused elsewhere: a reward of weight 0 that is trained on, and an
 // estimator that has groups of one to compare.
 func idleTable() []idleSetting {
 	because := func(format string, args ...any) func(*Experiment) string {
@@ -443,7 +442,7 @@ func (e *Experiment) asksReference() bool {
 	return o.Has(loss.ReferenceIfWeighted)
 }
 
-// idleAverage says that nothing looks at the moving average, whoever turned it on.
+// idleAverage warns that nothing uses the moving average, whatever turned it on.
 func (e *Experiment) idleAverage() []string {
 	if all := e.EachStage(); e.doc.Origin("evaluate.weights") != config.Absent && e.Evaluate.Weights == "ema" && !slices.ContainsFunc(all, func(at *Experiment) bool { return at.Optim.EMA > 0 }) {
 		return []string{"evaluate.weights = \"ema\" is not read without a moving average (optim.ema is 0): the weights themselves are evaluated"}
@@ -481,8 +480,7 @@ func are(n int) string {
 	return "is"
 }
 
-// idleGates are gates that no sample can pass, or that every sample does, and what is written of gates and scales that
-// there are not.
+// idleGates are gates that no sample can pass, or that every sample does, and settings of missing gates and scales.
 func (e *Experiment) idleGates() (all []string) {
 	for i, w := range e.Rewards {
 		key := fmt.Sprintf("reward[%d].", i)
@@ -506,7 +504,7 @@ func (e *Experiment) idleGates() (all []string) {
 	return all
 }
 
-// idleMonitors watch what cannot move.
+// idleMonitors watch numbers that cannot move.
 func (e *Experiment) idleMonitors() (all []string) {
 	for i, m := range e.Monitors {
 		if slices.ContainsFunc(ledger.Metrics(), func(n ledger.Metric) bool { return n.Name == m.Watch && n.ByRatio }) && !slices.ContainsFunc(e.EachStage(), func(at *Experiment) bool { return !at.OnPolicy() }) {

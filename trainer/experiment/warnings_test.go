@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestIdleSettings: every setting that has nothing to act on is told of, and is not where the file gives it something.
+// TestIdleSettings: every setting without effect has a warning, and none where the file gives it an effect.
 func TestIdleSettings(t *testing.T) {
 	talks := []string{"episode={turns=2}", "reward=[{name='accuracy'}]"}
 	spoken := func(sets ...string) []string { return append(slices.Clone(talks), sets...) }
@@ -14,7 +14,7 @@ func TestIdleSettings(t *testing.T) {
 	two := `reward=[{name="layout", label="a"}, {name="jpeg", label="b"}]`
 	for _, c := range []struct {
 		says       string
-		sets, gain []string // what is written; what gives it something to act on
+		sets, gain []string // the settings; settings that give them an effect
 	}{
 		{"loss.clip_range = 0.001 has nothing to act on: every ratio is 1", []string{"loss.clip_range=1e-3"}, []string{"optim.updates=2"}},
 		{"loss.clip_range = 0.001 has nothing to act on: every ratio is 1", []string{"loss.clip_range=1e-3"}, []string{"run.lag=1"}},

@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 )
 
-// TestWeightsHavePaths: a reward that reads weights may be told where they lie.
+// TestWeightsHavePaths: the path of a reward's weights may be set.
 func TestWeightsHavePaths(t *testing.T) {
 	for _, k := range kinds.All() {
 		if !k.Is(rewards.Weights) {

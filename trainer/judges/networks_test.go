@@ -102,7 +102,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestNetworkMistakes: what cannot be opened is said, with a remedy.
+// TestNetworkMistakes: an error about a network has a remedy.
 func TestNetworkMistakes(t *testing.T) {
 	be, err := cpu.New()
 	if err != nil {
@@ -145,8 +145,8 @@ func TestNetworkMistakes(t *testing.T) {
 	}
 }
 
-// TestImageReward: a folder of ImageReward judges pictures for their prompts, with gradients; what
-// transformers says of it is beside it.
+// TestImageReward: a folder of ImageReward judges pictures for their prompts, with gradients; transformers' results
+// are beside it.
 func TestImageReward(t *testing.T) {
 	be, err := cpu.New()
 	if err != nil {

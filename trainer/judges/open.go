@@ -1,11 +1,11 @@
-// Package judges opens rewards: what [[reward]] of an experiment, and a command line, ask for becomes a judge
-// of pictures, clips or replies, with its network on a device.
+// Package judges opens rewards: a [[reward]] of an experiment, or of a command line, becomes a judge of pictures,
+// clips or replies, with its network on a device.
 //
 //	o, err := judges.Open(reward, judges.Bench{Device: device, Batch: 16})
 //	results := o.Judge(ctx, items)       // the samples of one prompt
 //
-// How one is opened is a part of its kind (package rewards/kinds). Here are what all have: frames of clips, control
-// words, and which are asked elsewhere.
+// How one is opened is a part of its kind (package rewards/kinds). Here are the common parts: frames of clips,
+// control words, and which are asked elsewhere.
 package judges
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
-// A Bench is what rewards may need. Its policy is the reward's own.
+// A Bench has the resources of rewards. Its policy is the reward's own.
 type Bench = rewards.Bench
 
 // An Opened reward can be asked, and is closed when it no longer will be.
 type Opened struct {
 	Outside bool // it waits for a server or a program, and computes nothing on the device
-	Network bool // it computes on the device, and nothing else, so that its scores follow from what it judges
+	Network bool // it computes on the device, and nothing else, so that its scores follow from its inputs
 	judge   rewards.Judge
 	close   func() error
 }
@@ -89,7 +89,7 @@ func (o Opened) Gradient(against bool) (d rewards.Sloped, sign float64, ok bool)
 	return d, 1, ok
 }
 
-// Close ends what the reward runs on.
+// Close ends the reward's processes and networks.
 func (o Opened) Close() error {
 	if o.close == nil {
 		return nil
@@ -112,9 +112,9 @@ func (t through) Judge(ctx context.Context, items []rewards.Item) []rewards.Resu
 	return t.ask(ctx, items, t.own)
 }
 
-// Reads is the error of a prompt whose samples the reward could not judge, whatever they are; nil: it takes any prompt.
-// It is known before anything is rolled. What a reward needs of the disk is known by opening it on a device that
-// computes nothing.
+// Reads is the error of a prompt whose samples the reward could not judge, whatever they are; nil: it takes any
+// prompt. It is known before anything is rolled. A reward's requirements on the disk are known by opening it on a
+// device that computes nothing.
 func Reads(r experiment.Reward) func(p prompts.Prompt) error {
 	k, own := r.Kind()
 	switch {
@@ -132,12 +132,12 @@ func Reads(r experiment.Reward) func(p prompts.Prompt) error {
 	}
 }
 
-// replied asks a rule about a reply: what is missing then is what the rule lacks in the prompt, since a reply that it
-// cannot make sense of has a score.
+// replied asks a rule about a reply: a missing score then shows that the prompt lacks something, since an unreadable
+// reply has a score.
 func replied(k rewards.Kind, own any) func(prompts.Prompt) error {
 	o, err := k.Open(own, Bench{})
 	if err != nil {
-		return nil // told where it is opened
+		return nil // reported where it is opened
 	}
 	reply := &rewards.Transcript{Turns: []rewards.Turn{{Text: "a reply"}}, Tokens: []int{0}, Width: 1 << 14, Height: 1 << 14}
 	return func(p prompts.Prompt) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// A reward is opened, or says what is missing of what it needs.
+// A reward is opened, or the error names the missing requirement.
 func TestOpenRewards(t *testing.T) {
 	bench := Bench{Device: func() (*features.Device, error) { return nil, errors.New("no device in this test") }}
 	scene, err := scenes.Parse(`the word "CAT" in red on white`)

@@ -33,7 +33,7 @@ func opened(t *testing.T, name string, sets ...string) Opened {
 	return o
 }
 
-// Every table changes what its reward says.
+// Every table changes its reward's score.
 func TestRewardOptions(t *testing.T) {
 	word := scenes.NewWord("CAT", "red", "white")
 	written := rewards.Item{Prompt: `the word "CA" in red on white`, Image: &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: word.Draw(nil)}}
@@ -76,7 +76,7 @@ func TestRewardOptions(t *testing.T) {
 	}
 }
 
-// What is set of a judge reaches the server, and comparing forms compare.
+// A judge's settings reach the server, and comparing forms compare.
 func TestJudgeOptions(t *testing.T) {
 	var asked []map[string]any
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -112,7 +112,7 @@ func TestJudgeOptions(t *testing.T) {
 	}
 }
 
-// Judges of replies ask about the answer that the last turn gives, and read what the form says.
+// Judges of replies ask about the answer of the last turn, and read the form's reply.
 func TestJudgesOfReplies(t *testing.T) {
 	said, questions := "", []string{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -149,7 +149,7 @@ func TestJudgesOfReplies(t *testing.T) {
 	}
 }
 
-// GenEval and layout ask a detector for what the prompt names.
+// GenEval and layout ask a detector for the prompt's labels.
 func TestDetectors(t *testing.T) {
 	asked := ""
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

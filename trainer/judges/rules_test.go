@@ -8,7 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// TestRulesOfDomains: what a file says of rules reaches those who judge, and a name that there is not is refused.
+// TestRulesOfDomains: a file's rules reach the judges, and an unknown name is refused.
 func TestRulesOfDomains(t *testing.T) {
 	r, err := experiment.ParseReward("accuracy", []string{"rules.chart=relaxed", "rules.plot=within:1", "rule=same"})
 	if err != nil {

@@ -32,7 +32,7 @@ type Aggregate struct {
 	AtLeast bool    `toml:"-"` // a row's length is at least 1, and nothing is added to it (TRL)
 }
 
-// Weights are what each token's loss is multiplied by.
+// Weights are the factors of each token's loss.
 func (a Aggregate) Weights(mask [][]float64) ([][]float64, error) {
 	tokens, rows, width := 0.0, 0.0, 0.0
 	for _, m := range mask {

@@ -89,8 +89,7 @@ func (o AWM) Check(report func(key, problem, hint string)) {
 	o.checkDual("sample", report)
 }
 
-// AWMTerms are what it looks at: log-probabilities [times][samples], and velocities a row a
-// pair of both, times first.
+// AWMTerms are its inputs: log-probabilities [times][samples], and velocities a row a pair of both, times first.
 type AWMTerms struct {
 	LogProb, Old  [][]float64
 	Advantage     []float64
@@ -140,7 +139,7 @@ func (o AWM) Sums(s AWMSums) (r AWMResult) {
 	return r
 }
 
-// Add adds some times, of so many in all, and is the gradients at their log-probabilities and velocities.
+// Add adds some times, of `times` in all, and is the gradients at their log-probabilities and velocities.
 func (o AWM) Add(sums *AWMSums, t AWMTerms, times int) (gradLogProb, gradV [][]float64, err error) {
 	if len(t.LogProb) == 0 || len(t.Old) != len(t.LogProb) || len(t.V) != len(t.LogProb)*len(t.Advantage) {
 		return nil, nil, fmt.Errorf("awm: %d times of %d samples, %d of the old policy, %d velocities: a time and sample has one of each", len(t.LogProb), len(t.Advantage), len(t.Old), len(t.V))
@@ -183,7 +182,7 @@ func (o AWM) Add(sums *AWMSums, t AWMTerms, times int) (gradLogProb, gradV [][]f
 	return gradLogProb, gradV, nil
 }
 
-// sample is one sample's loss at some times, of so many in all, and fills in the gradients.
+// sample is one sample's loss at some times, of `all` in all, and fills in the gradients.
 func (o AWM) sample(t AWMTerms, i int, a float64, grad [][]float64, all int) (values []float64) {
 	times, n := float64(all), float64(len(t.Advantage))
 	if o.Ratios == "sum_first" {

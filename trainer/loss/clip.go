@@ -104,7 +104,7 @@ func (b bounds) loss(a, r float64) bounded {
 //	        divided by the sum of weights
 //	scale   1, or LongCat's weight of the step's noise (LongCatScale)
 //	KL      the mean of (m - m_ref)²/denominator, or of an estimate from log-probabilities:
-//	        kl.go says who divides by what
+//	        kl.go lists the divisors
 //	change  MixGRPO's KL, to the weights that rolled
 //	Parts   steps and batches whose gradients are summed (DanceGRPO, MixGRPO); flow_grpo takes
 //	        the mean of its own losses, which is the same
@@ -124,7 +124,7 @@ type Clip struct {
 	Parts           float64 // 0: 1
 }
 
-// StepWeights are what the terms of a step's loss weigh.
+// StepWeights are the weights of the terms of a step's loss.
 type StepWeights struct {
 	NoiseWeight  float64 `toml:"noise_weight" range:"[0,inf)" doc:"advantages times this times the step's deviation (TempFlow: 2.25); 0: as they are"`
 	NoiseScale   bool    `toml:"noise_scale" doc:"of flow-sde: losses weigh by the step's noise (LongCat)"`
@@ -145,14 +145,14 @@ func (o Clip) Check(report func(key, problem, hint string)) {
 	}
 }
 
-// Terms are what an objective looks at, a row a sample. What all rows share may be given once.
+// Terms are an objective's inputs, a row a sample. Values common to all rows may be given once.
 type Terms struct {
 	LogProb, Old, Advantage []float64
 	Weight                  []float64   // nil: 1
 	Mean, MeanOld, MeanRef  [][]float64 // of transitions; nil where nothing reads them
 	KLDenominator           []float64   // of a KL on means
 	LogProbRef              []float64   // of a KL on log-probabilities
-	Std, SqrtDt             []float64   // of guard: what the kernel returned, and √Δ
+	Std, SqrtDt             []float64   // of guard: the kernel's deviation, and √Δ
 	Deviation               []float64   // of NoiseWeight
 	Sigma, SigmaBelow       []float64   // of NoiseScale: of the step, and of the one below 1
 }
@@ -204,7 +204,7 @@ func (o Clip) Of(t Terms) (Result, error) {
 	return r, nil
 }
 
-// complete says what an objective needs and does not have.
+// complete reports missing inputs of an objective.
 func (o Clip) complete(t Terms) error {
 	n := len(t.LogProb)
 	if n == 0 || len(t.Old) != n || len(t.Advantage) != n {
@@ -275,7 +275,7 @@ func (o Options) Clip() Clip {
 	return Clip{Clipping: o.Clipping, RatioForm: o.RatioForm, StepWeights: o.StepWeights, KLWeight: o.KL.Weight, KLEstimator: o.KL.ofSteps()}
 }
 
-// ratioNumbers are what all ratios of steps are measured by, clippedNumbers what clipped ones are.
+// ratioNumbers are the numbers of all ratios of steps, clippedNumbers those of clipped ones.
 var (
 	ratioNumbers   = []string{"kl", "ratio_mean", "ratio_std", "ratio_min", "ratio_max", "approx_kl", "ppo_kl"}
 	clippedNumbers = slices.Concat(ratioNumbers, []string{"clipped", "clipped_high", "clipped_low"})

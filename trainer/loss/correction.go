@@ -10,15 +10,15 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// Correction is what an objective over tokens does about a sampler that disagrees with the
-// trainer: [loss.correction] of a file. From the log-probabilities of both it makes the
-// weights of tokens, and the mask without the tokens that are left out.
+// Correction is an objective's treatment of a sampler that disagrees with the trainer: [loss.correction] of a file.
+// From the log-probabilities of both it makes the weights of tokens, and the mask without the tokens that are left
+// out.
 //
 //	weights = "token", "sequence"   verl's, with its cut of e^d from above
 //	least, drop, "geometric"        TRL's and OpenRLHF's, e^d between two bounds
 //
-// Invariants (tests): where both agree nothing changes, in every setting; what is left out
-// has neither a weight nor a place in the mean.
+// Invariants (tests): where both agree nothing changes, in every setting; a token that is left out has neither a
+// weight nor a place in the mean.
 type Correction struct {
 	Weights   string  `toml:"weights" enum:"none,token,sequence,geometric" doc:"what has a weight: the ratio of the trainer's probability to the sampler's, of a token or of its answer; geometric: a token's, in answers whose mean is within the bounds"`
 	Threshold float64 `toml:"threshold" range:"(0,inf)" doc:"largest weight"`
@@ -71,7 +71,7 @@ func CorrectionLevels() []CorrectionLevel {
 	}
 }
 
-// levelNamed is the level of a name; one without weights where there is none.
+// levelNamed is the level of a name; one without weights for an unknown name.
 func levelNamed(name string) CorrectionLevel {
 	for _, l := range CorrectionLevels() {
 		if l.Name == name {
@@ -144,8 +144,7 @@ func (o Correction) Of(trainer, sampler, mask [][]float64) (weights, kept [][]fl
 	return weights, kept, err
 }
 
-// correct puts the correction into what an objective looks at. Weights that are there
-// already are multiplied.
+// correct puts the correction into an objective's inputs. Weights that are there already are multiplied.
 func (o TokenLoss) correct(t Tokens) (Tokens, error) {
 	if !o.Correction.On() {
 		return t, nil
@@ -180,7 +179,7 @@ func (o TokenLoss) correct(t Tokens) (Tokens, error) {
 //	rejection  answers or tokens are dropped where k1 = -d leaves [ln low, ln high] ("x" means
 //	           1/x to x), or k2 = d²/2 or k3 = e^d - 1 - d exceed a bound
 
-// Weights are the rollout weights, and what they were divided by (0: by nothing).
+// Weights are the rollout weights, and their divisor (0: by nothing).
 func Weights(log, mask [][]float64, sequence bool, threshold float64, normalise bool) (w [][]float64, by float64) {
 	w = zeros(log)
 	for i, row := range log {
@@ -224,8 +223,8 @@ func Weights(log, mask [][]float64, sequence bool, threshold float64, normalise 
 	return w, by
 }
 
-// Rejection is the mask without what is dropped. rules are like "token_k1,seq_mean_k3" with
-// as many bounds, "0.5_2.0,0.05", or one for all.
+// Rejection is the mask without dropped tokens. rules are like "token_k1,seq_mean_k3" with as many bounds,
+// "0.5_2.0,0.05", or one for all.
 func Rejection(log, mask [][]float64, rules, bounds string) ([][]float64, error) {
 	names, limits := strings.Split(rules, ","), strings.Split(bounds, ",")
 	if len(limits) == 1 {
@@ -315,7 +314,7 @@ func over(level string, values, mask []float64) float64 {
 	return top
 }
 
-// bound says what is kept.
+// bound reports whether a value is kept.
 func bound(kind, limit string) (func(float64) bool, error) {
 	number := func(s string) (float64, error) {
 		x, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
@@ -345,15 +344,15 @@ func bound(kind, limit string) (func(float64) bool, error) {
 	return func(v float64) bool { return v >= portable.Log(l) && v <= portable.Log(h) }, nil
 }
 
-// Bounded is what TRL and OpenRLHF multiply a token's loss by: e^d between two bounds.
+// Bounded is the factor of a token's loss in TRL and OpenRLHF: e^d between two bounds.
 //
 //	token      each token's own (TRL token_*, OpenRLHF tis and icepop)
 //	sequence   that of the answer's sum (TRL sequence_*)
 //	geometric  each token's own, not cut, in answers whose mean lies inside (OpenRLHF's
 //	           seq-mask-tis, whose comment says that it cuts)
 //
-// What lies outside is cut to the bound, or has weight 0 with Drop (TRL's *_mask, icepop).
-// Masked tokens count with d = 0.
+// A factor outside is cut to the bound, or has weight 0 with Drop (TRL's *_mask, icepop). Masked tokens count with d
+// = 0.
 type Bounded struct {
 	Level     string
 	Drop      bool
@@ -430,9 +429,9 @@ func Disagreement() []string {
 	return []string{"sampler_kl", "sampler_k3", "sampler_ppl_ratio", "sampler_chi2", "correction_weight", "correction_most", "correction_cut", "correction_left_out"}
 }
 
-// disagreement says how far the sampler lies from the trainer, and what the correction makes of it: the mean and the
-// largest weight of tokens that are kept, the share of them whose weight is that of a bound, and the share of tokens
-// that are left out or have weight 0.
+// disagreement has the sampler's distance from the trainer, and the correction's effect: the mean and the largest
+// weight of tokens that are kept, the share of them whose weight is that of a bound, and the share of tokens that are
+// left out or have weight 0.
 func (o Correction) disagreement(t, corrected Tokens) map[string]float64 {
 	off := OffPolicy(t.Old, t.Sampler, t.Mask)
 	all, kept, weights, most, cut := 0.0, 0.0, 0.0, 0.0, 0.0

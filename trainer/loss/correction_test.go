@@ -20,8 +20,8 @@ func corrections() map[string]Correction {
 	}
 }
 
-// Where the sampler and the trainer agree nothing changes; where they do not, a correction
-// is what weights and a mask given by hand would be, for every objective.
+// Where the sampler and the trainer agree nothing changes; where they do not, a correction is the same as weights and
+// a mask given by hand, for every objective.
 func TestCorrectionReachesObjectives(t *testing.T) {
 	for name, c := range corrections() {
 		for _, objective := range TokenObjectives() {

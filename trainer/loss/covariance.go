@@ -98,7 +98,7 @@ func clipCov(o TokenLoss, x at, _ answer, b wholeBatch) token {
 		return token{clipped: 1}
 	}
 	v := o.clip(cutLog(x.d, farthest), x.a, math.Abs(x.d) <= farthest)
-	v.clipped = 0 // the share that covariance left out is what is counted
+	v.clipped = 0 // the share that covariance left out is counted
 	return v
 }
 

@@ -20,8 +20,8 @@ import (
 // other ranks count in p alone. The KL is KLWeight·mean of (m + a(1-m))·mean (v - v_ref)², m = 1e-4/KLWeight, or
 // m = 1 where KLByReward is off.
 //
-// What differs: upstream rolls with one average of the weights and measures R against another; here the old
-// network is both. Its reference is guided by classifier-free guidance; here it is the plain one.
+// Differences: upstream rolls with one average of the weights and measures R against another; here the old network is
+// both. Its reference is guided by classifier-free guidance; here it is the plain one.
 //
 // Invariants (tests): the gradient agrees with finite differences; as long as the network is the old one, R is 0.
 type CRD struct {

@@ -28,7 +28,7 @@ func (o DGPO) Of(t Noised, advantages []float64, ids []int) (loss float64, grad 
 	return loss, grad
 }
 
-// Add adds rows to a loss, of so many in all, and is the gradient at their outputs. Those of a group come together.
+// Add adds rows to a loss, of `rows` in all, and is the gradient at their outputs. Those of a group come together.
 func (o DGPO) Add(loss *float64, t Noised, advantages []float64, ids []int, rows int) (grad [][]float64) {
 	grad = zeros(t.V)
 	err := func(i int, v []float64) (d float64) {

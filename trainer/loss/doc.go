@@ -7,9 +7,9 @@
 // options (ratio.go, kl.go). dppo.go masks instead of clipping. nft.go, awm.go,
 // dpo.go, dgpo.go, crd.go and forward.go look at a finished sample that is noised anew.
 //
-// For the tokens of a language model start with TokenLoss in tokens.go: what one token's loss
-// is has its place in surrogates.go, gmpo.go, vespo.go and covariance.go, their average in aggregate.go. correction.go
-// is for a sampler that disagrees with the trainer; value.go is the value head's loss.
+// For the tokens of a language model start with TokenLoss in tokens.go: one token's loss is in surrogates.go,
+// gmpo.go, vespo.go and covariance.go, their average in aggregate.go. correction.go is for a sampler that disagrees
+// with the trainer; value.go is the value head's loss.
 //
 // Rows are samples; "mean" over rows, and over elements where a row has several.
 //

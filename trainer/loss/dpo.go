@@ -17,7 +17,7 @@ import (
 //
 // Invariant (test): a policy that is its reference has log 2.
 
-// DPOResult also has what is inside the sigmoid.
+// DPOResult also has the argument of the sigmoid.
 type DPOResult struct {
 	Loss, Accuracy, Margin float64
 	Inside                 []float64
@@ -46,7 +46,7 @@ func DPOSums(inside []float64) DPOResult {
 	return out
 }
 
-// DPOInside is what some pairs, of so many in all, have inside the sigmoid, and the gradient at their rows' outputs.
+// DPOInside is the argument of the sigmoid for some pairs, of `all` in all, and the gradient at their rows' outputs.
 func DPOInside(t Noised, pairs [][2]int, beta float64, all int) (inside []float64, grad [][]float64) {
 	grad = zeros(t.V)
 	gain := make([]float64, len(t.V)) // err - ref

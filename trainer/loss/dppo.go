@@ -66,7 +66,7 @@ func (o DPPO) Of(t Terms) (Result, error) {
 	return r, nil
 }
 
-// complete says what is needed and not there.
+// complete reports missing inputs.
 func (o DPPO) complete(t Terms) error {
 	n := len(t.LogProb)
 	switch {

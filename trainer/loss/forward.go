@@ -58,15 +58,15 @@ func (o Forward) Within(sigmas []float64) []float64 {
 	return sigmas[min(o.Range[0], len(sigmas)-1):min(o.Range[1], len(sigmas))]
 }
 
-// Noised is what objectives on noised samples look at, a row a sample.
+// Noised is the input of objectives on noised samples, a row a sample.
 type Noised struct {
 	Clean, Noise       [][]float64
 	Time               []float64
-	V, VOld, VRef, EMA [][]float64 // what the network put out
-	Target             [][]float64 // what it should put out; nil: the velocity of a flow, Noise - Clean
+	V, VOld, VRef, EMA [][]float64 // the network's outputs
+	Target             [][]float64 // the wanted output; nil: the velocity of a flow, Noise - Clean
 }
 
-// target is what the network should put out.
+// target is the network's wanted output.
 func (n Noised) target(i, e int) float64 {
 	if n.Target != nil {
 		return n.Target[i][e]
@@ -100,8 +100,8 @@ func (n Noised) Rows(from, to int) Noised {
 // repeated is x over and over, n numbers.
 func repeated(x []float64, n int) []float64 { return slices.Repeat(x, n/len(x)) }
 
-// A Walk is an objective on noised samples that goes from time to time, so that what the network puts out at a few of
-// them lies in memory at once. Its sums go on where they ended: whatever is seen at once, the loss and the gradients
+// A Walk is an objective on noised samples that goes from time to time, so that the network's outputs at a few of
+// them lie in memory at once. Its sums go on where they ended: whatever is seen at once, the loss and the gradients
 // have the bits of one look at all times (test).
 type Walk struct {
 	// Next is the gradient at the outputs of the next times: of all samples at a time, before those of the time after it.
@@ -116,15 +116,15 @@ type WalkResult struct {
 	Metrics map[string][]float64
 }
 
-// WeightedFlow is flow matching with a weight a sample: mean of A·(v - target)² over
-// everything, target the velocity e - x0 of a flow, or what a ladder's network predicts. The weight is 1 for
-// fine-tuning, 1 or 0 for the best of a group, the reward for reward-weighted regression.
+// WeightedFlow is flow matching with a weight a sample: mean of A·(v - target)² over everything, target the velocity
+// e - x0 of a flow, or the prediction of a ladder's network. The weight is 1 for fine-tuning, 1 or 0 for the best of
+// a group, the reward for reward-weighted regression.
 func WeightedFlow(t Noised, weights []float64) (loss float64, grad [][]float64) {
 	grad = AddWeightedFlow(&loss, t, weights, len(t.V))
 	return loss, grad
 }
 
-// AddWeightedFlow adds rows to a loss, of so many in all, and is the gradient at their outputs.
+// AddWeightedFlow adds rows to a loss, of `rows` in all, and is the gradient at their outputs.
 func AddWeightedFlow(loss *float64, t Noised, weights []float64, rows int) (grad [][]float64) {
 	grad = zeros(t.V)
 	for i, v := range t.V {

@@ -2,8 +2,8 @@ package loss
 
 import "github.com/darkroom-rl/darkroom/portable"
 
-// GEPO (Zhang et al., 2025; HeteroRL): an answer is compared with what its group was expected to be, so that one
-// stale answer's small q moves nobody far,
+// GEPO (Zhang et al., 2025; HeteroRL): an answer is compared with its group's expectation, so that one stale answer's
+// small q moves nobody far,
 //
 //	p = e^(mean lp)   q = e^(mean old)   w = p / (Σ q²/Σ q over the group)
 //	max(-A·w, -A·clip(w)), one number an answer, the mean over answers
@@ -13,7 +13,7 @@ import "github.com/darkroom-rl/darkroom/portable"
 // weights enter as their geometric mean, as in GMPO.
 //
 // Right after a roll w is q over the group's expectation and not 1, so that likely answers count for more: the one
-// objective that is no plain policy gradient there.
+// objective that does not begin as a plain policy gradient.
 
 func (o TokenLoss) groupExpectation(t Tokens) TokenResult {
 	r := TokenResult{Grad: zeros(t.LogProb), Metrics: map[string]float64{}}

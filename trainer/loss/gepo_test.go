@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestGEPOGroups: what a group is expected to be is its own affair, and equal answers have the ratio 1.
+// TestGEPOGroups: a group's expectation is its own affair, and equal answers have the ratio 1.
 func TestGEPOGroups(t *testing.T) {
 	x := answers(rand.New(rand.NewPCG(5, 2)))
 	x.Weight = nil

@@ -9,11 +9,11 @@ import (
 
 // Distances from a reference, or from the weights that rolled.
 //
-// On means, the mean over rows of the mean of (m - ref)²/denominator: exact for steps that
-// draw, with the denominator 2τ². Who divides by what:
+// On means, the mean over rows of the mean of (m - ref)²/denominator: exact for steps that draw, with the denominator
+// 2τ². Divisors:
 //
 //	flow_grpo, flow_grpo's Guard  2g², the coefficient without √Δ; Guard's g is the batch's mean
-//	verl-omni, Pref-GRPO          2q², q what the kernel returned: g for Flow-SDE, τ for CPS, Dance
+//	verl-omni, Pref-GRPO          2q², q the kernel's deviation: g for Flow-SDE, τ for CPS, Dance
 //	TempFlow, LongCat's Flow-SDE  2τ²
 //	LongCat's CPS, AWM, NFT       1 (AWM with ELBO weights 2·std²)
 //
@@ -59,7 +59,7 @@ type KLOptions struct {
 	GuidanceOptions
 }
 
-// DefaultPenalty is none.
+// DefaultPenalty is no penalty.
 func DefaultPenalty() Penalty {
 	return Penalty{Estimator: "mean", MeanOptions: MeanOptions{Over: "published"}, Reference: "base"}
 }
@@ -79,7 +79,7 @@ func KLMeans(mean, ref [][]float64, denominator []float64) (kl float64, grad [][
 	return kl, grad
 }
 
-// addKLMeans adds rows to a distance, of so many in all, and is the gradient at their means.
+// addKLMeans adds rows to a distance, of `rows` in all, and is the gradient at their means.
 func addKLMeans(kl *float64, mean, ref [][]float64, denominator []float64, rows int) (grad [][]float64) {
 	grad = zeros(mean)
 	for i, m := range mean {
@@ -97,7 +97,7 @@ func addKLMeans(kl *float64, mean, ref [][]float64, denominator []float64, rows 
 // onMeans says whether a KL is a distance of means.
 func onMeans(estimator string) bool { return estimator == "" || estimator == "mean" }
 
-// lacks is what a KL needs and does not have.
+// lacks is a missing input of a KL.
 func (t Terms) lacks(estimator string) string {
 	n := len(t.LogProb)
 	switch {
@@ -144,7 +144,7 @@ func SquaredChange(lp, old []float64) (kl float64, grad []float64) {
 // A Distance is a way to measure how far a reference is left.
 type Distance struct {
 	Name, Card string
-	Verl       string                              // what verl calls it, where that is another name
+	Verl       string                              // verl's name, where that is another
 	Of         func(x float64) (kl, slope float64) // of a log-ratio lp - ref; nil: of means
 }
 
@@ -190,9 +190,8 @@ func (k KLOptions) ofSteps() string {
 	return k.Estimator
 }
 
-// Denominator is what the squared distance of two means of a step is divided by. The
-// distance of velocities is that of means over the square of how the step weighs its
-// output.
+// Denominator is the divisor of the squared distance of two means of a step. The distance of velocities is that of
+// means over the square of how the step weighs its output.
 func (k KLOptions) Denominator(row sde.Row) float64 {
 	switch {
 	case k.Estimator == "velocity":

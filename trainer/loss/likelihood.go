@@ -10,8 +10,8 @@ import (
 // says: token-mean is transformers' cross entropy over all trained tokens of the batch, whatever
 // rows they lie in. Golden: sft.loss.
 //
-// Undecided tokens alone: -log p weighs by p(1-p), which has no gradient, so that what the policy says
-// anyway and what it would never say count little (CHORD's φ; Zhang et al., 2025). Golden: methods.loss_chord.
+// Undecided tokens alone: -log p weighs by p(1-p), which has no gradient, so that tokens that are almost certain or
+// almost impossible count little (CHORD's φ; Zhang et al., 2025). Golden: methods.loss_chord.
 
 // Likelihood is the loss, and its gradient at the log-probabilities.
 func Likelihood(logProb, mask [][]float64, a Aggregate, undecided bool) (value float64, grad [][]float64, err error) {
@@ -71,7 +71,7 @@ func (o Imitation) Share(iteration int) float64 {
 	}
 }
 
-// Check reports a share that never is what Weight says.
+// Check reports a share that never is Weight's.
 func (o Imitation) Check(report func(key, problem, hint string)) {
 	switch {
 	case o.Least > o.Weight:

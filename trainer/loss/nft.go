@@ -40,7 +40,7 @@ func (o NFT) Of(t Noised, r []float64) NFTResult {
 	return out
 }
 
-// Add adds rows to a result, of so many in all, and is the gradient at their outputs.
+// Add adds rows to a result, of `rows` in all, and is the gradient at their outputs.
 func (o NFT) Add(out *NFTResult, t Noised, r []float64, rows int) (grad [][]float64) {
 	grad = zeros(t.V)
 	n := float64(rows)

@@ -7,29 +7,29 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 )
 
-// An Objective is what a policy is trained by. Its value stands below its formula. Files, lists, pages, checks and
+// An Objective is the loss of a policy's training. Its value is below its formula. Files, lists, pages, checks and
 // plans read this value. Objectives lists all of them.
 type Objective struct {
 	Name    string
-	Card    string   // a sentence: what it is, and whose
+	Card    string   // a sentence: its description, and its source
 	Paper   string   // whose it is
-	Formula string   // what is computed, in a line
+	Formula string   // the formula, in a line
 	Cases   []string // recorded operations of published code that hold it
 
-	Pictures *Form // what the name means of a sampler's pictures; nil: nothing
-	Tokens   *Form // what it means in an episode; nil: nothing
+	Pictures *Form // its form for a sampler's pictures; nil: none
+	Tokens   *Form // its form in an episode; nil: none
 }
 
-// A Form is what an objective is of one kind of samples.
+// A Form is an objective for one kind of samples.
 type Form struct {
 	Learns Source
 	Needs  Needs
 
 	Options any              // a struct of the option structs that it reads; nil: none of its own
-	Set     func(o *Options) // what the name says of options; nil: nothing
+	Set     func(o *Options) // the options that the name implies; nil: none
 	Check   func(o Options, report func(key, problem, hint string))
 	Words   func(o Options) string // the plan's sentence behind the name; nil: nothing
-	Numbers []string               // what it measures, for monitors, beside what all runs do
+	Numbers []string               // its numbers, for monitors, beside those of all runs
 
 	Steps    func(o Options) StepLoss                                  // of transitions
 	Noised   func(o Options, group int) NoisedLoss                     // of noised samples
@@ -38,10 +38,10 @@ type Form struct {
 	Whole    func(o TokenLoss, t Tokens) TokenResult                   // an answer at a time
 	As       func(o TokenLoss) TokenLoss                               // as another objective with these settings
 	Choose   func(o TokenLoss, t Tokens) [][]float64                   // tokens that Token treats apart
-	Refuse   func(o TokenLoss, report func(key, problem, hint string)) // what its tokens' options cannot be
+	Refuse   func(o TokenLoss, report func(key, problem, hint string)) // limits of its tokens' options
 }
 
-// Source is what an objective learns from.
+// Source is the data of an objective.
 type Source int
 
 // The sources: of pictures first, then of episodes.
@@ -55,7 +55,7 @@ const (
 	JudgedAnswers        // of such a file, each good or bad, or a better and a worse one
 )
 
-// Needs are what an objective asks for, and what it is.
+// Needs are an objective's requirements and properties.
 type Needs uint32
 
 // The needs.
@@ -75,7 +75,7 @@ const (
 	AverageIfWeighted         // the moving average, where loss.kl.ema_weight is set
 	Teacher                   // the reference is who is learned from: nothing is corrected for the sampler
 	AnswerRatio               // a ratio that may be an answer's (sequence_ratio)
-	OneNumber                 // it is one number an answer, in which no token stands alone
+	OneNumber                 // it is one number an answer, without numbers of single tokens
 	OpenRange                 // its clip range has no lower end, or is of logarithms
 	RawChange                 // ppo_kl is of log-ratios that were not cut
 	OwnCorrection             // weights of the rollout's correction are a part of its own
@@ -84,8 +84,8 @@ const (
 // StepLoss is the loss of a sampler's transitions.
 type StepLoss = func(Terms) (Result, error)
 
-// NoisedLoss is the loss of samples that were noised to so many times. Samples of one group share a number. It may
-// see any number of times at once, unless Together: row n·len(groups)+i is the n-th of sample i.
+// NoisedLoss is the loss of samples that were noised to this number of times. Samples of one group share a number. It
+// may see any number of times at once, unless Together: row n·len(groups)+i is the n-th of sample i.
 type NoisedLoss = func(times int, groups []int, advantages []float64) Walk
 
 // Objectives are all objectives.
@@ -128,7 +128,7 @@ func ObjectiveNamed(name string) (Objective, bool) {
 	return all[i], true
 }
 
-// Form is what the objective is of tokens, or of pictures. Where the name means nothing there it is the other form,
+// Form is the objective's form for tokens, or for pictures. Where the name means nothing there it is the other form,
 // which a check refuses.
 func (o Objective) Form(tokens bool) Form {
 	first, second := o.Pictures, o.Tokens

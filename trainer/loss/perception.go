@@ -29,7 +29,7 @@ func DefaultPerception() Perception { return Perception{Share: 0.6, Patch: 14} }
 // On reports whether answers are compared with those behind masked pictures.
 func (o Perception) On() bool { return o.Weight != 0 }
 
-// check reports what an objective has no place for, and a part that would be alone.
+// check reports options without a place in the objective, and a part that would be alone.
 func (o Perception) check(objective string, oneNumber bool, report func(key, problem, hint string)) {
 	switch {
 	case o.On() && oneNumber:

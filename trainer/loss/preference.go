@@ -40,7 +40,7 @@ type Preference struct {
 	UnpairedOptions
 }
 
-// PairForm is what is made of a pair.
+// PairForm is the loss of a pair.
 type PairForm struct {
 	Form string `toml:"form" enum:"sigmoid,robust,hinge,ipo,exo,nca,sppo,apo-zero,apo-down,bco" doc:"what is made of a pair: sigmoid (DPO, and cDPO with smoothing), robust, hinge (SLiC), ipo, exo, nca, sppo, apo-zero, apo-down, bco"`
 }
@@ -144,7 +144,7 @@ func (o Preference) Pairs(a Answered, pairs [][2]int, shift *Shift) (out Prefere
 	return out, nil
 }
 
-// over is what an answer has over the reference.
+// over is an answer's log-ratio to the reference.
 func (a Answered) over(i int) float64 { return a.Own[i] - a.Reference[i] }
 
 // Good is the loss of answers that are good or bad. others are answers to other questions.
@@ -165,7 +165,7 @@ func (o Preference) Good(a Answered, good []bool, others Answered) (out Preferen
 		if !g {
 			sign, weight = -1, o.Undesirable
 		}
-		far := sigmoid(-sign * o.Beta * (a.over(i) - out.Distance)) // 1 - σ, without what cancels
+		far := sigmoid(-sign * o.Beta * (a.over(i) - out.Distance)) // 1 - σ, without cancelling terms
 		out.Loss += weight * far / n
 		out.Grad[i] = -sign * weight * o.Beta * far * (1 - far) / n
 		reward := o.Beta * a.over(i)

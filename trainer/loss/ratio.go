@@ -5,7 +5,7 @@ import "github.com/darkroom-rl/darkroom/portable"
 // The ratio of a transition's probabilities under the current and the old weights:
 //
 //	plain         e^(lp - old)
-//	guard         e^((lp - old + bias)·τ), GRPO-Guard (2025): the mean of lp - old over what the
+//	guard         e^((lp - old + bias)·τ), GRPO-Guard (2025): the mean of lp - old over the
 //	              old policy draws is -bias, bias = mean (m - m_old)²/(2τ²), so adding it takes
 //	              the drift out, and τ makes steps of different noise comparable. The loss is
 //	              divided by Δ. τ = mean(std)·mean(√Δ) over the batch (verl-omni)
@@ -13,8 +13,8 @@ import "github.com/darkroom-rl/darkroom/portable"
 //	              mean(dim=()) averages over everything)
 //	guard_plain   guard without the division by Δ (Flow-Factory)
 //
-// std is what the kernel returned: g for Flow-SDE, so that τ is the deviation; for CPS and
-// Dance it is the deviation already, and τ comes out √Δ too small, upstream too.
+// std is the kernel's deviation: g for Flow-SDE, so that τ is the deviation; for CPS and Dance it is the deviation
+// already, and τ comes out √Δ too small, upstream too.
 
 // RatioForm is which form the ratio has.
 type RatioForm struct {

@@ -6,7 +6,7 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// What a token's loss is: a value, and its slopes.
+// A token's loss: a value, and its slopes.
 
 // token is one token's loss, its slope by its own log-probability, and by the answer's mean
 // log-ratio.
@@ -28,7 +28,7 @@ type at struct {
 	i, k     int
 }
 
-// answer is what a token knows of its answer: the mean log-ratio, and vespo's weight.
+// answer has a token's facts about its answer: the mean log-ratio, and vespo's weight.
 type answer struct{ mean, sequence float64 }
 
 func answerOf(t Tokens, i int, f Form) answer {
@@ -50,7 +50,7 @@ func answerMean(t Tokens, i int) float64 {
 	return s / max(sum(t.Mask[i]), 1)
 }
 
-// logRatio is what the ratio is of, the token's or its answer's mean; live says whether a gradient passes.
+// logRatio is the log of the ratio, the token's or its answer's mean; live says whether a gradient passes.
 func (o TokenLoss) logRatio(x at, of answer) (d float64, live bool) {
 	d = x.d
 	if o.SequenceRatio {

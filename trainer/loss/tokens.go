@@ -57,7 +57,7 @@ type TokenOptions struct {
 	Perception Perception `toml:"perception" of:"tokens" doc:"answers have to differ from those behind masked pictures (PAPO)"`
 }
 
-// DefaultTokenOptions have the published values of what is off.
+// DefaultTokenOptions have the published values of options that are off.
 func DefaultTokenOptions() TokenOptions {
 	return TokenOptions{SAPOOptions: SAPOOptions{TauPos: 1, TauNeg: 1.05}, Keep: Keep{Entropy: 1}, Aggregate: Aggregate{Mode: "token-mean", Power: 1}, VESPOOptions: VESPOOptions{DefaultVespo()}, CovarianceOptions: CovarianceOptions{DefaultCovariance()}, Perception: DefaultPerception()}
 }
@@ -119,7 +119,7 @@ func (o Options) Tokens(objective string) TokenLoss {
 	return TokenLoss{Objective: objective, Clipping: o.Clipping, TokenOptions: o.TokenOptions, KL: o.KL.Penalty, Correction: o.Correction}
 }
 
-// Tokens are what a token objective looks at: rows are answers.
+// Tokens are a token objective's inputs: rows are answers.
 type Tokens struct {
 	LogProb, Old, Advantage, Mask [][]float64
 	Weight                        [][]float64 // of the rollout's correction; nil: 1
@@ -222,7 +222,7 @@ func (o TokenLoss) of(t Tokens) (TokenResult, error) {
 	return r, nil
 }
 
-// complete says what an objective needs and does not have.
+// complete reports missing inputs of an objective.
 func (o TokenLoss) complete(t Tokens) error {
 	form, err := o.form()
 	if err != nil {
@@ -255,7 +255,7 @@ func (o TokenLoss) complete(t Tokens) error {
 	return nil
 }
 
-// wholeBatch is what tokens know of all others.
+// wholeBatch has tokens' facts about all others.
 type wholeBatch struct{ kept, chosen [][]float64 }
 
 // share spreads the gradient of an answer's mean log-ratio over its tokens.

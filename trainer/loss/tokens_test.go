@@ -92,7 +92,7 @@ func TestTokenGradients(t *testing.T) {
 	}
 }
 
-// What differences cannot see: which tokens are left out.
+// Finite differences cannot see this: which tokens are left out.
 func TestLeftOut(t *testing.T) {
 	x := Tokens{LogProb: [][]float64{{-1, -1}, {-2, -2}}, Old: [][]float64{{-1, -1}, {-2, -2}}, Advantage: [][]float64{{1, 1}, {-1, -1}}, Mask: [][]float64{{1, 1}, {1, 1}},
 		Sampler: [][]float64{{-0.5, -0.5}, {-1.5, -1.5}}, Entropy: [][]float64{{1, 2}, {3, 4}}, Draw: [][]float64{{0.9, 0.8}, {0.7, 0.1}}}
@@ -218,7 +218,7 @@ func TestFirstTokenUpdate(t *testing.T) {
 		for i := range w {
 			for k := range w[i] {
 				g := -x.Advantage[i][k] * w[i][k]
-				if objective == "gepo" { // weighs answers by what they were expected to be
+				if objective == "gepo" { // weighs answers by their expectation
 					g *= math.Exp(answerMean(Tokens{LogProb: x.Old, Old: zeros(x.Old), Mask: x.Mask}, i)) / expectations(x)[i]
 				}
 				if value += g; objective == "gpg" || objective == "cispo" || objective == "vespo" {
@@ -370,7 +370,7 @@ func TestCorrections(t *testing.T) {
 	}
 }
 
-// TestDisagreement: what is corrected is told, and nothing where nothing is corrected.
+// TestDisagreement: numbers of the correction are reported, and none without one.
 func TestDisagreement(t *testing.T) {
 	old := [][]float64{{-1, -1, -1}}
 	x := Tokens{LogProb: old, Old: old, Sampler: [][]float64{{-1, -1 - math.Log(4), -1 + math.Log(4)}}, Mask: [][]float64{{1, 1, 1}}, Advantage: [][]float64{{1, 1, 1}}}

@@ -2,7 +2,7 @@ package loss
 
 import "math"
 
-// What comes out of a language model's head, and a critic's.
+// The loss of a value head, and a critic's.
 
 // Value is a critic's loss, ½·max((v - G)², (clip(v, v_old ± range) - G)²), weighed over
 // tokens, with the share of tokens whose clipped half was larger.

@@ -63,7 +63,7 @@ func (a *Adapter) On() *nn.Adapters {
 	return a.Adapters
 }
 
-// Known is what an adapter's file calls the network.
+// Known has the network's names in an adapter's file.
 type Known struct {
 	Component string                    // in diffusers' files
 	Names     func(layer string) string // the network's name of a layer that may have another library's; nil: the same

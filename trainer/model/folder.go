@@ -17,13 +17,13 @@ import (
 )
 
 // A Folder is a model's folder that is held against an experiment before anything is computed. Settings and headers
-// of weights are read, on a backend that computes nothing; what does not fit is refused at its place in the
+// of weights are read, on a backend that computes nothing; a contradiction is refused at its place in the
 // experiment's file.
 type Folder struct {
 	*experiment.Experiment
 	Pool    *tensor.Pool
 	Dir     string
-	Prompts map[string][]prompts.Prompt // what could be read of them, by key
+	Prompts map[string][]prompts.Prompt // the readable ones, by key
 	Notes   []string                    // warnings of plan
 }
 
@@ -45,7 +45,7 @@ func (c *Folder) FailAt(turn int, keys string, err error) {
 	c.RefuseAt(turn, keys, problem, hint)
 }
 
-// split is what an error says is wrong, and its hint.
+// split is an error's problem, and its hint.
 func split(err error) (problem, hint string) {
 	problem, hint, _ = strings.Cut(err.Error(), "\nhint: ")
 	var missing *fs.PathError
@@ -77,7 +77,7 @@ func (c *Folder) CheckAdapter(params *nn.Params, known Known, usual []string) {
 	c.Model.LoRA = experiment.LoRA{Rank: a.settings.Rank, Alpha: a.settings.Alpha, Targets: ends(a.Modules()), Init: c.Model.LoRA.Init}
 }
 
-// CheckMoves refuses what a stage moves where nothing that is trained is called so.
+// CheckMoves refuses a stage's patterns that match no trained parameter.
 func (c *Folder) CheckMoves(parts ...Part) {
 	var names []string
 	for _, p := range parts {

@@ -13,8 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
-// A Learner is what of a policy is trained, and the sets of weights that it switches between. It
-// is trainer.Params.
+// A Learner is a policy's trained parameters, and the sets of weights that it switches between. It is trainer.Params.
 type Learner struct {
 	adapters []*nn.Adapters // of each network; none where parameters of the model itself are trained
 	params   []*autograd.Param
@@ -22,7 +21,7 @@ type Learner struct {
 	others   map[trainer.Weights]*optim.Shadow
 }
 
-// A Part is what is trained of one network.
+// A Part is the trained parameters of one network.
 type Part struct {
 	Name    string // put with a dot before the names of its parameters; "": of the only network, or the first
 	Params  []*autograd.Param
@@ -119,7 +118,7 @@ func (w *Learner) Follow(to trainer.Weights, decay float64) {
 	s.Follow(decay)
 }
 
-// age lets each of the lagged weights be what the next younger ones were, and the youngest the current ones.
+// age moves each of the lagged weights to the next younger ones, and the youngest to the current ones.
 func (w *Learner) age() {
 	oldest, at := w.others[trainer.Lagged], trainer.Lagged
 	for ; w.others[at+1] != nil; at++ {
@@ -147,7 +146,7 @@ func (w *Learner) Forget(of trainer.Weights) error {
 // Moved are the parameters that move.
 func (w *Learner) Moved() []*autograd.Param { return w.params }
 
-// Settle begins a stage: the optimiser has its options from now on, and what moves does not move stays.
+// Settle begins a stage: the optimiser has its options from now on, and parameters outside of moves stay.
 func (w *Learner) Settle(o optim.Options, moves experiment.Moves) {
 	w.mover.Set(o)
 	w.mover.Hold(func(name string) bool { return !moves.Has(name) })
@@ -229,7 +228,7 @@ func Anchor(settings experiment.Settings) trainer.Weights {
 	case settings.Loss.KL.Reference == "ema":
 		return Average(settings.Experiment)
 	case settings.Loss.KL.Reference == "old" && settings.Noised():
-		return trainer.Old // of decisions it is known what they had
+		return trainer.Old // decisions have their log-probabilities
 	}
 	return trainer.Current
 }
@@ -314,8 +313,8 @@ func (w *Learner) Take(f *safetensors.File, prefix string) error {
 	return nil
 }
 
-// Bytes are about what a checkpoint of the learner takes: weights, two averages of their gradients, other
-// weights, and the adapter once more for other programs.
+// Bytes are about the size of a checkpoint of the learner: weights, two averages of their gradients, other weights,
+// and the adapter once more for other programs.
 func (w *Learner) Bytes() int64 {
 	n := 0
 	for _, p := range w.params {

@@ -16,8 +16,8 @@ type Dry interface {
 	ResetPeak()
 }
 
-// Memory is bytes beside the program itself: the most in each phase of an iteration, in
-// their order, and what the host holds of its samples. Rewards that are networks stand beside.
+// Memory is bytes beside the program itself: the most in each phase of an iteration, in their order, and the host's
+// memory of its samples. Rewards that are networks come on top.
 type Memory struct {
 	Texts    int64 `json:"texts"`
 	Sampling int64 `json:"sampling"`
@@ -29,14 +29,14 @@ type Memory struct {
 	Rewards  int64 `json:"rewards,omitempty"`       // that are networks, by their files, where the first rank computes
 	Apart    bool  `json:"samples_apart,omitempty"` // on the host, which is not the device's memory
 
-	// What becomes of text encoders between prompts: "kept" beside the network, "freed" and loaded again, or "lent",
-	// each matrix read when a product needs it. EncoderBytes is what their files take.
+	// The treatment of text encoders between prompts: "kept" beside the network, "freed" and loaded again, or "lent",
+	// each matrix read when a product needs it. EncoderBytes is the size of their files.
 	Encoders     string `json:"encoders,omitempty"`
 	EncoderBytes int64  `json:"encoder_bytes,omitempty"`
 
 	Tokens *Tokens `json:"tokens,omitempty"` // of episodes; nil of pictures and clips
 
-	Own int64 `json:"-"` // what the program takes without the model; 0: ProgramBytes
+	Own int64 `json:"-"` // the program's memory without the model; 0: ProgramBytes
 	Fit
 }
 
@@ -53,7 +53,7 @@ type Tokens struct {
 // Fit is how a model keeps to a memory. No bit depends on it.
 type Fit struct {
 	Micro         int     `json:"micro_batch"`    // samples in a pass of the network; 0: the model's own choice
-	Lean          bool    `json:"lean,omitempty"` // no packed copies of what is trained lie beside its gradients
+	Lean          bool    `json:"lean,omitempty"` // no packed copies of trained parameters lie beside their gradients
 	Checkpointing int     `json:"checkpointing"`  // of four blocks, how many backward computes again (autograd.AllBlocks)
 	Home          nn.Home `json:"home,omitempty"` // where frozen matrices lie while no product reads them
 	KeepEncoders  bool    `json:"-"`              // text encoders stay beside the network, however large they are
@@ -94,8 +94,8 @@ func AtHome(e *experiment.Experiment, budget int64, predict func(nn.Home) (*Memo
 	return least, nil
 }
 
-// worthGivingBack is what a phase takes where memory that waits goes back to the system between phases. Its pages are
-// cleared when they are asked for again, which iterations of a small model would feel.
+// worthGivingBack is a phase's memory above which memory that waits goes back to the system between phases. Its pages
+// are cleared when they are asked for again, which iterations of a small model would feel.
 const worthGivingBack = 1 << 30
 
 // IsLarge reports whether pools give memory back that waits.
@@ -114,17 +114,17 @@ func (n Memory) Kept() Fit {
 	return fit
 }
 
-// ProgramBytes is about what the program takes without a model: itself, kernels' scratch, and what
-// checkpoints and pages are made in. Measured (LOG.md).
+// ProgramBytes is about the program's memory without a model: itself, kernels' scratch, and buffers of checkpoints
+// and pages. Measured (LOG.md).
 const ProgramBytes = 124 << 20
 
-// Within reports whether so many ranks fit into a budget of the memory that they compute in, the program with them
-// where that is the host's; 0: into any.
+// Within reports whether this number of ranks fit into a budget of the memory that they compute in, the program with
+// them where that is the host's; 0: into any.
 func (n Memory) Within(budget int64, ranks int) bool {
 	return budget == 0 || n.Taken(ranks) <= budget
 }
 
-// Taken is what so many ranks take of the memory that they compute in.
+// Taken is the memory of this number of ranks.
 func (n Memory) Taken(ranks int) int64 {
 	if n.Apart {
 		return int64(ranks)*n.phase() + n.Rewards
@@ -132,7 +132,7 @@ func (n Memory) Taken(ranks int) int64 {
 	return n.Program() + n.PeakOf(ranks)
 }
 
-// Program is what the program takes without the model.
+// Program is the program's memory without the model.
 func (n Memory) Program() int64 {
 	if n.Own == 0 {
 		return ProgramBytes
@@ -147,7 +147,7 @@ func (n Memory) Peak() int64 { return n.PeakOf(1) }
 // once as one alone.
 func (n Memory) PeakOf(ranks int) int64 { return int64(ranks)*n.phase() + n.Samples + n.Rewards }
 
-// phase is the most of an iteration's phases, with what waits of those before where nothing is given back.
+// phase is the most of an iteration's phases, with waiting memory of those before where nothing is given back.
 func (n Memory) phase() int64 {
 	return max(n.Texts, n.Sampling, n.Decoding, n.Check, n.Training, n.Waiting)
 }

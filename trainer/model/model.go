@@ -21,7 +21,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// A Model is what a run trains: a policy with three sides. An iteration calls them in this order:
+// A Model is the model of a run: a policy with three sides. An iteration calls them in this order:
 //
 //	Begin, Objective                      the iteration's settings and its loss
 //	Roll, Items, Shape                    samples, the items that rewards judge, and changed totals
@@ -53,7 +53,7 @@ type Sampler interface {
 	Fixed(ctx context.Context, settings experiment.Settings, root rng.Key) trainer.Policy
 	// Portion is how many samples are computed beside each other: a roll of fewer takes longer for each.
 	Portion() int
-	// Items are what rewards judge of samples. Prompts are filled in by the caller.
+	// Items are the rewards' inputs for samples. Prompts are filled in by the caller.
 	Items(samples []trainer.Sample) ([]rewards.Item, error)
 	// Shape changes the totals that rewards gave to samples.
 	Shape(samples []trainer.Sample, totals []float64)
@@ -81,7 +81,7 @@ type Trainable interface {
 	// WriteAdapter writes a set of weights in a layout that other programs read; nothing where there is
 	// no adapter.
 	WriteAdapter(w trainer.Weights, dir string) error
-	// Bytes are about what Tensors and the adapter take on a disk.
+	// Bytes are about the size of Tensors and the adapter on a disk.
 	Bytes() int64
 	// Keeps reports whether other weights have a copy of their own; Forget drops it.
 	Keeps(w trainer.Weights) bool
@@ -90,7 +90,7 @@ type Trainable interface {
 
 // A Recorder writes about samples.
 type Recorder interface {
-	// Describe fills in what a ledger's line says of the samples of this modality.
+	// Describe fills in this modality's numbers of samples in a ledger's line.
 	Describe(line *ledger.Line, r *trainer.Report)
 	// Passes are the iteration's runs of samples through the network; nil: they are not counted.
 	Passes() *ledger.Passes
@@ -139,27 +139,27 @@ type EpisodeCodec interface {
 // Said is a conversation on its way.
 type EncodedEpisode struct {
 	Text     json.RawMessage
-	Pictures []*vision.Image // that cannot be made again where it is heard
+	Pictures []*vision.Image // that cannot be made again by the receiver
 }
 
-// Outputs are what Record writes to.
+// Outputs are Record's files.
 type Outputs struct {
 	Folder *folder.Folder
 	Lines  map[string]*folder.Lines // those that Model.Files names
 }
 
-// A Modality is a kind of model: how one is opened, and what can be said before.
+// A Modality is a kind of model: how one is opened, and facts before that.
 type Modality struct {
 	Name    string
-	Samples string // what people call its samples
+	Samples string // the word for its samples
 	Sampled bool   // whether 'darkroom sample' makes such samples
 	Looks   bool   // whether it looks at pictures that prompts name
-	// Inspect refuses what of the model's folder does not fit the experiment.
+	// Inspect refuses contradictions between the model's folder and the experiment.
 	Inspect func(f *Folder)
-	// Prompts reads what an experiment trains on.
+	// Prompts reads an experiment's training data.
 	Prompts func(e *experiment.Experiment) ([]prompts.Prompt, error)
-	// Ready tries what the model needs of the machine, before anything is opened that takes long, and
-	// returns a sentence for people; "": there is nothing to say.
+	// Ready tries the model's requirements on the machine, before anything is opened that takes long, and returns a
+	// sentence for people; "": there is nothing to say.
 	Ready func(ctx context.Context, e *experiment.Experiment) (news string, err error)
 	// Networks opens the parameters of the networks that are trained, as a run opens them, and says how they are let go.
 	Networks func(dir string, m experiment.Model, pool *tensor.Pool) ([]Network, func() error, error)
@@ -167,27 +167,27 @@ type Modality struct {
 	Open func(e *experiment.Experiment, o Options) (Model, error)
 	// Possible reports settings that this version cannot train.
 	Possible func(settings experiment.Settings) error
-	// Memory predicts what a run takes, on an empty backend that counts, and how it keeps to a budget of bytes; 0:
-	// there is none.
+	// Memory predicts a run's memory, on an empty backend that counts, and its fit to a budget of bytes; 0: no
+	// budget.
 	Memory func(e *experiment.Experiment, dry Dry, budget int64) (*Memory, error)
 }
 
-// Options are what a model needs of its run.
+// Options are a model's parameters from its run.
 type Options struct {
 	Backend kernels.Backend
 	Train   []prompts.Prompt // keys name them by their place, those held out behind
 	HeldOut []prompts.Prompt
 	Rewards Rewards
 	Fit
-	// Cache is a folder for what is computed of prompts, which runs may share; "": it is kept in memory alone.
+	// Cache is a folder for encoded prompts, which runs may share; "": it is kept in memory alone.
 	Cache string
-	// Arithmetic names that of the device: two devices of one compute the same bits, and share what Cache holds.
+	// Arithmetic names that of the device: two devices of one compute the same bits, and share the content of Cache.
 	Arithmetic string
 	// Ahead are the numbers of prompts that this iteration and the next ones will probably ask for; nil: nobody knows.
 	Ahead func() []int
 	// Context stops rolls; nil: nothing does.
 	Context context.Context
-	// Progress hears how much of a roll is done; nil: nobody asks.
+	// Progress is called with the progress of a roll; nil: nobody asks.
 	Progress func(done, all int)
 }
 
@@ -202,7 +202,7 @@ func (o Options) Prompt(n int) prompts.Prompt {
 	return o.HeldOut[n-len(o.Train)]
 }
 
-// Rewards is what a model may ask of the run's rewards.
+// Rewards is a model's interface to the run's rewards.
 type Rewards interface {
 	// Totals are the totals of samples, as those of an iteration are made.
 	Totals(samples []trainer.Sample) ([]float64, error)

@@ -16,9 +16,8 @@ import (
 //	v = b2 v + (1-b2) g²
 //	p = p - lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps)
 //
-// eps stands outside the corrected root, and the decay is scaled by lr but not by
-// the gradient's size. The engine's kernel computes the same in float32 with the
-// coefficients that Kernel gives.
+// eps is outside of the corrected root, and the decay is scaled by lr but not by the gradient's size. The engine's
+// kernel computes the same in float32 with the coefficients that Kernel gives.
 //
 // Invariant (tests): from zero state the first step is lr sign(g), whatever the
 // gradient's size, and the kernel stays within float32's rounding of this.
@@ -52,7 +51,7 @@ func (a *AdamW) Step(params, grads []float64, lr float64) {
 	}
 }
 
-// correction undoes that the averages, of so many updates, began with zeros.
+// correction undoes the zeros at the beginning of averages of this number of updates.
 func (a *AdamW) correction(updates int, lr float64) (step, root float64) {
 	t := float64(updates)
 	return lr / (1 - portable.Pow(a.Betas[0], t)), 1 / math.Sqrt(1-portable.Pow(a.Betas[1], t))
@@ -65,7 +64,7 @@ func (a *AdamW) Kernel(lr float64) kernels.AdamW {
 	return a.kernel(a.T, lr)
 }
 
-// kernel is Kernel of an update of so many, counted from 1.
+// kernel is Kernel of an update by its number, counted from 1.
 func (a *AdamW) kernel(update int, lr float64) kernels.AdamW {
 	step, root := a.correction(update, lr)
 	return kernels.AdamW{

@@ -24,8 +24,8 @@ import (
 //
 // never above the limit and never below the floor; the first copy steps keep 0.
 //
-// Who does what: flow_grpo is power with w = 10. diffusers (EMAModel) is the same
-// with copy = 1 + update_after_step, or inverse_gamma with use_ema_warmup.
+// Published rules: flow_grpo is power with w = 10. diffusers (EMAModel) is the same with copy = 1 +
+// update_after_step, or inverse_gamma with use_ema_warmup.
 // DiffusionNFT's old policy is constant 0, or a ramp of 0.001 to 0.5, or of
 // 0.0075 to 0.999 after 75 steps. Flow-Factory has the rest; its
 // "piecewise_linear" is a ramp with copy = flat + 1, its "warmup_cosine" a cosine
@@ -51,7 +51,7 @@ func DefaultDecay() Decay {
 	return Decay{Kind: "power", Warmup: 10, Rate: 0.001, Gamma: 1, Exponent: 2.0 / 3}
 }
 
-// Check reports what no single field can know.
+// Check reports contradictions between fields.
 func (d Decay) Check(report func(key, problem, hint string)) {
 	if d.Kind == "cosine" && d.Steps <= d.Warmup {
 		report("steps", fmt.Sprintf("%d steps leave nothing after a warm-up of %d", d.Steps, d.Warmup),

@@ -8,7 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// What a checkpoint keeps of an Optimizer.
+// An Optimizer's state in a checkpoint.
 
 // Free gives the state's memory back.
 func (mv *Optimizer) Free() {
@@ -44,8 +44,8 @@ func (mv *Optimizer) Tensors(prefix string) []safetensors.Tensor {
 	return all
 }
 
-// Load reads what Tensors wrote. States of before the parameters counted their own updates have one number for all: one
-// whose average is still 0 after several was held, and has none.
+// Load reads the state of Tensors. States of before the parameters counted their own updates have one number for all:
+// one whose average is still 0 after several was held, and has none.
 func (mv *Optimizer) Load(src interface {
 	Tensor(name string) (safetensors.Tensor, error)
 }, prefix string) error {

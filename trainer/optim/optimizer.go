@@ -1,9 +1,8 @@
 // Package optim moves parameters: AdamW, clipping of gradients, learning rates
 // over the updates, and averages of weights (EMA, the old policy of NFT).
 //
-// Start at [Options], what a user sets under [optim]. [AdamW] is the float64
-// definition of the step; the engine's kernel takes the same step in float32
-// with the numbers of [AdamW.Kernel], and a test holds the two together.
+// Start at [Options], the table [optim]. [AdamW] is the float64 definition of the step; the engine's kernel takes the
+// same step in float32 with the numbers of [AdamW.Kernel], and a test holds the two together.
 //
 // Updates count from 0. Parameters are flat slices: how they are cut into tensors
 // does not matter here, but for [ClipScale], whose norm goes over all of them.
@@ -49,7 +48,7 @@ func Defaults() Options {
 	}
 }
 
-// Check reports what no single field can know.
+// Check reports contradictions between fields.
 func (o Options) Check(report func(key, problem, hint string)) {
 	if o.Schedule != "constant" && o.Steps > 0 && o.Warmup >= o.Steps {
 		report("warmup", fmt.Sprintf("the warm-up of %d updates leaves nothing of the schedule's %d", o.Warmup, o.Steps),
@@ -77,8 +76,8 @@ type Group struct {
 	Params []*autograd.Param
 	Muon   bool // matrices alone
 	Rate   float64
-	// Options' learning rate is not read: Step is told it, and Rate scales it. Of Muon, Betas[0]
-	// is the momentum.
+	// Options' learning rate is not read: Step has it as a parameter, and Rate scales it. Of Muon, Betas[0] is the
+	// momentum.
 	Options
 }
 
@@ -289,9 +288,8 @@ func squares(of ...*tensor.Tensor) float64 {
 	return sum
 }
 
-// ClipScale is what a gradient of some norm is multiplied with so that it is not
-// longer than limit: min(1, limit/(norm + 1e-6)), as torch's clip_grad_norm_ has
-// it. Limit 0 does not clip.
+// ClipScale is the factor by which a gradient of some norm is not longer than limit: min(1, limit/(norm + 1e-6)), as
+// torch's clip_grad_norm_ has it. Limit 0 does not clip.
 func ClipScale(norm, limit float64) float64 {
 	if limit == 0 {
 		return 1

@@ -113,8 +113,7 @@ func TestUpdatesCounted(t *testing.T) {
 	}
 }
 
-// TestConfig: the options can be written as a user would, and what is wrong with
-// them is found at its place.
+// TestConfig: the options can be written as a user would, and mistakes in them are found at their place.
 func TestConfig(t *testing.T) {
 	read := func(text string) (Options, error) {
 		doc := config.Parse("run.toml", []byte(text))
@@ -127,7 +126,7 @@ func TestConfig(t *testing.T) {
 	if err != nil || o.LR != 1e-4 || o.Betas[1] != 0.95 || o.EMAShape.Rate != 0.01 || o.GradClip != 1 {
 		t.Errorf("%+v, %v", o, err)
 	}
-	_, err = read("[optim]\nlr = 0\nbetas = [0.9, 1.0]\nschedule = \"cosin\"\neps = 1e-310\n") // 0 as float32, and 0/0 of what has no gradient yet
+	_, err = read("[optim]\nlr = 0\nbetas = [0.9, 1.0]\nschedule = \"cosin\"\neps = 1e-310\n") // 0 as float32, and 0/0 of a parameter without a gradient yet
 	for _, says := range []string{"lr", "betas", "cosine", "optim.eps"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v does not mention %q", err, says)

@@ -2,7 +2,7 @@ package optim
 
 import "math"
 
-// What the engine does, over float64: Muon, and the clip of a gradient's norm. AdamW's twin stands in adamw.go, since
+// The engine's steps, over float64: Muon, and the clip of a gradient's norm. AdamW's twin stands in adamw.go, since
 // the head of values learns with it.
 
 // Muon is the twin's settings and its momentum.
@@ -11,7 +11,7 @@ type Muon struct {
 	Buffer                []float64
 }
 
-// Step moves a matrix of so many columns.
+// Step moves a matrix of cols columns.
 func (m *Muon) Step(w, g []float64, cols int, lr float64) {
 	if m.Buffer == nil {
 		m.Buffer = make([]float64, len(w))

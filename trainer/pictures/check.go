@@ -22,10 +22,10 @@ import (
 //	ratio        by the trainer's own path: it must be exactly 1, or the run stops
 //	noise floor  by the network in fp32, with the same weights: the root mean square over
 //	             transitions of (log-probability - that in fp32). A clip range below it cuts
-//	             samples by rounding and not by what they are worth
+//	             samples by rounding and not by their advantages
 //
-// Invariants (tests): the check takes no more memory than training; its numbers do not depend on how it keeps to that.
-// Both stand in the ledger's line of that iteration; the run decides what follows from them.
+// Invariants (tests): the check takes no more memory than training; its numbers do not depend on how it keeps to
+// that. Both stand in the ledger's line of that iteration; the run decides on the consequences.
 
 // mostChecked is how many transitions are judged, over all steps alike.
 const mostChecked = 32

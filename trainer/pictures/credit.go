@@ -11,9 +11,9 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// A Forest is trees whose leaves are a prompt's samples: sample k is leaf k % leaves of tree
-// k / leaves. Nothing grows step by step here: each sample knows what is drawn on its way, and
-// the pipeline computes once what several have in common.
+// A Forest is trees whose leaves are a prompt's samples: sample k is leaf k % leaves of tree k / leaves. Nothing
+// grows step by step here: each sample knows the draws on its way, and the pipeline computes once the common
+// beginnings of several.
 //
 // A sample's decisions are the edges on its way that drew, those that it shares with others
 // among them; who compares samples gives every edge to one.
@@ -83,8 +83,8 @@ func (f *Forest) hang(pic *pipeline.Picture, d trainer.Draws, k trainer.Key) {
 // decision with an advantage of its own. Of the leaves below it the first that has a score is
 // blamed for it, and no other, so that an edge is judged once and not once a leaf.
 //
-// Invariants (tests): every edge that drew and is not pruned is judged exactly once, as long as
-// one leaf below it has a score; what it is worth does not depend on whose it is.
+// Invariants (tests): every edge that drew and is not pruned is judged exactly once, as long as one leaf below it has
+// a score; its advantage does not depend on the sample.
 
 // forest is how an iteration's samples hang together; nil where they do not.
 func forest(settings experiment.Settings) (*Forest, error) {
@@ -102,7 +102,7 @@ func forest(settings experiment.Settings) (*Forest, error) {
 type grown struct {
 	*sde.Tree
 	prompt int
-	sample []int // by leaf; -1: there is none
+	sample []int // by leaf; -1: none
 }
 
 // grow puts samples together to trees, in the order of their first samples.
@@ -141,8 +141,8 @@ func (m *Model) Credit(samples []trainer.Sample, _ []float64, b advantage.Batch,
 	return a, err
 }
 
-// credit gives every edge its advantage, and every sample that of the edge that made it what it
-// is. rewards are compared each by itself, and added up by weights.
+// credit gives every edge its advantage, and every sample that of the edge that led to it. rewards are compared each
+// by itself, and added up by weights.
 func credit(settings experiment.Settings, f *Forest, samples []trainer.Sample, rewards [][]float64, weights []float64) ([]float64, error) {
 	trees := grow(f, samples)
 	if len(weights) == 0 {
@@ -205,8 +205,8 @@ func compareLeaves(settings experiment.Settings, trees []grown, scores []float64
 	return a, nil
 }
 
-// blame says of every sample which edges it is blamed for, and what they are worth. Samples
-// without an advantage are blamed for nothing.
+// blame returns for every sample the edges that it is trained on, and their advantages. Samples without an advantage
+// are blamed for nothing.
 func blame(settings experiment.Settings, f *Forest, t grown, worth []float64, samples []trainer.Sample, advantages []float64) {
 	free := make([]bool, len(worth))
 	for _, n := range settings.Judged(t.Tree, worth) {

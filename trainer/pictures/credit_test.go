@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// What makes an experiment one of trees.
+// Settings of an experiment of trees.
 var (
 	branching = []string{"sampler.solver=dance", "sampler.window={kind='full', drop=1}", "sampler.tree={splits=[0, 2], scale=2.0}", "advantage.estimator=tree", "rollout.group=4"}
 	trunks    = []string{"sampler.tree={kind='trunk', children=2}", "rollout.group=4", "loss.kl={weight=0.01, over='deviation'}"}
@@ -61,8 +61,8 @@ func leaves(f *Forest, steps []int, prompts, each int) []trainer.Sample {
 	return all
 }
 
-// TestCredit: every edge that drew and is not pruned is judged once, by what the estimator says
-// of it, whoever of the leaves below has a score.
+// TestCredit: every edge that drew and is not pruned is judged once, by the estimator's advantage, whichever of the
+// leaves below has a score.
 func TestCredit(t *testing.T) {
 	for name, sets := range map[string][]string{"branching": branching, "trunks": trunks,
 		"by probability": append(slices.Clone(branching), "sampler.tree.fuse=probability"),

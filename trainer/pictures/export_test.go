@@ -17,10 +17,10 @@ func (p *Policy) Known(points []trainer.Point) (known, all int, err error) {
 	return known, len(passes), err
 }
 
-// Unlearn forgets what is known.
+// Unlearn forgets known outputs.
 func (p *Policy) Unlearn() { p.known = recalled{} }
 
-// Spoil changes what is known.
+// Spoil changes known outputs.
 func (p *Policy) Spoil() {
 	for at, x := range p.known.outputs {
 		other := slices.Clone(x)

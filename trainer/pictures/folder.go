@@ -17,7 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// part is what diffusers calls the one model of a folder, by its config.json; "": it is none of diffusers'.
+// part is diffusers' name for the one model of a folder, by its config.json; "": a folder of another kind.
 func (c generator) part() string {
 	var said struct {
 		Class string `json:"_class_name"`
@@ -71,7 +71,7 @@ func inspect(f *model.Folder) {
 // generator is a folder of one.
 type generator struct{ *model.Folder }
 
-// checkProcess compares the sampler with what the network was trained to put out.
+// checkProcess compares the sampler with the network's trained output.
 func (c generator) checkProcess(turn int, at *experiment.Experiment, p *pipeline.Pipeline) {
 	const keys = "sampler.solver|sampler.schedule.kind|sampler.schedule|sampler.preset|preset|model.path"
 	s := at.Sampler
@@ -85,7 +85,7 @@ func (c generator) checkProcess(turn int, at *experiment.Experiment, p *pipeline
 	}
 }
 
-// checkGuidance refuses a scale that is told to a network which reads none.
+// checkGuidance refuses a scale for a network without that input.
 func (c generator) checkGuidance(turn int, at *experiment.Experiment, p *pipeline.Pipeline) {
 	s, led := at.Sampler, at.Loss.KL.Guidance
 	if s.GuideBy == "embedded" && led > 0 && !p.Defaults().Embedded {
@@ -126,7 +126,7 @@ func (c generator) noteFitted(p *pipeline.Pipeline) {
 	}
 }
 
-// open opens the folder. What it says of a text's length is the mistake where it opens without one.
+// open opens the folder. Its error about a text's length is the mistake where it opens without one.
 func (c generator) open(o pipeline.Options) (*pipeline.Pipeline, error) {
 	p, err := pipeline.Open(c.Dir, o)
 	if err == nil && o.TextLength != 0 && !p.ReadsLength() {

@@ -39,7 +39,7 @@ type Form struct {
 	One    *One    // step that a prompt's samples draw at; nil: all of the window
 
 	settings experiment.Settings // with the schedule of this size
-	judged   []sde.Row           // what decisions are judged by
+	judged   []sde.Row           // rows of decisions
 }
 
 // form is how a key's picture is sampled.
@@ -216,7 +216,7 @@ func (m *Model) judgedBy(settings experiment.Settings) (rows []sde.Row, of func(
 type pass struct {
 	*Form
 	points []pipeline.Point
-	known  [][]float64 // what was answered while these were rolled; nil: they are asked
+	known  [][]float64 // outputs during the roll; nil: they are computed
 }
 
 // passes are points with their texts and sources, in their order.
@@ -247,7 +247,7 @@ func (p *Policy) passes(at []trainer.Point) (all []pass, err error) {
 	return all, nil
 }
 
-// sources are what the pictures of keys are made of.
+// sources are the sources of the pictures of keys.
 func (p *Policy) sources(keys []trainer.Key) ([]*pipeline.Given, error) {
 	if p.Sources == nil {
 		return make([]*pipeline.Given, len(keys)), nil

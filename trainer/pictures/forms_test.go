@@ -188,7 +188,7 @@ func TestHeldOutSizes(t *testing.T) {
 	}
 }
 
-// TestNegative: what guidance leads away from is the prompt's own text, or the sampler's.
+// TestNegative: guidance leads away from the prompt's own text, or the sampler's.
 func TestNegative(t *testing.T) {
 	m := opened(t, threePrompts(), "sampler.negative='grey'")
 	_, negatives, err := m.Texts([]int{0, 1, 2})
@@ -214,7 +214,7 @@ func TestPortions(t *testing.T) {
 }
 
 // TestTextsAreEncodedWhenDrawn: a list of any length is opened without encoding it; samples have the same bits in
-// portions of any size, and after texts were forgotten; what is looked ahead for is at hand.
+// portions of any size, and after texts were forgotten; texts that are looked ahead for are at hand.
 func TestTextsAreEncodedWhenDrawn(t *testing.T) {
 	list := make([]prompts.Prompt, 200000)
 	for i := range list {

@@ -87,8 +87,8 @@ func (w *watched) Eval(of trainer.Weights, at []trainer.Point) (trainer.Forward,
 	return a, err
 }
 
-// TestGivenIsNotNoised: what a clip is given of its first frame is not noised by objectives that noise finished
-// samples: the network is asked with it as it is, and no gradient is there, nor a loss; without Settle there is one.
+// TestGivenIsNotNoised: the given first frame of a clip is not noised by objectives that noise finished samples: the
+// network is asked with it as it is, and no gradient is there, nor a loss; without Settle there is one.
 func TestGivenIsNotNoised(t *testing.T) {
 	for _, objective := range []string{"nft", "awm", "rwr", "dpo", "dgpo", "crd"} {
 		m := animator(t, "loss.objective="+objective, "advantage.estimator="+map[bool]string{true: "ends", false: "group"}[objective == "dpo"], "sampler.solver=euler", "rollout.shared_noise=false", "sampler.window={ kind = 'full' }")

@@ -15,10 +15,10 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// Memory predicts what a run takes by making an iteration of it on an empty backend that counts, in
-// the code that will run: no weight is read, and of an iteration's samples as many are made as go
-// through a network at once. Where a budget is given, fewer go through it, and then backward computes again
-// what passes would have kept, until all fits or nothing more can be done; then frozen matrices lie elsewhere.
+// Memory predicts a run's memory by making an iteration of it on an empty backend that counts, in the code that will
+// run: no weight is read, and of an iteration's samples as many are made as go through a network at once. Where a
+// budget is given, fewer go through it, and then backward computes again activations that passes would have kept,
+// until all fits or nothing more can be done; then frozen matrices lie elsewhere.
 func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memory, error) {
 	o, err := lists(e)
 	if err != nil {
@@ -72,7 +72,7 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget i
 	return &c.need, nil
 }
 
-// keep lets text encoders stay beside the network where what is known to be free leaves them room.
+// keep lets text encoders stay beside the network where memory known to be free leaves them room.
 func (c *counting) keep(firsts []experiment.Settings, budget int64) error {
 	freed := c.need
 	if budget == 0 || c.encoders() != "freed" || !freed.Within(budget, 1) {
@@ -121,13 +121,13 @@ type counting struct {
 	waits bool
 }
 
-// phase ends one: what it took at most.
+// phase ends one: its peak.
 func (c *counting) phase(into *int64) {
 	*into = max(*into, int64(c.dry.Peak()))
 	c.dry.ResetPeak()
 }
 
-// part parts phases: nothing of those before waits, unless that is what is counted.
+// part parts phases: nothing of those before waits, unless that is counted.
 func (c *counting) part() {
 	if !c.waits {
 		c.Pipeline.Pool.Trim()
@@ -150,8 +150,8 @@ func (c *counting) encode() (int64, error) {
 }
 
 // iterations make the first iteration of each stage. Of a large model on the host they make it again with a pool that
-// gives back what waits before it asks for more, as the run will: what is lent at most is enough then. Of a small model
-// they make it again for what the pool holds where it gives nothing back.
+// gives back waiting memory before it asks for more, as the run will: the peak of lent memory is enough then. Of a
+// small model they make it again for the pool's memory where it gives nothing back.
 func (c *counting) iterations(firsts []experiment.Settings) error {
 	pool := c.Pipeline.Pool
 	pool.Limit = 0
@@ -179,7 +179,7 @@ func (c *counting) iterations(firsts []experiment.Settings) error {
 	return nil
 }
 
-// waiting counts what the pool takes where memory of one phase waits for the next.
+// waiting counts the pool's memory where memory of one phase waits for the next.
 func (c *counting) waiting(firsts []experiment.Settings) error {
 	phases := c.need
 	c.Pipeline.Pool.Trim()
@@ -200,7 +200,7 @@ func (c *counting) waiting(firsts []experiment.Settings) error {
 func (c *counting) again() error {
 	c.Pipeline.Memory.LendEncoders = !c.Pipeline.Memory.KeepEncoders
 	c.Pipeline.Forget()
-	if err := c.Pipeline.FreeEncoders(); err != nil { // and what other fits left
+	if err := c.Pipeline.FreeEncoders(); err != nil { // and the remains of other fits
 		return err
 	}
 	c.dry.ResetPeak()
@@ -209,7 +209,7 @@ func (c *counting) again() error {
 	return err
 }
 
-// encoders says what becomes of text encoders between two iterations that meet new prompts.
+// encoders names the treatment of text encoders between two iterations that meet new prompts.
 func (c *counting) encoders() string {
 	switch {
 	case c.Pipeline.Memory.KeepEncoders:
@@ -220,7 +220,7 @@ func (c *counting) encoders() string {
 	return "freed"
 }
 
-// turns are the first iterations of stages, those left out that ask for what one before them asks for.
+// turns are the first iterations of stages, without those that are like an earlier one.
 func (c *counting) turns(text int64) (all []experiment.Settings, err error) {
 	type asked struct {
 		width, height, frames, samples int
@@ -270,8 +270,9 @@ func (c *counting) samples() int {
 	return c.settings.Rollout.PromptsPerIteration * group
 }
 
-// fits are ways to keep to a memory, the fastest first: without packed copies of what is trained, where that is the
-// network's own matrices; half as many samples at once each time; and at last checkpointing, of more and more blocks.
+// fits are ways to keep to a memory, the fastest first: without packed copies of trained parameters, where those are
+// the network's own matrices; half as many samples at once each time; and at last checkpointing, of more and more
+// blocks.
 //
 // Of matrices that lie elsewhere each pass fetches all: passes of as many samples as there are serve them best, so that
 // backward computes again before a pass becomes smaller.
@@ -302,11 +303,11 @@ func (c *counting) fits() (all []model.Fit) {
 	return all
 }
 
-// host is what an iteration's samples take beside the backend, as much again with it: Go's collector lets garbage lie
-// up to what lives. Of a judged step before, after, their mean and the output, in float64; a picture in bytes, and of
-// as many as are decoded or judged at once in fp32 twice. A sample that was rolled has its states under way, one that
-// is learned from offline its latents alone; those that are noised have theirs at some times. Of texts as many are
-// remembered as have room.
+// host is the memory of an iteration's samples beside the backend, as much again with it: Go's collector lets garbage
+// grow up to the live memory. Of a judged step before, after, their mean and the output, in float64; a picture in
+// bytes, and of as many as are decoded or judged at once in fp32 twice. A sample that was rolled has its states under
+// way, one that is learned from offline its latents alone; those that are noised have theirs at some times. Of texts
+// as many are remembered as have room.
 func (c *counting) host(text int64) int64 {
 	texts := min(int64(c.asked.Len()), max(int64(c.settings.Rollout.PromptsPerIteration), mostRemembered/max(1, text))) * text
 	states, n, pixels := 4*len(c.settings.Trained)+6, c.samples(), int64(3*c.At.Pixels())
@@ -319,7 +320,7 @@ func (c *counting) host(text int64) int64 {
 	return 2*c.listed() + texts + 2*(state*int64(held)+int64(n)*pixels+int64(raw)*8*pixels) + state*int64(each*n*(times-1))
 }
 
-// evaluated is what an evaluation's samples take beside the backend, as much again with it, as host counts: their
+// evaluated is the memory of an evaluation's samples beside the backend, as much again with it, as host counts: their
 // latents in float64 and pictures, of as many as are evaluated at once, and of one group more.
 func (c *counting) evaluated() int64 {
 	each, group := int64(8*c.At.Len()+3*c.At.Pixels()), c.e.Evaluate.Samples
@@ -327,9 +328,9 @@ func (c *counting) evaluated() int64 {
 	return 2*c.listed() + 2*min(all, model.EvaluatedBytes+int64(group+c.perPass(&c.Form))*each)
 }
 
-// noised is how many states an objective holds that noises n samples, of each at a time, and at how many times at once:
-// the noise, what the network is asked and answers, its target, the gradient and two that the loss makes it of; and
-// what other weights answer. What further times take lives for a moment, and no garbage of their size is left.
+// noised is how many states an objective holds that noises n samples, of each at a time, and at how many times at
+// once: the noise, the network's input and output, its target, the gradient and two that the loss makes of it; and
+// other weights' outputs. The memory of further times lives for a moment, and no garbage of its size is left.
 func (c *counting) noised(n int) (each, times int) {
 	kind, l := c.settings.Kind(), c.settings.Loss
 	if kind.Noised == nil {
@@ -344,7 +345,7 @@ func (c *counting) noised(n int) (each, times int) {
 	return each, trainer.TimesAtOnce(n, max(1, l.Times), kind.Together != nil && kind.Together(l.Options))
 }
 
-// listed is what the lists of prompts take.
+// listed is the memory of the lists of prompts.
 func (c *counting) listed() (bytes int64) {
 	for n := range c.asked.Len() {
 		p := c.asked.Prompt(n)
@@ -378,7 +379,7 @@ func (m *Model) largest(settings experiment.Settings) (*Form, error) {
 	return most, nil
 }
 
-// An iteration that computes nothing, phase by phase, for what it holds at most.
+// An iteration that computes nothing, phase by phase, for its peak.
 
 // iterate makes one iteration, of as many samples as go through the network at once.
 func (c *counting) iterate(settings experiment.Settings) error {
@@ -393,7 +394,7 @@ func (c *counting) iterate(settings experiment.Settings) error {
 	for i := range keys { // others than those of its group, as in an iteration
 		keys[i] = trainer.Key{Prompt: prompts[i/c.settings.Rollout.Group%len(prompts)], Sample: i}
 	}
-	c.part() // of what another fit left
+	c.part() // of another fit
 	samples, err := c.Policy.Roll(trainer.Current, keys)
 	if err != nil {
 		return err

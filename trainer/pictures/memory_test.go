@@ -18,7 +18,7 @@ import (
 )
 
 // TestMemoryFits: the less a run may take, the fewer pictures go through the network at once, and at last backward
-// computes passes again; each step takes less, and what fits is taken.
+// computes passes again; each step takes less, and the first that fits is taken.
 func TestMemoryFits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures memory of whole iterations; left out by -short")
@@ -184,7 +184,7 @@ func TestNoiseFloorInPieces(t *testing.T) {
 	}
 }
 
-// TestStagesAreCounted: a later stage with larger pictures, or more of them, is in what a run takes.
+// TestStagesAreCounted: a later stage with larger pictures, or more of them, is in a run's memory.
 func TestStagesAreCounted(t *testing.T) {
 	path, err := isa.Choose()
 	if err != nil {
@@ -200,7 +200,7 @@ func TestStagesAreCounted(t *testing.T) {
 	size := func(n string) []string { return []string{"sampler.width=" + n, "sampler.height=" + n} }
 	small, large := predict(size("32")...), predict(size("128")...)
 	later := predict(append(size("32"), "stage=[{iterations=2}, {iterations=2, sampler={width=128, height=128}}]")...)
-	near := func(a, b int64) bool { return float64(a) > 0.95*float64(b) } // what the first stage left may serve the second
+	near := func(a, b int64) bool { return float64(a) > 0.95*float64(b) } // the first stage's memory may serve the second
 	if !near(later.Training, large.Training) || !near(later.Sampling, large.Sampling) || !near(later.Decoding, large.Decoding) || later.Samples < large.Samples || near(small.Training, large.Training) {
 		t.Errorf("a second stage of 128 pixels: %+v; the whole run of 128: %+v", *later, *large)
 	}
@@ -253,8 +253,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// TestKept: pools of a model that takes a gigabyte or more hold what its largest phase takes, and those of a small one
-// whatever waits.
+// TestKept: pools of a model that takes a gigabyte or more hold the memory of its largest phase, and those of a small
+// one all waiting memory.
 func TestKept(t *testing.T) {
 	large := model.Memory{Sampling: 3 << 30, Training: 5 << 30, Samples: 1 << 30, Fit: model.Fit{Micro: 2}}
 	if got, want := large.Kept(), (model.Fit{Micro: 2, Held: 5 << 30}); got != want {
@@ -307,7 +307,7 @@ func updated(t *testing.T, e *experiment.Experiment, o model.Options, keys []tra
 }
 
 // TestSamplesApart: on a card, samples lie beside its memory; a picture that is learned from takes its bytes, its
-// latents and what the objective makes of these, and only as many are held in fp32 as are decoded at once. Of
+// latents and the objective's copies of these, and only as many are held in fp32 as are decoded at once. Of
 // objectives that see several times at once each time counts.
 func TestSamplesApart(t *testing.T) {
 	path, err := isa.Choose()
@@ -323,7 +323,7 @@ func TestSamplesApart(t *testing.T) {
 		return need
 	}
 	free := predict(0, "rollout.group=8")
-	budget := free.Peak() - free.Samples // what its phases take, and nothing for samples
+	budget := free.Peak() - free.Samples // the memory of its phases, and nothing for samples
 	if on := predict(budget, "rollout.group=8", "run.device=cuda:0"); on.Micro != 0 || !on.Within(budget, 1) {
 		t.Errorf("on a card of %d bytes: %+v", budget, *on)
 	}

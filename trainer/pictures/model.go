@@ -21,16 +21,16 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
-// Model is a model.Model: a policy, with what a run asks of it beside rolls and answers.
+// Model is a model.Model: a policy, and a run's other methods.
 type Model struct {
 	*Policy
 	opened pipeline.Options
 	// adapters are of the networks that are trained; none where their own parameters are.
 	adapters []*model.Adapter
 	album    map[int]album.Page // of prompts whose pictures are learned from
-	asked    model.Options      // what there is to make pictures of
+	asked    model.Options      // the options of its run
 	always   []pipeline.About   // texts that many pictures need
-	sources  *sources           // what prompts' pictures are made of
+	sources  *sources           // the sources of prompts' pictures
 	own      []extent           // that prompts name
 	rewards  model.Rewards
 	settings experiment.Settings // of the iteration under way
@@ -84,7 +84,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	if err := m.openAlbums(e); err != nil {
 		return nil, err
 	}
-	if !strings.HasPrefix(e.Model.Path, assets.Prefix) { // what is embedded lies in another folder in every program, and is small
+	if !strings.HasPrefix(e.Model.Path, assets.Prefix) { // an embedded model lies in another folder in every program, and is small
 		m.opened.Cache = pipeline.Cache{Dir: o.Cache, Arithmetic: o.Arithmetic, Optional: true}
 	}
 	p, err := pipeline.Open(dir, m.opened)
@@ -222,7 +222,7 @@ func (m *Model) Close() error {
 	return m.Pipeline.Close()
 }
 
-// What a checkpoint holds is the policy's learner.
+// A checkpoint holds the policy's learner.
 
 func (m *Model) Settle(o optim.Options, moves experiment.Moves) { m.learner.Settle(o, moves) }
 func (m *Model) Tensors() ([]safetensors.Tensor, error)         { return m.learner.Tensors(""), nil }

@@ -19,7 +19,7 @@ import (
 // Steps of a network that is not trained are sampled and not judged, so that the window must leave them out.
 //
 // Invariants (tests): a run's bytes depend neither on threads, nor on samples in a pass, nor on a stop; with a window
-// on one side of the boundary the other network's adapter stays what it was.
+// on one side of the boundary the other network's adapter stays as it was.
 
 // frozenOf are the networks that model.experts leaves as they are.
 func frozenOf(experts string) (frozen pipeline.Experts) {
@@ -37,7 +37,7 @@ func trainedOf(p *pipeline.Pipeline) (all []int) {
 	return all
 }
 
-// known is what an adapter's file calls one of a pipeline's networks.
+// known is an adapter file's name for one of a pipeline's networks.
 func known(p *pipeline.Pipeline, number int) model.Known {
 	k := model.Known{Component: p.Component(), Alone: p.Experts() > 1 && len(trainedOf(p)) == 1}
 	if number > 0 {
@@ -58,7 +58,7 @@ func openNetworks(p *pipeline.Pipeline) (all []model.Network, err error) {
 	return all, nil
 }
 
-// adapt puts adapters on the networks that are trained, and says what of them moves.
+// adapt puts adapters on the trained networks, and reports which of them move.
 func (m *Model) adapt(e *experiment.Experiment) error {
 	networks, err := openNetworks(m.Pipeline)
 	if err != nil {
@@ -76,8 +76,8 @@ func (m *Model) adapt(e *experiment.Experiment) error {
 	return nil
 }
 
-// Learn says what is trained: an adapter that was put on the denoiser, or, without one, the parameters that the
-// pipeline was opened to train. needs are the further sets of weights.
+// Learn sets the trained parameters: an adapter that was put on the denoiser, or, without one, the parameters that
+// the pipeline was opened to train. needs are the further sets of weights.
 func (p *Policy) Learn(a *nn.Adapters, o optim.Options, needs ...trainer.Weights) error {
 	return p.learn([]*nn.Adapters{a}, o, needs)
 }
@@ -96,7 +96,7 @@ func (p *Policy) learn(adapters []*nn.Adapters, o optim.Options, needs []trainer
 	return err
 }
 
-// partsOf are what is trained of networks.
+// partsOf are the trained parts of networks.
 func partsOf(networks []model.Network) (parts []model.Part) {
 	for _, n := range networks {
 		part := model.Part{Params: n.Trained()}
@@ -108,7 +108,7 @@ func partsOf(networks []model.Network) (parts []model.Part) {
 	return parts
 }
 
-// checkNetworks refuses what cannot be trained where two networks take turns.
+// checkNetworks refuses settings that cannot be trained where two networks take turns.
 func checkNetworks(p *pipeline.Pipeline, settings experiment.Settings) error {
 	if err := p.CheckGuidance(GuidanceOf(settings.Sampler)); err != nil || p.Experts() == 1 {
 		return err

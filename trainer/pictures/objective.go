@@ -12,10 +12,10 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// unit is what networks are told at time 1.
+// unit is the networks' time input at time 1.
 const unit = 1000
 
-// Objective is model.Model's. What an objective is made of stands in its value of package loss.
+// Objective is model.Model's. An objective's inputs are in its value of package loss.
 func (m *Model) Objective(settings experiment.Settings, policy trainer.Policy) (trainer.Objective, error) {
 	l, kind, anchor := settings.Loss, settings.Kind(), model.Anchor(settings)
 	kl := l.KL.Weight > 0

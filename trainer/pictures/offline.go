@@ -12,11 +12,11 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Learning from pictures that exist: in place of a roll, an iteration's pages are encoded, and what
-// the album says of each picture is its total. Rewards are asked all the same, so that the ledger
-// shows what they think of these pictures: the files' own, of which nothing is decoded.
+// Learning from pictures that exist: in place of a roll, an iteration's pages are encoded, and the album's value of
+// each picture is its total. Rewards are asked all the same, so that the ledger shows their scores of these pictures:
+// the files' own, of which nothing is decoded.
 
-// readPrompts reads what is trained on.
+// readPrompts reads the training data.
 func readPrompts(e *experiment.Experiment) ([]prompts.Prompt, error) {
 	return e.Training(func(name string) (all []prompts.Prompt, err error) {
 		pages, err := album.Open(name)
@@ -128,7 +128,7 @@ func (m *Model) pictured(at pipeline.Shape, keys []trainer.Key) (all []*vision.I
 	return all, nil
 }
 
-// Shape puts what the album says of samples in place of their totals.
+// Shape puts the album's values of samples in place of their totals.
 func (m *Model) Shape(samples []trainer.Sample, totals []float64) {
 	if !m.offline() {
 		return

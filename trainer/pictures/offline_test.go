@@ -7,7 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 )
 
-// TestOwnPicturesAreJudged: rewards see the files' own pictures of what is learned from, and nothing is decoded.
+// TestOwnPicturesAreJudged: rewards see the files' own pictures of training data, and nothing is decoded.
 func TestOwnPicturesAreJudged(t *testing.T) {
 	sets := []string{"rollout.offline=true", "rollout.prompts=embed:scene-pairs", "rollout.group=2", "loss.objective=dpo", "advantage.estimator=ends", "sampler.width=64", "sampler.height=64"}
 	list, err := readPrompts(parse(t, sets...))

@@ -9,10 +9,10 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// One is what each prompt of an iteration has for itself. It is one step of the window: its samples draw there, and are
-// judged there alone, so that a sample is trained for the price of one step (Flash-GRPO). With Own it is a whole window
-// (UniRL), drawn for the prompt as an iteration's is drawn for all. Until its first step that draws, a group that
-// starts together is one to the network.
+// One has the settings of each prompt of an iteration by itself. It is one step of the window: its samples draw
+// there, and are judged there alone, so that a sample is trained for the price of one step (Flash-GRPO). With Own it
+// is a whole window (UniRL), drawn for the prompt as an iteration's is drawn for all. Until its first step that
+// draws, a group that starts together is one to the network.
 //
 // Invariant (tests): samples of a prompt draw at the same steps, those of others may draw elsewhere, and each has a
 // decision at every step that it draws at, and no other.
@@ -50,7 +50,7 @@ func (o *One) step(d trainer.Draws, k trainer.Key) int {
 	return sde.OneOf(o.Window, d.Of("the one step", k).Draw().Float64())
 }
 
-// draw says what a picture draws.
+// draw sets a picture's draws.
 func (o *One) draw(pic *pipeline.Picture, d trainer.Draws, k trainer.Key) {
 	at, key := o.steps(d, k), pic.StepKey
 	pic.Draw = func(s int) pipeline.Draw {

@@ -14,19 +14,20 @@ import (
 
 // Policy makes pictures: a pipeline's denoiser, of which an adapter or some parameters are trained.
 //
-// Invariants (tests): what Eval answers at a recorded state has the bits that Roll had, in
-// any batch; gradients have the same bytes for any Micro.
+// Invariants (tests): Eval's outputs at a recorded state have the bits of Roll, in any batch; gradients have the same
+// bytes for any Micro.
 type Policy struct {
 	Pipeline *pipeline.Pipeline
 	Guidance pipeline.Guidance
-	// Led is the guidance of what the policy is held to: the weights Reference and Teacher; nil: Guidance. With more than
-	// the policy's own it learns to do without guidance (Meng et al., 2023, "On Distillation of Guided Diffusion Models").
+	// Led is the guidance of the policy's targets: the weights Reference and Teacher; nil: Guidance. With more than
+	// the policy's own it learns to do without guidance (Meng et al., 2023, "On Distillation of Guided Diffusion
+	// Models").
 	Led *pipeline.Guidance
-	// Texts are the encoded prompts of some numbers, and what guidance leads away from.
+	// Texts are the encoded prompts of some numbers, and the texts that guidance leads away from.
 	Texts func(prompts []int) (texts, negatives []*pipeline.Text, err error)
 	// Ready makes sure, before a roll, that the texts of its prompts are at hand; nil: Texts reads them when they come.
 	Ready func(prompts []int) error
-	// Sources are what pictures of some keys are made of, nil where they are made of texts alone; without it all are.
+	// Sources are the sources of pictures of some keys, nil where they are made of texts alone; without it all are.
 	Sources       func(keys []trainer.Key) ([]*pipeline.Given, error)
 	Draws         trainer.Draws
 	Checkpointing int  // of autograd.AllBlocks blocks, how many backward computes again; no bit depends on it
@@ -46,9 +47,9 @@ type Policy struct {
 	Context  context.Context     // stops a roll
 	Progress func(done, all int) // of a roll: pictures through the network
 	learner  *model.Learner      // made by Learn
-	teacher  *pipeline.Pipeline  // nil: there is none
+	teacher  *pipeline.Pipeline  // nil: none
 	pending  func()              // gives the last answers' tape back
-	known    recalled            // what the network answered while it rolled
+	known    recalled            // the network's outputs during the roll
 }
 
 // Roll paints one picture a key.
@@ -160,7 +161,7 @@ func (p *Policy) rollForm(w trainer.Weights, f *Form, list []pipeline.Picture, p
 	return tracks, err
 }
 
-// sampleOf is what became of a key.
+// sampleOf is a key's sample.
 func sampleOf(k trainer.Key, at pipeline.Shape, t pipeline.Track) trainer.Sample {
 	s := trainer.Sample{Key: k, Item: trainer.Item{Final: t.Final, Size: [2]int{at.Width, at.Height}, Frames: at.Frames}}
 	d := &s.Decisions
@@ -182,7 +183,7 @@ func (p *Policy) context() context.Context {
 // Params are the trained weights. Learn comes first.
 func (p *Policy) Params() trainer.Params { return p.learner }
 
-// Free gives back what Learn and the last Eval took.
+// Free gives back the memory of Learn and of the last Eval.
 func (p *Policy) Free() {
 	p.drop()
 	p.learner.Free()
@@ -208,9 +209,9 @@ func (p *Policy) Moved() []*autograd.Param { return p.learner.Moved() }
 
 // How the network answers at recorded states, and takes the gradients of its answers.
 
-// Eval runs the network. Points that fit one pass are remembered for Back; of more, Back
-// computes each pass once more before it goes backward, so that memory does not grow. What was answered while the
-// points were rolled is not asked again before that.
+// Eval runs the network. Points that fit one pass are remembered for Back; of more, Back computes each pass once more
+// before it goes backward, so that memory does not grow. Outputs known from the roll are not computed again before
+// that.
 func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, error) {
 	if w == trainer.Teacher {
 		return p.taught(at)
@@ -313,11 +314,11 @@ func (p *Policy) back(passes []pass, grads [][]float64) error {
 }
 
 // Card: answers that are known. Before the weights move, the network would answer at a recorded state with the bits
-// that it answered with when it rolled. So the first update asks once a pass less than others do: Eval says what is
-// known, and Back, which computes the pass to go backward, holds it to that.
+// that it answered with when it rolled. So the first update asks once a pass less than others do: Eval returns the
+// known outputs, and Back, which computes the pass to go backward, compares them.
 
-// recalled is what the network answered at the recorded states of an iteration's rolls, of which there are several
-// where rewards outside are asked in between, or where more is rolled.
+// recalled is the network's outputs at the recorded states of an iteration's rolls, of which there are several where
+// rewards outside are asked in between, or where more is rolled.
 type recalled struct {
 	outputs map[asking][]float64
 	changes int // of the weights until then
@@ -359,7 +360,7 @@ func (p *Policy) changes() (n int) {
 	return n
 }
 
-// answered is what is known of a pass: all of it, or nil.
+// answered is the known outputs of a pass: all of it, or nil.
 func (p *Policy) answered(of pass) [][]float64 {
 	if p.twin || p.known.outputs == nil || p.changes() != p.known.changes {
 		return nil

@@ -58,7 +58,7 @@ var (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	_ = os.RemoveAll(tinyDir) // what is left behind is the system's to clear
+	_ = os.RemoveAll(tinyDir) // the system clears the rest
 	os.Exit(code)
 }
 
@@ -132,7 +132,7 @@ func many() (all []trainer.Key) {
 	return all
 }
 
-// remembered is an objective that keeps what another said.
+// remembered is an objective that keeps another's results.
 type remembered struct {
 	trainer.PolicyGradient
 	ratios []float64
@@ -187,8 +187,8 @@ func iterateOver(t *testing.T, p *pictures.Policy, keys []trainer.Key, n int) (r
 	return ratios, final
 }
 
-// TestSharedPrefix: what a group shares, the steps before the window and the first one in it, is
-// computed once; and a picture that shares has the bits of one that was painted alone.
+// TestSharedPrefix: a group's common steps, those before the window and the first one in it, are computed once; and a
+// picture that shares has the bits of one that was painted alone.
 func TestSharedPrefix(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -290,8 +290,8 @@ func BenchmarkEval(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N*len(points)), "ms/point")
 }
 
-// TestKnownAnswers: what was answered in a roll is not asked again before the weights move, and outputs and gradients
-// are the same bytes as if it were; a network that would answer otherwise is an error.
+// TestKnownAnswers: outputs of a roll are not computed again before the weights move, and outputs and gradients are
+// the same bytes as if they were; a network that would answer otherwise is an error.
 func TestKnownAnswers(t *testing.T) {
 	p := painter(t, 3, flowSDE)
 	p.Micro = 2

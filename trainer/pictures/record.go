@@ -13,8 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// The best and the worst picture of every iteration are kept, so that a person can see what the
-// numbers mean.
+// The best and the worst picture of every iteration are kept, so that a person can see the meaning of the numbers.
 
 // extremeSide is the longer side of a picture that is kept: enough to judge it, and small on a page.
 const extremeSide = 256
@@ -89,7 +88,7 @@ func small(m *vision.Image) (*vision.Image, error) {
 	return m.Resize(max(1, m.Width*extremeSide/side), max(1, m.Height*extremeSide/side), vision.Lanczos)
 }
 
-// What the ledger says of pictures.
+// The ledger's numbers of pictures.
 
 // Describe implements model.Model.
 func (m *Model) Describe(line *ledger.Line, r *trainer.Report) {
@@ -118,7 +117,7 @@ func diversity(samples []trainer.Sample, groups [][]int) float64 {
 	return sum / pairs
 }
 
-// statistics are the means of what can be said of pictures without a network.
+// statistics are the means of measures of pictures without a network.
 func statistics(samples []trainer.Sample) map[string]float64 {
 	sums, n := map[string]float64{}, 0.0
 	for _, m := range shown(samples) {
@@ -135,7 +134,7 @@ func statistics(samples []trainer.Sample) map[string]float64 {
 	return sums
 }
 
-// framesShown are so many of a clip's that statistics are of.
+// framesShown is the number of a clip's frames in statistics.
 const framesShown = 4
 
 // shown are samples' pictures, and some frames of their clips.

@@ -131,8 +131,8 @@ func (c generator) refuseScenes(asked place) {
 }
 
 // Clips are pictures with frames: latents [frames, rows, columns, channels] in place of [rows, columns, channels].
-// Everything else is shared: how they are sampled, judged, noised, remembered, and what memory they take.
-// Where two networks take turns: networks.go.
+// Everything else is shared: their sampling, judging, noising, remembering, and memory. Where two networks take
+// turns: networks.go.
 
 // shape is that of latents for a size and a number of frames.
 func shape(p *pipeline.Pipeline, size experiment.Size, frames int) (pipeline.Shape, error) {

@@ -14,9 +14,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// What pictures are made of: those that a prompt's "image" names. They are opened when the prompt is drawn, and their
-// latents lie on the disk from then on, named by their pixels. In memory is what the pictures under way need, and as
-// much beside it as has room.
+// Sources of pictures: those that a prompt's "image" names. They are opened when the prompt is drawn, and their
+// latents lie on the disk from then on, named by their pixels. In memory are the sources of the pictures under way,
+// and as many more as have room.
 //
 // A clip begins with its prompt's first picture, and ends with its second where the network reads two.
 //
@@ -27,16 +27,16 @@ type sources struct {
 	asked    model.Options
 	of       *experiment.Experiment
 	pipeline *pipeline.Pipeline
-	mu       sync.Mutex      // of what is known: samples of another process are looked at beside a roll
+	mu       sync.Mutex      // of known sizes: samples of another process are looked at beside a roll
 	known    map[int]*source // by the prompt's number
 	sizes    map[int]experiment.Size
 }
 
-// A source is a prompt's pictures, and what the network reads of them once it was asked for.
+// A source is a prompt's pictures, and the network's inputs from them once they were asked for.
 type source struct {
 	pictures []*vision.Image
 	given    *pipeline.Given
-	clips    map[measures]*pipeline.Given // of clips, by what they are made in
+	clips    map[measures]*pipeline.Given // of clips, by their size
 }
 
 func newSources(p *pipeline.Pipeline, e *experiment.Experiment, o model.Options) *sources {
@@ -109,7 +109,7 @@ func (s *sources) pictures(n int) ([]*vision.Image, error) {
 	return one.pictures, nil
 }
 
-// givenTo is what the network reads of a prompt's pictures in a picture or a clip of a shape.
+// givenTo is the network's input from a prompt's pictures in a picture or a clip of a shape.
 func (s *sources) givenTo(n int, at pipeline.Shape) (*pipeline.Given, error) {
 	if !s.pipeline.Clips() {
 		return s.given(n)
@@ -136,7 +136,7 @@ func (s *sources) givenTo(n int, at pipeline.Shape) (*pipeline.Given, error) {
 	return one.clips[of], nil
 }
 
-// given is what the network reads of a prompt's pictures, whatever is made of them; nil where it has none.
+// given is the network's input from a prompt's pictures, for any result; nil where it has none.
 func (s *sources) given(n int) (*pipeline.Given, error) {
 	if s.pipeline.Clips() {
 		return nil, nil
@@ -165,7 +165,7 @@ func (s *sources) context() context.Context {
 	return s.asked.Context
 }
 
-// bytesOf is what a prompt's pictures take in memory.
+// bytesOf is the memory of a prompt's pictures.
 func (s *sources) bytesOf(n int) int64 {
 	one := s.known[n]
 	if one == nil {
@@ -244,8 +244,8 @@ func (m *Model) follows(settings experiment.Settings) bool {
 	return m.sources.read() && !m.Pipeline.Clips() && len(settings.Asked()) == 0
 }
 
-// formLike is the form of a size that pictures have by what they are made of; it is made when it is first met. Sources
-// of an impossible size are an error when they are read, which is before anything is made in this form.
+// formLike is the form of a size that pictures have by their sources; it is made when it is first met. Sources of an
+// impossible size are an error when they are read, which is before anything is made in this form.
 func (m *Model) formLike(settings experiment.Settings, forms map[extent]*Form, one, otherwise extent) *Form {
 	if forms[one] == nil {
 		f, err := m.formOf(settings, one)
@@ -260,8 +260,8 @@ func (m *Model) formLike(settings experiment.Settings, forms map[extent]*Form, o
 // looked is of how many prompts the pictures are opened to predict sizes.
 const looked = 64
 
-// heaviest are numbers of the first prompts, of so many, those that are made of most pixels first. Where the network
-// reads no pictures, all are alike.
+// heaviest are numbers of the first prompts, those with the most pixels of sources first. Where the network reads no
+// pictures, all are alike.
 func (s *sources) heaviest(prompts int) (all []int, err error) {
 	if s.read() {
 		prompts = min(looked, prompts)
@@ -312,7 +312,7 @@ func (c generator) checkSources(p *pipeline.Pipeline) {
 	}
 }
 
-// sourceMistake is what is wrong with the pictures that a prompt is to be made of.
+// sourceMistake is a mistake in a prompt's sources.
 func sourceMistake(prompt prompts.Prompt, dir string, p *pipeline.Pipeline) error {
 	if _, most := reads(p); most == 0 && len(prompt.Image) == 0 {
 		return nil
@@ -332,7 +332,7 @@ func sourceMistake(prompt prompts.Prompt, dir string, p *pipeline.Pipeline) erro
 	return err
 }
 
-// countMistake is what is wrong with how many pictures a prompt names.
+// countMistake is a wrong number of a prompt's pictures.
 func countMistake(n int, p *pipeline.Pipeline) error {
 	what := "pictures"
 	if p.Clips() {

@@ -18,7 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// edited are the recorded pipelines that change pictures, with what keeps their tests small.
+// edited are the recorded pipelines that change pictures, with settings that keep their tests small.
 var edited = []struct {
 	name string
 	sets []string
@@ -119,9 +119,9 @@ func editor(t *testing.T, name, file string, list []prompts.Prompt, cache string
 	return m
 }
 
-// TestSources: pictures that are made of pictures, of several sizes in one iteration. Sizes follow what they are made
-// of where the model has it so; rewards see the pictures of the list; the first ratios are 1, in passes of one and of
-// all; and what was forgotten comes back, from the disk too, with the same bits.
+// TestSources: pictures that are made of pictures, of several sizes in one iteration. Sizes follow the sources where
+// the model has it so; rewards see the pictures of the list; the first ratios are 1, in passes of one and of all; and
+// forgotten inputs come back, from the disk too, with the same bits.
 func TestSources(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes pictures with three models; left out by -short")
@@ -181,7 +181,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// checkSourced looks at sizes, and at what rewards are told.
+// checkSourced checks sizes, and the inputs of rewards.
 func checkSourced(t *testing.T, m *Model, name string, samples []trainer.Sample) {
 	t.Helper()
 	want := [][2]int{{64, 64}, {64, 96}, {32, 32}}

@@ -11,13 +11,12 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// A teacher is another model that says what it would have done at the steps of the policy's own samples (Diffusion-OPD,
-// 2026): it is the reference of loss.kl, whose distance of means is the divergence of both policies at a step. It is
-// the model itself with another adapter, or a model of the same class in another folder. It is given the trained
-// model's texts, so that both must have the same text encoders,
-// and takes the memory of a second network that is frozen.
+// A teacher is another model that gives its own means at the steps of the policy's samples (Diffusion-OPD, 2026): it
+// is the reference of loss.kl, whose distance of means is the divergence of both policies at a step. It is the model
+// itself with another adapter, or a model of the same class in another folder. It is given the trained model's texts,
+// so that both must have the same text encoders, and takes the memory of a second network that is frozen.
 
-// openTeacher opens what model.teacher names.
+// openTeacher opens the model of model.teacher.
 func (m *Model) openTeacher(e *experiment.Experiment) (err error) {
 	path := e.Model.Teacher
 	if path == "" {
@@ -60,7 +59,7 @@ func teachAll(teacher *pipeline.Pipeline, path string) error {
 			return err
 		}
 		if has == [2]bool{} {
-			has[0] = true // whose reading says what is wrong
+			has[0] = true // whose reading reports the error
 		}
 	}
 	for i := range teacher.Experts() {
@@ -88,7 +87,7 @@ func teach(teacher *pipeline.Pipeline, number int, path string) error {
 	return errors.Join(err, file.Close())
 }
 
-// taught is what the teacher answers at points.
+// taught is the teacher's outputs at points.
 func (p *Policy) taught(at []trainer.Point) (trainer.Forward, error) {
 	if p.teacher == nil {
 		return trainer.Forward{}, errors.New("a teacher was asked, and model.teacher names none")

@@ -8,12 +8,12 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// What the network reads of prompts. A prompt is encoded when it is first drawn, together with some that will be
-// drawn soon, and lies on the disk from then on: how many prompts there are changes neither how long a run takes
-// to begin nor what it holds in memory.
+// The network's inputs from prompts. A prompt is encoded when it is first drawn, together with some that will be
+// drawn soon, and lies on the disk from then on: the number of prompts changes neither the time until a run begins
+// nor its memory.
 //
-// Invariants (tests): a list of any length is opened without encoding it; what is in memory is bounded; texts
-// that were forgotten come back with the same bits.
+// Invariants (tests): a list of any length is opened without encoding it; the memory is bounded; texts that were
+// forgotten come back with the same bits.
 
 const (
 	// sharedOnDisk is the part of the folder of texts that is encoded in one go.
@@ -40,7 +40,7 @@ func (m *Model) beginTexts(e *experiment.Experiment) error {
 	return nil
 }
 
-// plain are the texts that are no prompt: what guidance leads away from.
+// plain are the texts beside prompts: those that guidance leads away from.
 func plain(e *experiment.Experiment) []string {
 	all := []string{""}
 	for _, at := range e.EachStage() {
@@ -73,8 +73,8 @@ func (m *Model) texts(p *Policy, otherwise string) func(prompts []int) (texts, n
 	}
 }
 
-// abouts are the texts of prompts, each followed by what guidance leads away from. Pictures stand beside them where an
-// encoder sees these.
+// abouts are the texts of prompts, each followed by the text that guidance leads away from. Pictures come beside them
+// where an encoder sees these.
 func (m *Model) abouts(prompts []int, otherwise string) ([]pipeline.About, error) {
 	all := make([]pipeline.About, 0, 2*len(prompts))
 	for _, n := range prompts {
@@ -153,7 +153,7 @@ func distinct(list []int) (all []int) {
 	return all
 }
 
-// portions are the places of keys of at most so many prompts at once, in their order; 0: of all.
+// portions are the places of keys of at most `most` prompts at once, in their order; 0: of all.
 func portions(keys []trainer.Key, most int) (all [][2]int) {
 	from, seen := 0, map[int]bool{}
 	for i, k := range keys {

@@ -114,7 +114,7 @@ func (p *Policy) fits(s trainer.Sample) error {
 	return nil
 }
 
-// latents refuses what is not the latents of a sample.
+// latents refuses numbers that are not the latents of a sample.
 func (f *Form) latents(x []float64) error {
 	if len(x) != f.At.Len() {
 		return fmt.Errorf("latents of %d numbers, and a sample of %d x %d and %d frames has %d", len(x), f.At.Width, f.At.Height, f.At.Frames, f.At.Len())
@@ -127,7 +127,7 @@ func (f *Form) latents(x []float64) error {
 	return nil
 }
 
-// decided refuses what cannot be decision k, for which so much noise was drawn.
+// decided refuses numbers that cannot be decision k with noise of this scale.
 func (f *Form) decided(d trainer.Decisions, k int, scale float64) error {
 	row, mean, choice := f.Rows[d.Step[k]], d.Mean[k], d.Action[k]
 	for _, x := range [][]float64{d.State[k], mean, choice} {
@@ -173,7 +173,7 @@ func (m *Model) Most(r model.Rolled, keys []trainer.Key) int64 {
 	return most
 }
 
-// What final latents become: pictures, or clips of more than one frame.
+// Results of final latents: pictures, or clips of more than one frame.
 
 // Items decodes final latents, but those whose pictures came with them.
 func (m *Model) Items(samples []trainer.Sample) (items []rewards.Item, err error) {
@@ -215,7 +215,7 @@ func (m *Model) Items(samples []trainer.Sample) (items []rewards.Item, err error
 	return items, nil
 }
 
-// developed is what the autoencoder put out, as people see it.
+// developed is the autoencoder's output, as people see it.
 func developed(x []float32, at pipeline.Shape, rate int) (item rewards.Item, err error) {
 	if at.Frames <= 1 {
 		item.Image, err = vision.FromFloats(x, at.Width, at.Height, vision.Signed, vision.ChannelsLast)
@@ -232,7 +232,7 @@ func developed(x []float32, at pipeline.Shape, rate int) (item rewards.Item, err
 	return item, nil
 }
 
-// measures are what a sample is developed by.
+// measures are the sizes of a sample's result.
 type measures struct {
 	size   [2]int
 	frames int

@@ -204,7 +204,7 @@ func affordable(e *experiment.Experiment) bool {
 	return work <= 128 && size <= 64*64 && held <= 16 && (settings.Episode == nil || settings.Episode.Tokens <= 1000) && settings.Rollout.Filter == nil
 }
 
-// late are ends of a run that no plan can know, since they follow from what the model makes and what rewards say of it.
+// late are ends of a run that no plan can know, since they follow from the model's samples and their rewards.
 var late = []string{"no score for", "nothing was learned", "weights stay as they are", "infinite or none"}
 
 // beyond are ends of a run by a reward that an estimator does not take, of which plan warns.
@@ -215,9 +215,9 @@ var (
 	oneAttack = flag.Int64("attack", -1, "the seed of the one change to try; -1: many")
 )
 
-// TestChangedExperiments: no change of a small experiment's file panics or hangs; what plan accepts, train trains, and
-// no number that is infinite or none is called success. -attacks says how many, in place of 60;
-// -attack is the seed of one alone.
+// TestChangedExperiments: no change of a small experiment's file panics or hangs; train trains each file that plan
+// accepts, and no infinite or NaN number is called success. -attacks says how many, in place of 60; -attack is the
+// seed of one alone.
 func TestChangedExperiments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains the embedded models, one iteration each: seconds, and minutes without assembly; left out by -short")

@@ -1,5 +1,5 @@
 // Package preflight holds an experiment against the files that it names, before anything is computed: prompts and
-// their pictures, the settings and headers of the model's folder, what rewards can read. No weight is read.
+// their pictures, the settings and headers of the model's folder, the inputs of rewards. No weight is read.
 //
 //	notes, err := preflight.Check(e, cpu.NewDry(cpu.Options{Path: path}))
 //
@@ -31,15 +31,14 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
-// A check is one experiment with what was read of its files.
+// A check is one experiment with the readable parts of its files.
 type check struct {
 	model.Folder
 	modality model.Modality
 }
 
-// Check reports all that is wrong with the files of an experiment, and notes on what only seems unwise. Layers to
-// adapt that the file does not name become those that are usual for the model. dry is a backend that computes
-// nothing.
+// Check reports all mistakes in the files of an experiment, and notes on unwise settings. Layers to adapt that the
+// file does not name become those that are usual for the model. dry is a backend that computes nothing.
 func Check(e *experiment.Experiment, dry kernels.Backend) (notes []string, err error) {
 	c := &check{Folder: model.Folder{Experiment: e, Pool: tensor.NewPool(dry), Prompts: map[string][]prompts.Prompt{}}, modality: run.ModalityOf(e)}
 	defer kernels.Recover(&err)
@@ -56,8 +55,8 @@ func Check(e *experiment.Experiment, dry kernels.Backend) (notes []string, err e
 	return c.Notes, e.Mistakes()
 }
 
-// lookFurther looks for mistakes in what a file with others names, as far as it could be read, so that they are told
-// together. A model's folder is compared with values of all tables, and is only looked for.
+// lookFurther looks for mistakes in the files that a file with other mistakes names, as far as it could be read, so
+// that they are reported together. A model's folder is compared with values of all tables, and is only looked for.
 func (c *check) lookFurther() {
 	lists := c.Sound("rollout", "evaluate", "episode", "stage")
 	if lists {
@@ -89,7 +88,7 @@ func (c *check) openModel() {
 	c.modality.Inspect(&c.Folder)
 }
 
-// checkNamed looks for what is named elsewhere: a teacher, rates that were measured, solutions that are given.
+// checkNamed looks for files that are named elsewhere: a teacher, rates that were measured, solutions that are given.
 func (c *check) checkNamed() {
 	if t := c.Model.Teacher; t != "" {
 		if dir, err := assets.Resolve(t); err != nil {
@@ -157,7 +156,7 @@ func (c *check) openRewards() {
 	bench := judges.Bench{Device: func() (*features.Device, error) { return features.On(c.Pool, features.F32), nil }}
 	for i, r := range c.Rewards {
 		if !c.Clean(fmt.Sprintf("reward[%d]", i)) {
-			continue // as it stands it is no reward
+			continue // an invalid reward
 		}
 		o, err := judges.Open(r, bench)
 		if err == nil {
@@ -205,7 +204,7 @@ func (c *check) checkWeights() {
 	}
 }
 
-// wrongWeights says what is wrong with a prompt's weights; "": nothing is.
+// wrongWeights is a mistake in a prompt's weights; "": nothing is.
 func wrongWeights(e *experiment.Experiment, weights map[string]float64) (problem, hint string) {
 	if len(weights) > 0 && e.Advantage.EachReward() {
 		return "it has weights of its own, and advantages of each reward are added up", `advantage.combine = "rewards", or no weights in prompts`

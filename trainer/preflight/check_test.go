@@ -17,7 +17,7 @@ import (
 // golden holds tiny pipelines in the hub's layout.
 const golden = "../../internal/golden/models/"
 
-// file is an experiment whose files are there; %s is the model, the prompts, and what follows.
+// file is an experiment whose files are there; %s is the model, the prompts, and the rest.
 const file = `[run]
 name = "x"
 iterations = 3
@@ -55,7 +55,7 @@ func written(t *testing.T, name, text string) string {
 	return path
 }
 
-// TestRefused: what a run would have refused is told with its place, before anything is computed.
+// TestRefused: a mistake that a run would have refused is reported with its place, before anything is computed.
 func TestRefused(t *testing.T) {
 	two := written(t, "two.txt", "a cat\na dog\n")
 	scene := written(t, "scene.txt", "a red circle on white\na cat\n")
@@ -180,7 +180,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestTemplates: a folder whose chat template is missing, or is none of the published, is opened by the one that
+// TestTemplates: a folder whose chat template is missing, or not a published one, is opened by the one that
 // model.template names, whatever holds it; the mistake names the key.
 func TestTemplates(t *testing.T) {
 	from, err := assets.Resolve("embed:tiny-vlm")

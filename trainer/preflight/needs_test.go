@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestNeeds: what a reward needs of the prompts and of the disk, and what else a file names, is asked for before
-// anything is rolled, at its place in the file.
+// TestNeeds: a reward's requirements on the prompts and on the disk, and other files of a file, are checked before
+// anything is rolled, at their place in the file.
 func TestNeeds(t *testing.T) {
 	empty := t.TempDir()
 	says := func(meta string) string {
@@ -24,7 +24,7 @@ func TestNeeds(t *testing.T) {
 	served := func(line string) string {
 		return "[episode]\nprotocol = \"darkroom\"\n[[episode.tool]]\nname = \"find\"\n" + line + "\n"
 	}
-	sources := func(width, height int) string { // of three prompts; the second one's picture has this size, and is none without one
+	sources := func(width, height int) string { // of three prompts; the second one's picture has this size, and is invalid without one
 		dir := t.TempDir()
 		for _, one := range []struct {
 			name          string

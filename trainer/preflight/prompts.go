@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// readPrompts reads what is trained on in each stage, and what is held out.
+// readPrompts reads each stage's training data, and the held-out prompts.
 func (c *check) readPrompts() {
 	for _, l := range c.Lists() {
 		if l.Offline {
@@ -90,7 +90,7 @@ func (c *check) readList(turn int, key, path string) {
 	}
 }
 
-// checkPictured refuses what a list says of pictures where the model makes none.
+// checkPictured refuses a list's pictures where the model has no use for them.
 func (c *check) checkPictured(turn int, key, path string, list []prompts.Prompt) {
 	if c.modality.Sampled {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// rounds are the lines of a file with mistakes of every kind: keys, types, meanings, files, and what follows from them.
-// Each has what it is mended to; "" stays as it is.
+// rounds are the lines of a file with mistakes of every kind: keys, types, meanings, files, and their consequences.
+// Each has its correction; "" stays as it is.
 var rounds = [][2]string{
 	{"[run]", ""},
 	{`name = "bad"`, ""},
@@ -51,7 +51,7 @@ var rounds = [][2]string{
 	{"rises_above = 1", ""},
 }
 
-// TestRounds: who mends what is reported, and asks again, is told of everything in two rounds.
+// TestRounds: a user who corrects all reported mistakes, and checks again, gets all of them in two rounds.
 func TestRounds(t *testing.T) {
 	lines, mistaken := make([]string, len(rounds)), 0
 	for i, l := range rounds {

@@ -28,7 +28,7 @@ func (d dataset) during(n int, p Phase) dataset {
 	return d
 }
 
-// scene is what picture i shows. Captions that are kept for evaluation are drawn again.
+// scene is the scene of picture i. Captions that are kept for evaluation are drawn again.
 func (d dataset) scene(i int) scenes.Scene {
 	for try := 0; ; try++ {
 		s := scenes.Random(d.key.With("scene").Sample(i).Attempt(try).Draw(), d.mix)
@@ -52,7 +52,7 @@ func (d dataset) picture(i int, dst []float32) {
 	toFloats(d.scene(i).Draw(scenes.Jitter(d.key.With("jitter").Sample(i).Draw())), dst)
 }
 
-// caption is what picture i is said to show at some epoch: sometimes wrong, sometimes nothing.
+// caption is the caption of picture i at some epoch: sometimes wrong, sometimes nothing.
 func (d dataset) caption(i, epoch int) string {
 	r := d.key.With("caption").Iteration(epoch).Sample(i).Draw()
 	if r.Float64() < d.Drop {

@@ -43,8 +43,7 @@ type Editor struct {
 	Judge   Judging     `toml:"judge" doc:"how the model is judged on the way"`
 }
 
-// EditorData says which pairs are seen. Shares are of pairs;
-// what is left of one does what its text says and nothing else.
+// EditorData says which pairs are seen. Shares are of pairs; the rest of them do as their text says and nothing else.
 type EditorData struct {
 	Scenes int      `toml:"scenes" range:"[64,inf)" doc:"pictures that the autoencoder sees"`
 	Pairs  int      `toml:"pairs" range:"[16,inf)" doc:"how many pairs"`
@@ -68,7 +67,7 @@ type EditorModel struct {
 	Copies    bool     `toml:"copies" doc:"the first head of a single layer begins by looking at its token's place in the source"`
 }
 
-// verbs are what the texts of edits begin with.
+// verbs are the first words of the texts of edits.
 var verbs = []string{"make", "remove", "move"}
 
 // DefaultEditor is the recipe of an empty file.
@@ -136,7 +135,7 @@ type editorRun struct {
 	*run
 	key   rng.Key
 	pairs []beforeAfter
-	clean []int // pairs that do what their texts say, and nothing else
+	clean []int // pairs that do as their texts say, and nothing else
 }
 
 // see trains the autoencoder, or takes that of another folder.
@@ -251,7 +250,7 @@ func (r *Editor) fluxPart() part {
 		"joint_attention_dim": r.Model.TextWidth, "pooled_projection_dim": r.Model.TextWidth, "num_layers": r.Model.Layers, "num_single_layers": r.Model.Single}}
 }
 
-// writeFrame writes what a pipeline has beside weights.
+// writeFrame writes a pipeline's files beside weights.
 func (r *Editor) writeFrame(dir string) error {
 	if err := writeTokenizer(filepath.Join(dir, "tokenizer"), r.Model.Tokens, editWords()); err != nil {
 		return err
@@ -279,7 +278,7 @@ func (r *Editor) writeFrame(dir string) error {
 	})
 }
 
-// retoucher is what turns texts and pictures into velocities.
+// retoucher turns texts and pictures into velocities.
 type retoucher struct {
 	words       [2]*tokenizer.Tokenizer
 	clip        *clip.Text
@@ -408,14 +407,14 @@ func (r *editorRun) borrow() error {
 //	          nearly the same for all tokens
 //	looking   in the first head of every single layer queries and keys are nearly constant, so that their rotary places
 //	          alone decide, and a query leads its key by one picture: that of (0, y, x) meets the key of (1, y, x)
-//	copying   the first layer writes what its first head saw behind the token's own latents
+//	copying   the first layer writes its first head's view behind the token's own latents
 //	output    velocity = lead · (latents - copy), as where every time is 1/lead
 //
 // Nothing is frozen: all of it is trained as any other weight is.
 const (
 	lookSharp   = 3    // of the norms of queries and keys, in the numbers that places turn
 	lookContent = 0.05 // share that is left of the first head's matrices
-	faint       = 0.1  // share that is left of what would disturb the copy
+	faint       = 0.1  // share that is left of parameters that would disturb the copy
 	tokenLevel  = 2.5  // the constant
 	tokenSpread = 2    // the norms' divisor that comes of it, for latents of deviation 1
 	lead        = 1.25
@@ -427,7 +426,7 @@ func looking(axes []int) map[int]float32 {
 	return map[int]float32{0: 3, row: 2, row + 2: 2, column: 2, column + 2: 2}
 }
 
-// setting collects what is written to parameters, up to the first error.
+// setting collects the writes to parameters, up to the first error.
 type setting struct {
 	params *nn.Params
 	err    error
@@ -500,7 +499,7 @@ func (s *setting) looks(at string, c flux.Config) {
 	}
 }
 
-// writes makes a layer write what its first head saw behind a token's own latents.
+// writes makes a layer write its first head's view behind a token's own latents.
 func (s *setting) writes(at string, c flux.Config) {
 	w := c.Width()
 	s.set(at+"attn.to_v.weight", func(x []float32) {
@@ -523,8 +522,8 @@ func scale(x []float32, by float32) {
 	}
 }
 
-// diagonal writes n equal numbers from a row and a column on, into rows of some width; what else is in these rows' and
-// columns' square is 0.
+// diagonal writes n equal numbers from a row and a column on, into rows of some width; the rest of the square of
+// these rows and columns is 0.
 func diagonal(x []float32, width, row, column, n int, value float32) {
 	for i := range n {
 		clear(x[(row+i)*width+column : (row+i)*width+column+n])
@@ -541,7 +540,7 @@ func constant(width, from int) []float32 {
 	return x
 }
 
-// soften leaves little of the first head's rows, and takes what the norms add from the others'.
+// soften leaves little of the first head's rows, and takes the norms' additions from the others'.
 func soften(x []float32, c flux.Config, pairs map[int]float32) {
 	w := c.Width()
 	for row := range w {
@@ -558,7 +557,7 @@ func soften(x []float32, c flux.Config, pairs map[int]float32) {
 
 // Pairs of scenes, each a function of its number.
 
-// edit is what pair i's text asks for: of no scene whose caption is held out.
+// edit is the edit of pair i's text: of no scene whose caption is held out.
 func (r *editorRun) edit(i int) scenes.Edit {
 	for try := 0; ; try++ {
 		e := scenes.RandomEdit(r.key.With("edit").Sample(i).Attempt(try).Draw())
@@ -568,7 +567,7 @@ func (r *editorRun) edit(i int) scenes.Edit {
 	}
 }
 
-// made is what pair i shows.
+// made is the content of pair i.
 func (d EditorData) made(u float64) scenes.Made {
 	switch {
 	case u < d.Redone:
@@ -599,7 +598,7 @@ func (r *editorRun) drawn(i int) ([]float32, error) {
 	return x, nil
 }
 
-// kind is what pair i shows beside its text.
+// kind is the content of pair i beside its text.
 func (r *editorRun) kind(i int) scenes.Made {
 	return r.Editor.Data.made(r.key.With("kind of pair").Sample(i).Draw().Float64())
 }
@@ -616,7 +615,7 @@ func resized(px []uint8, from, to int) ([]uint8, error) {
 	return m.Pix, nil
 }
 
-// textOf is what pair i's text says at some epoch: sometimes nothing.
+// textOf is pair i's text at some epoch: sometimes nothing.
 func (r *editorRun) textOf(i, epoch int) string {
 	if r.key.With("text").Iteration(epoch).Sample(i).Draw().Float64() < r.Editor.Data.Drop {
 		return ""
@@ -767,7 +766,7 @@ func heldOutEdit(i int, verbs []string) (e scenes.Edit, before, after []uint8) {
 	return e, before, after
 }
 
-// highest is what an autoencoder lets a perfect model have: pictures afterwards, there and back, against those before.
+// highest is an autoencoder's limit for a perfect model: pictures afterwards, there and back, against those before.
 func (r *editorRun) highest() error {
 	v, params, err := r.maker().saved()
 	if err != nil {

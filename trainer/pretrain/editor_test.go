@@ -129,7 +129,7 @@ func TestNoLevels(t *testing.T) {
 	}
 }
 
-// TestPackedAsPipeline: pairs are packed as the pipeline packs what it reads.
+// TestPackedAsPipeline: pairs are packed as the pipeline packs its inputs.
 func TestPackedAsPipeline(t *testing.T) {
 	r := &editorRun{Editor: DefaultEditor(), run: &run{Pipeline: Pipeline{VAE: DefaultEditor().VAE}}}
 	z := make([]float32, r.pairLen())

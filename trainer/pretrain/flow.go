@@ -16,13 +16,13 @@ import (
 //
 //	x = (1-t) clean + t noise;   minimise the mean of (velocity(x, t, caption) - (noise - clean))²
 //
-// with t the logistic of a normal, shifted, and a share of even draws. Hidden matrices move by
-// Muon, everything else by AdamW. What is sampled from and saved is an average of the weights.
+// with t the logistic of a normal, shifted, and a share of even draws. Hidden matrices move by Muon, everything else
+// by AdamW. Samples and saved weights are of an average of the weights.
 
 // flow trains text encoders and transformer together, from nothing.
 func (r *run) flow() error { return r.learn("flow", r.Flow, true) }
 
-// phase trains on what was saved.
+// phase trains the saved weights.
 func (r *run) phase(n int) error {
 	p, f := r.Then[n], r.Flow
 	f.Steps, f.LR = p.Steps, p.LR
@@ -104,7 +104,7 @@ func (g *painter) velocity(tp *autograd.Tape, latents *autograd.Value, captions 
 	return g.transformer.Forward(tp, latents, states, pooled, times)
 }
 
-// groups are what Muon moves, and what AdamW moves.
+// groups are Muon's parameters, and AdamW's.
 func (g *painter) groups(muon float64) []optim.Group {
 	return groupsOf(g.all(), muon, "embed", "proj_out")
 }
@@ -137,7 +137,7 @@ type flowLoop struct {
 	report func(step int, guidances ...float64) error
 }
 
-// matched is what learns: text encoders and a transformer.
+// matched are the trained networks: text encoders and a transformer.
 type matched interface {
 	all() []*autograd.Param
 	groups(muon float64) []optim.Group

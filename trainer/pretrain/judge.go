@@ -29,7 +29,7 @@ type Evaluation struct {
 	pictures [][]uint8
 }
 
-// Tally is mean scores over so many pictures.
+// Tally is mean scores over a number of pictures.
 type Tally struct {
 	Pictures int     `json:"pictures"`
 	Task     float64 `json:"task"`
@@ -114,8 +114,8 @@ func Judge(ctx context.Context, pool *tensor.Pool, dir string, list []scenes.Sce
 	return v, nil
 }
 
-// drawn are the final latents of prompts behind the first, which is what guidance leads away from, by the folder's
-// own deterministic sampler. given are what they are made of beside their prompts; nil for nothing.
+// drawn are the final latents of prompts behind the first, which is the text that guidance leads away from, by the
+// folder's own deterministic sampler. given are their sources beside their prompts; nil for nothing.
 func drawn(ctx context.Context, p *pipeline.Pipeline, at pipeline.Shape, prompts []string, given []*pipeline.Given, steps int, guidance float64) (finals [][]float64, err error) {
 	texts, err := p.Encode(prompts...)
 	if err != nil {
@@ -166,8 +166,8 @@ func (r *run) report(step int, guidances ...float64) error {
 // Fidelity is how well a folder's autoencoder gives pictures back.
 type Fidelity struct {
 	PSNR  float64 `json:"psnr_db"`
-	Drawn Tally   `json:"as_drawn"` // the scores of what it draws
-	Seen  Tally   `json:"as_seen"`  // and of what it saw
+	Drawn Tally   `json:"as_drawn"` // the scores of its drawings
+	Seen  Tally   `json:"as_seen"`  // and of its sources
 
 	pictures [][]uint8
 }

@@ -62,7 +62,7 @@ func (r *Pipeline) transformerPart() part {
 	return part{"transformer", "diffusion_pytorch_model", settings}
 }
 
-// writeFrame writes what a pipeline has beside weights.
+// writeFrame writes a pipeline's files beside weights.
 func (r *Pipeline) writeFrame(dir string) error {
 	for _, t := range []string{"tokenizer", "tokenizer_2"} {
 		if err := writeTokenizer(filepath.Join(dir, t), r.Model.Tokens, captionWords()); err != nil {
@@ -176,7 +176,7 @@ func (p part) frame(dir string) error {
 	return writeJSON(filepath.Join(dir, p.folder, "config.json"), p.settings)
 }
 
-// painter is what turns captions into velocities.
+// painter turns captions into velocities.
 type painter struct {
 	tokens      *tokenizer.Tokenizer
 	text        [2]*clip.Text

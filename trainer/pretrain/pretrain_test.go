@@ -211,8 +211,8 @@ func TestTokenizer(t *testing.T) {
 	}
 }
 
-// TestData: what is kept for evaluation is not seen, and an eighth's captions differ by epoch
-// in nothing but what is left out.
+// TestData: captions that are kept for evaluation are not seen, and an eighth's captions differ by epoch in nothing
+// but omissions.
 func TestData(t *testing.T) {
 	d := smallRecipe(t).dataset()
 	wrong, empty := 0, 0
@@ -297,7 +297,7 @@ func TestGradientsOfStages(t *testing.T) {
 	}
 }
 
-// TestRecipeMistakes are told all at once, with their places.
+// TestRecipeMistakes: mistakes are reported all at once, with their places.
 func TestRecipeMistakes(t *testing.T) {
 	_, err := Parse("bad.toml", []byte("name = \"x\"\n[vae]\nchannels = [12]\n[flow]\nbacth = 3\ntail = 2\n"), nil)
 	for _, want := range []string{"12 is not a multiple of 8", "bacth", "tail", "bad.toml:3"} {

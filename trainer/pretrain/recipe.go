@@ -11,7 +11,7 @@ import (
 
 // Recipe is how a model is made: a *Pipeline, *Towers, *Talker, *WanRecipe or *Editor.
 type Recipe interface {
-	// Text is the whole recipe, every default written out: what is kept beside the model.
+	// Text is the whole recipe, every default written out: for the file beside the model.
 	Text() ([]byte, error)
 	run(dir string, h Hooks) error
 }
@@ -89,7 +89,7 @@ type Flow struct {
 	Save    int     `toml:"save_every" range:"[1,inf)" doc:"steps between two saved states"`
 }
 
-// Phase trains what was saved on, with a new optimiser, on other captions.
+// Phase trains the saved weights on, with a new optimiser, on other captions.
 type Phase struct {
 	Steps int     `toml:"steps,required" range:"[1,inf)" doc:"updates"`
 	LR    float64 `toml:"lr" range:"(0,1)" doc:"learning rate, the highest of the phase"`
@@ -100,7 +100,7 @@ type Phase struct {
 // SetDefaults is a phase before its keys are read.
 func (p *Phase) SetDefaults() { *p = Phase{LR: 5e-4, Word: 0.35} }
 
-// Judging is what is said on the way.
+// Judging sets the evaluations under way.
 type Judging struct {
 	Every    int     `toml:"every" range:"[1,inf)" doc:"steps between two evaluations"`
 	Prompts  int     `toml:"prompts" range:"[1,4096]" doc:"held-out captions"`
@@ -127,7 +127,7 @@ func DefaultPipeline() Pipeline {
 	}
 }
 
-// Read reads a recipe and what is set over it. The error holds every mistake.
+// Read reads a recipe and the settings over it. The error holds every mistake.
 func Read(file string, sets []string) (Recipe, error) {
 	text, err := regular.Read(file, config.MaxSize)
 	if err != nil {
@@ -164,7 +164,7 @@ func Parse(name string, text []byte, sets []string) (Recipe, error) {
 		doc.Decode("", &e)
 		e.check(doc)
 		r = &e
-	default: // a name that is none is reported as the key is decoded
+	default: // an unknown name is reported as the key is decoded
 		p := DefaultPipeline()
 		doc.Decode("", &p)
 		p.check(doc)
@@ -176,7 +176,7 @@ func Parse(name string, text []byte, sets []string) (Recipe, error) {
 	return r, nil
 }
 
-// check reports what does not go together.
+// check reports settings that contradict each other.
 func (r *Pipeline) check(doc *config.Document) {
 	r.VAE.check(doc)
 	if doc.Clean("model.text_width") && r.Model.TextWidth%64 != 0 && r.Model.TextWidth > 64 {

@@ -21,10 +21,10 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
-// Hooks are what a run needs of its caller.
+// Hooks are a run's callbacks.
 type Hooks struct {
 	Backend kernels.Backend
-	Say     func(line string) // told how it goes
+	Say     func(line string) // called with lines about the progress
 	Context context.Context   // stops the run, which keeps its state
 }
 
@@ -179,7 +179,7 @@ type stage struct {
 	say   func(step, steps int, format string, args ...any)
 }
 
-// begin sets a stage up. What it reports goes to say.
+// begin sets a stage up. Its reports go to say.
 func (s Stage) begin(name string, pool *tensor.Pool, say func(line string), groups ...optim.Group) stage {
 	for i := range groups {
 		o := optim.Defaults()
@@ -224,7 +224,7 @@ func (s *stage) tape() *autograd.Tape {
 	return autograd.New(s.pool, autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16, Train: true})
 }
 
-// mean is a running mean of what is said.
+// mean is a running mean of reported numbers.
 type mean struct {
 	sum float64
 	n   int
@@ -238,11 +238,11 @@ func (m *mean) take() float64 {
 	return v
 }
 
-// A run that is stopped keeps what it needs to go on as it would have: weights, optimiser and
-// average in fp32, and the step. What is drawn needs nothing: it is a function of the step.
+// A run that is stopped keeps the state to go on as it would have: weights, optimiser and average in fp32, and the
+// step. Draws need no state: it is a function of the step.
 func (g *progress) file() string { return filepath.Join(g.dir, g.stage+".state.safetensors") }
 
-// progress is what a state holds.
+// progress is the content of a state.
 type progress struct {
 	dir    string
 	stage  string
@@ -271,7 +271,7 @@ func (g *progress) save(step int) error {
 // orSave keeps the state of a run that was stopped.
 func (g *progress) orSave(stopped error, step int) error { return errors.Join(stopped, g.save(step)) }
 
-// load returns the step that the state was saved after; 0 where there is none.
+// load returns the step that the state was saved after; 0 without one.
 func (g *progress) load() (step int, err error) {
 	f, err := safetensors.Open(g.file())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,7 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// Talk says what the conversations that reinforcement learning starts from are like.
+// Talk describes the conversations that reinforcement learning starts from.
 type Talk struct {
 	Zoom     float64 `toml:"zoom" range:"[0,1]" doc:"share of answers that look closer first"`
 	Careless float64 `toml:"careless" range:"[0,4]" doc:"standard deviation of a box's corner, in sides of a card"`
@@ -25,7 +25,7 @@ type Talk struct {
 	Skills   float64 `toml:"skills" range:"[0,1]" doc:"share of lessons of the first stage among conversations"`
 }
 
-// A conversation is a question about pictures, and turns of the assistant with what came back.
+// A conversation is a question about pictures, and turns of the assistant with their answers.
 type conversation struct {
 	ask      string
 	weight   float64 // of a token
@@ -33,15 +33,14 @@ type conversation struct {
 	turns    []exchange
 }
 
-// An exchange is what the assistant said, and what it read then.
+// An exchange is a turn of the assistant, and the answer to it.
 type exchange struct {
 	says     string
 	reads    string
 	pictures []*vision.Image
 }
 
-// said is a conversation in tokens: next is what the assistant says after each, -1 where another
-// speaks.
+// said is a conversation in tokens: next is the assistant's token after each, -1 where another speaks.
 type said struct {
 	vlm.Stretch
 	next   []int32
@@ -161,7 +160,7 @@ func oneCard(table cards.Table, m *vision.Image, r *rng.Stream) (cards.Card, *vi
 	box := image.Rect(c.Box.Min.X-grow(), c.Box.Min.Y-grow(), c.Box.Max.X+grow(), c.Box.Max.Y+grow()).Intersect(image.Rect(0, 0, cards.Side, cards.Side))
 	crop, err := m.Crop(box.Min.X, box.Min.Y, box.Dx(), box.Dy())
 	if err != nil {
-		panic(err) // the box lies in the picture, and a card is larger than what is cut off
+		panic(err) // the box lies in the picture, and a card is larger than the cut-off part
 	}
 	return c, crop
 }
@@ -229,21 +228,20 @@ func called(r tools.Rect) string {
 	return "<tool_call>" + callOpen + numbers(r) + callClose + "</tool_call>"
 }
 
-// The tower learns to see before it is heard: every token that it makes of a crop says the
-// crop's digit in the language model's own vocabulary, and every token of a whole table the
-// colour of the card that lies there,
+// The tower learns to see before the language model reads it: every token that it makes of a crop says the crop's
+// digit in the language model's own vocabulary, and every token of a whole table the colour of the card that lies
+// there,
 //
 //	loss = - mean over pictures and their tokens of log p(word | the tower's token)
 //
-// where p is the softmax over the rows of the table of words. Through the language model the
-// same lesson stays at chance for thousands of crops: what little a digit changes is lost among
-// words that all answers share. Digits come first, alone: where colours are asked for beside them,
-// a tower learns colours, and digits stay at chance.
+// where p is the softmax over the rows of the table of words. Through the language model the same lesson stays at
+// chance for thousands of crops: the small effect of a digit is lost among words that all answers share. Digits come
+// first, alone: where colours are asked for beside them, a tower learns colours, and digits stay at chance.
 
-// nothing is what is said of a place without a card.
+// nothing is the text of a place without a card.
 const nothing = " picture"
 
-// shown is a picture, and what its tokens are to say.
+// shown is a picture, and the targets of its tokens.
 type shown struct {
 	vlm.Patches
 	words []string // over and over

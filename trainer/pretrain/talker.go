@@ -29,7 +29,7 @@ import (
 // Talker is how a small Qwen2.5-VL is made that answers questions about tables of cards
 // (vision/scenes/cards), and knows how a zoom is called:
 //
-//	loss = mean over conversations of the sum of -log p(token) over what the assistant says
+//	loss = mean over conversations of the sum of -log p(token) over the assistant's tokens
 //
 // where lists of boxes weigh less a token, for they are long. First the tower learns to see, and
 // where (talk.go); then skills: where every card lies, and which digit a crop shows; then both together,
@@ -74,7 +74,7 @@ type TalkerStage struct {
 	Save int     `toml:"save_every" range:"[1,inf)" doc:"steps between two saved states"`
 }
 
-// TalkerJudge is what is said on the way.
+// TalkerJudge sets the evaluations under way.
 type TalkerJudge struct {
 	Every  int `toml:"every" range:"[1,inf)" doc:"steps between two evaluations"`
 	Tables int `toml:"tables" range:"[2,4096]" doc:"held-out tables"`
@@ -151,16 +151,15 @@ func (t *Talker) run(dir string, h Hooks) error {
 	return nil
 }
 
-// lessons are a stage: pass leaves the gradient of an update in what is trained, and returns the
-// loss.
+// lessons are a stage: pass leaves the gradient of an update in the trained parameters, and returns the loss.
 type lessons struct {
 	name  string
-	mute  bool // the model cannot be judged by what it says yet
+	mute  bool // the model's answers cannot be judged yet
 	stage TalkerStage
 	pass  func(k *chat.VLM, s *stage, key rng.Key) (float64, error)
 }
 
-// stage gives lessons to what the stage before saved.
+// stage gives lessons to the model that the stage before saved.
 func (t *Talker) stage(dir string, h Hooks, l lessons) error {
 	name, o, first := l.name, l.stage, l.name == "sight"
 	pool, key := tensor.NewPool(h.Backend), rng.New(t.Seed).With(rng.Purpose(name))
@@ -237,7 +236,7 @@ func (t *Talker) stage(dir string, h Hooks, l lessons) error {
 	return averaged(s.Steps)
 }
 
-// What a talker's folder has beside weights: config.json, the tokenizer, how pictures are read.
+// A talker's folder has beside weights: config.json, the tokenizer, how pictures are read.
 
 //go:embed chat_template.jinja
 var chatTemplate []byte // Qwen2.5-VL's (Apache 2.0), as published
@@ -260,7 +259,7 @@ func (t *Talker) settings(vocabulary int) map[string]any {
 			"window_size": 8 * m.Patch, "fullatt_block_indexes": []int{m.VisionLayers - 1}, "tokens_per_second": 2, "hidden_act": "silu"}}
 }
 
-// Frame writes what the folder has beside weights.
+// Frame writes the folder's files beside weights.
 func (t *Talker) Frame(dir string) error {
 	n, err := writeBytePairs(dir)
 	if err != nil {
@@ -279,7 +278,7 @@ func (t *Talker) Frame(dir string) error {
 	return writeJSON(filepath.Join(dir, "config.json"), t.settings(n))
 }
 
-// A step of conversations: all of them in one pass, and what the assistant says is learnt.
+// A step of conversations: all of them in one pass, and the assistant's tokens are learnt.
 
 // talk is lessons of conversations.
 func (t *Talker) talk(of func(key rng.Key) conversation) func(k *chat.VLM, s *stage, key rng.Key) (float64, error) {
@@ -324,7 +323,7 @@ func taught(tp *autograd.Tape, lp *autograd.Value, weights []float32) (sum float
 	return sum
 }
 
-// prepared are n lessons, made side by side: pictures take as long as what is learnt from them.
+// prepared are n lessons, made side by side: pictures take as long as their training.
 func prepared[T any](n int, one func(i int) (T, error)) ([]T, error) {
 	all, errs := make([]T, n), make([]error, n)
 	var next atomic.Int64
@@ -395,7 +394,7 @@ func JudgeTalker(k *chat.VLM, t *Talker, n int) (*TalkerEvaluation, error) {
 	return v, nil
 }
 
-// guess tells what the likeliest token is wherever the assistant speaks.
+// guess returns the likeliest token wherever the assistant speaks.
 func guess(k *chat.VLM, c conversation, tell func(want, got string)) error {
 	s, err := c.say(k)
 	if err != nil {

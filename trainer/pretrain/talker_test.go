@@ -61,8 +61,8 @@ func TestTalker(t *testing.T) {
 	k.Close()
 }
 
-// TestConversations: what is learnt is what the protocol reads and answers, token for token, and
-// numbers and calls are single tokens.
+// TestConversations: the learnt tokens are those that the protocol reads and answers, one by one, and numbers and
+// calls are single tokens.
 func TestConversations(t *testing.T) {
 	r, dir, key := tinyTalker(), t.TempDir(), rng.New(1)
 	if err := r.Frame(dir); err != nil {

@@ -30,8 +30,8 @@ import (
 //	loss = (cross entropy of captions by picture + of pictures by caption) / 2
 //	     + weight · mean of log(1 + exp(head(damaged) - head(drawn)))
 //
-// Each picture's caption stands among all captions of the batch, and beside one with a wrong
-// attribute: what a reward is asked most is whether an attribute is right.
+// Each picture's caption is among all captions of the batch, and beside one with a wrong attribute: a reward mostly
+// has to tell whether an attribute is right.
 type Towers struct {
 	Makes string     `toml:"makes" enum:"pipeline,clip,vlm" doc:"what kind of model this is the recipe of"`
 	Name  string     `toml:"name,required" doc:"what the model is called"`
@@ -63,7 +63,7 @@ type TowerStage struct {
 	Save    int     `toml:"save_every" range:"[1,inf)" doc:"steps between two saved states"`
 }
 
-// TowerJudge is what is said on the way.
+// TowerJudge sets the evaluations under way.
 type TowerJudge struct {
 	Every    int `toml:"every" range:"[1,inf)" doc:"steps between two evaluations"`
 	Pictures int `toml:"pictures" range:"[2,4096]" doc:"held-out pictures"`
@@ -199,7 +199,7 @@ func (t *Towers) settings(vocabulary int) map[string]any {
 		"text_config": text, "vision_config": pictures}
 }
 
-// writeFrame writes what the folder has beside weights.
+// writeFrame writes the folder's files beside weights.
 func (t *Towers) writeFrame(dir string) error {
 	if err := writeTokenizer(dir, t.Model.Tokens, captionWords()); err != nil {
 		return err
@@ -293,7 +293,7 @@ func (g *pair) save(dir string) error {
 	return nil
 }
 
-// groups are what Muon moves, and what AdamW moves.
+// groups are Muon's parameters, and AdamW's.
 func (g *pair) groups(muon float64) []optim.Group {
 	return groupsOf(slices.Concat(g.params[0].Trained(), g.params[1].Trained()), muon, "embed", "projection", "layers.0.", "logit_scale")
 }
@@ -329,14 +329,14 @@ func (g *pair) embedCaptions(tp *autograd.Tape, list []string) *autograd.Value {
 	return g.Text.Forward(tp, ids).Projected
 }
 
-// contrast is what one update of two towers sees.
+// contrast is the input of one update of two towers.
 type contrast struct {
 	pictures, damaged [][]uint8 // as drawn, and each once more, damaged
 	captions, wrong   []string  // right ones, and each once more with a wrong attribute
 	kinds             []string  // of damage
 }
 
-// batch is what update step sees: pictures differ in place and size whenever they come again.
+// batch is the input of update step: pictures differ in place and size whenever they come again.
 func (t *Towers) batch(d dataset, seen *order, step int) contrast {
 	var c contrast
 	for i := range t.Train.Batch {

@@ -63,7 +63,7 @@ func TestTowersStopped(t *testing.T) {
 	}
 }
 
-// TestTowersLearn: both losses fall, and what was read from the folder is better than chance.
+// TestTowersLearn: both losses fall, and the towers read from the folder are better than chance.
 func TestTowersLearn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; left out by -short")

@@ -90,8 +90,8 @@ func pieces(parts []string, merges [][2]string) []string {
 	}
 }
 
-// joint is the pair that a new merge takes: the first with a letter that words to be drawn do
-// not have, so that those stay single letters; where there is none, the last.
+// joint is the pair that a new merge takes: the first with a letter that words to be drawn do not have, so that those
+// stay single letters; without one, the last.
 func joint(parts []string) int {
 	for i := range len(parts) - 1 {
 		if strings.Trim(strings.TrimSuffix(parts[i]+parts[i+1], "</w>"), strings.ToLower(scenes.Letters)) != "" {

@@ -101,7 +101,7 @@ type Pace struct {
 // SetDefaults is a phase before its keys are read.
 func (p *Pace) SetDefaults() { *p = Pace{LR: 1e-3} }
 
-// check reports what does not go together.
+// check reports settings that contradict each other.
 func (r *WanRecipe) check(doc *config.Document) {
 	if n := len(r.VAE.Times); (n == 0 || len(r.VAE.Halves) != n-1) && doc.Clean("vae.times") && doc.Clean("vae.halves") {
 		doc.Report("vae.halves", fmt.Sprintf("%d levels have %d answers whether they halve time", n, len(r.VAE.Halves)), "every level but the last has one")
@@ -174,7 +174,7 @@ type wanRun struct {
 	pool    *tensor.Pool
 	key     rng.Key
 	latents []float32 // of every clip, once there is an autoencoder
-	beside  []float32 // what the transformer reads of every clip's first frame; empty: nothing
+	beside  []float32 // the transformer's input from every clip's first frame; empty: nothing
 }
 
 // The parts of a WanPipeline.
@@ -237,7 +237,7 @@ func (r *WanRecipe) transformerPart() part {
 
 const acrossHeads = "rms_norm_across_heads"
 
-// writeFrame writes what a pipeline has beside weights.
+// writeFrame writes a pipeline's files beside weights.
 func (r *WanRecipe) writeFrame(dir string) error {
 	words := slices.Concat([]string{"a", "moves", "on"}, moving.Colors, moving.Shapes, moving.Headings, moving.Paces, moving.Backgrounds)
 	if err := writeWords(filepath.Join(dir, "tokenizer"), r.Model.Tokens, words); err != nil {
@@ -320,7 +320,7 @@ func (r *wanRun) openVAE(drawn bool, train ...string) (clipVAE, *nn.Params, erro
 	return v, params, params.Check()
 }
 
-// clipPainter is what turns captions into velocities of clips.
+// clipPainter turns captions into velocities of clips.
 type clipPainter struct {
 	tokens      *tokenizer.Tokenizer
 	text        *t5.Model
@@ -331,7 +331,7 @@ type clipPainter struct {
 	length      int
 }
 
-// painter draws the text encoder and the transformer, or opens what was saved.
+// painter draws the text encoder and the transformer, or opens the saved ones.
 func (r *wanRun) painter(drawn bool) (*clipPainter, error) {
 	t, err := tokenizer.Open(filepath.Join(r.dir, "tokenizer"))
 	if err != nil {
@@ -414,7 +414,7 @@ func (g *clipPainter) free() {
 // clipLen is how many numbers a clip has.
 const clipLen = moving.Frames * moving.Size * moving.Size * 3
 
-// scene is what clip i shows: none whose caption is held out.
+// scene is the scene of clip i: none whose caption is held out.
 func (r *wanRun) scene(i int) moving.Scene {
 	for try := 0; ; try++ {
 		if s := moving.Random(r.key.With("scene").Sample(i).Attempt(try).Draw()); !moving.HeldOut(s.Prompt()) {
@@ -444,7 +444,7 @@ func clipFloats(c *video.Clip) []float32 {
 	return x
 }
 
-// caption is what clip i is said to show at some epoch: sometimes wrong, sometimes nothing.
+// caption is the caption of clip i at some epoch: sometimes wrong, sometimes nothing.
 func (r *wanRun) caption(i, epoch int) string {
 	if r.key.With("caption").Iteration(epoch).Sample(i).Draw().Float64() < r.Data.Drop {
 		return ""
@@ -456,7 +456,7 @@ func (r *wanRun) caption(i, epoch int) string {
 	return s.Prompt()
 }
 
-// Latents of clips: what the autoencoder makes of them, measured once and kept for the flow.
+// Latents of clips: the autoencoder's latents, computed once and kept for the flow.
 
 // encoded are the means of clips' latents, scaled as the autoencoder says.
 func (r *wanRun) encoded(v clipVAE, from, to int) []float32 {
@@ -496,7 +496,7 @@ func (r *wanRun) settled(v clipVAE) part {
 	return p
 }
 
-// divisors are what channels of these deviations are divided by.
+// divisors are the divisors of channels of these deviations.
 func divisors(deviations []float64, whiten float64) []float32 {
 	square := 0.0
 	for _, d := range deviations {
@@ -534,7 +534,7 @@ func (r *wanRun) cacheLatents() error {
 	return nil
 }
 
-// joined is latents of clip i with what is read beside each number of them.
+// joined is latents of clip i with the inputs beside each number of them.
 func (r *wanRun) joined(latents []float32, i int) (x []float32) {
 	if r.beside == nil {
 		return latents
@@ -597,7 +597,7 @@ func (r *wanRun) autoencoder() error {
 	return r.settled(v).save(r.dir, params)
 }
 
-// learn trains the text encoder and the transformer together, from nothing (drawn) or from what was saved.
+// learn trains the text encoder and the transformer together, from nothing (drawn) or from the saved weights.
 func (r *wanRun) learn(name string, f Flow, key rng.Key, drawn bool) error {
 	g, err := r.painter(drawn)
 	if err != nil {
@@ -657,14 +657,15 @@ func (r *wanRun) report(step int, guidances ...float64) error {
 //
 //	z = Pᵀ(x - m)   and   y = P·z + m
 //
-// A network with an RMS norm and SiLU before its last convolution is nearly linear this way: beside the n - 1 channels
-// of components there is one of a large constant c, which makes the norm nearly √n/c for all pixels, and what is left
-// of a component a is so small, a√n/c, that SiLU is nearly its half: silu(x) = x/2 + x²/4 - … Blocks and attention hand
-// on what they get (their layers are zeros), and of a causal kernel only the middle of its last frame is not zero.
+// A network with an RMS norm and SiLU before its last convolution is nearly linear this way: beside the n - 1
+// channels of components there is one of a large constant c, which makes the norm nearly √n/c for all pixels, and the
+// rest of a component a is so small, a√n/c, that SiLU is nearly its half: silu(x) = x/2 + x²/4 - … Blocks and
+// attention pass on their input (their layers are zeros), and of a causal kernel only the middle of its last frame is
+// not zero.
 //
-// What differs from Wan's: nothing is compressed over time. Trained for some hundred updates, an autoencoder this small
-// lost the thing that moves (LOG.md).
-// Invariant (test): what comes back is worth nearly as much to rewards as what was drawn.
+// Differences from Wan's: nothing is compressed over time. Trained for some hundred updates, an autoencoder this
+// small lost the thing that moves (LOG.md).
+// Invariant (test): rewards of a decoded clip are nearly those of the drawn one.
 
 // overwhelming is c. The components of a patch have lengths up to √48.
 const overwhelming = 2048
@@ -702,7 +703,7 @@ func (r *wanRun) write(c patches) error {
 	return safetensors.Write(filepath.Join(r.dir, p.folder, p.base+".safetensors"), all, map[string]string{"format": "pt"})
 }
 
-// patches are what an autoencoder of one level knows of clips: the mean of patches and their components.
+// patches are an autoencoder of one level: the mean of patches and their components.
 type patches struct {
 	mean       []float64
 	components [][]float64
@@ -733,7 +734,7 @@ func (r *wanRun) components() patches {
 	return patches{sum, principal(products, size, r.VAE.Latent)}
 }
 
-// patch is a patch of a clip in the order of channels that the network folds it into. Frames stand below each other.
+// patch is a patch of a clip in the order of channels that the network folds it into. Frames come below each other.
 func patch(x []float32, top, left, p int) []float64 {
 	out := make([]float64, 0, 3*p*p)
 	for c := range 3 {
@@ -927,7 +928,7 @@ func (v *Moves) add(ctx context.Context, s moving.Scene, px []uint8) error {
 	return nil
 }
 
-// reportAutoencoder says what rewards see in drawn clips that went through the autoencoder.
+// reportAutoencoder prints rewards of drawn clips that went through the autoencoder.
 func (r *wanRun) reportAutoencoder() error {
 	seen, err := r.reconstructed()
 	if err != nil {

@@ -83,8 +83,8 @@ func TestMover(t *testing.T) {
 	}
 }
 
-// TestAnimator: a model whose clips begin with a picture comes out of its recipe as a pipeline that asks for one; what
-// is read beside latents in training is what the pipeline reads.
+// TestAnimator: a model whose clips begin with a picture comes out of its recipe as a pipeline that asks for one; the
+// inputs beside latents in training are the pipeline's.
 func TestAnimator(t *testing.T) {
 	sets := []string{`vae={linear=true, patch=8, base=6, times=[1], halves=[], latent=4}`, "data.clips=16", "model.frames=5", "model.patch=1", "model.picture=true", "then=[]", "flow.steps=1", "judge.guidance=1"}
 	r, err := Parse("small.toml", []byte(smallMover), sets)
@@ -127,8 +127,8 @@ func TestAnimator(t *testing.T) {
 	}
 }
 
-// TestLinear: through the autoencoder that is computed, drawn clips show what their captions name and go where they
-// say; its latents have mean 0 and deviation 1, and what diffusers would need is all there.
+// TestLinear: through the autoencoder that is computed, drawn clips show their captions' things and go where the
+// captions say; its latents have mean 0 and deviation 1, and all of diffusers' files are there.
 func TestLinear(t *testing.T) {
 	sets := []string{`vae={linear=true, patch=4, base=14, times=[1], halves=[], latent=12}`, "judge.prompts=8", "data.clips=32", "model.frames=1"}
 	r, err := Parse("small.toml", []byte(smallMover), sets)

@@ -4,8 +4,8 @@
 //	m, err := ranks.Group{Backends: devices, Wire: wire, Limit: limit}.Open(options, open)
 //
 // Start with [Group] in group.go, which opens a model on every device, then [Model], which is all of them as a
-// model.Model; [Policy] is its part that shares questions out. A loss is numbers here, and what a network
-// computes comes to the host anyway, so the loop, rewards, advantages, objectives and the ledger know nothing of
-// ranks. Questions are shared out, answers come back in their order, and only gradients travel between devices
-// (kernels/exchange adds them up). Rank 0 is the first; rewards, and what a run keeps, are its business.
+// model.Model; [Policy] is its part that shares questions out. A loss is numbers here, and a network's outputs come
+// to the host anyway, so the loop, rewards, advantages, objectives and the ledger know nothing of ranks. Questions
+// are shared out, answers come back in their order, and only gradients travel between devices (kernels/exchange adds
+// them up). Rank 0 is the first; rewards, and a run's records, are its business.
 package ranks

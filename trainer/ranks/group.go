@@ -49,7 +49,7 @@ func (g Group) Open(o model.Options, open func(o model.Options) (model.Model, er
 	return m, nil
 }
 
-// together says how far all ranks are together, and makes what each of them calls.
+// together reports the progress that all ranks have reached, and makes the callback of each.
 func together(ranks int, say func(done, all int)) func(rank int) func(done, all int) {
 	var mu sync.Mutex
 	done, of := make([]int, ranks), make([]int, ranks)
@@ -70,8 +70,7 @@ func together(ranks int, say func(done, all int)) func(rank int) func(done, all 
 	}
 }
 
-// shared makes what each rank looks ahead for: where what is computed of prompts lies on a disk that all of them read,
-// its share.
+// shared makes the look-ahead of each rank: its share where encoded prompts lie on a disk that all of them read.
 func shared(ranks int, o model.Options) func(rank int) func() []int {
 	var mu sync.Mutex
 	return func(rank int) func() []int {
@@ -98,7 +97,7 @@ func total(x []int) (sum int) {
 	return sum
 }
 
-// addUp leaves every rank with the sum of all ranks' gradients. What no rank's backward reached stays
+// addUp leaves every rank with the sum of all ranks' gradients. A parameter that no rank's backward reached stays
 // without one.
 func (m *Model) addUp(sum exchange.Sum) error {
 	params, spans := m.moved(), make([][]kernels.Span, len(m.models))

@@ -17,9 +17,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Model is the models of all ranks as one. Each was opened on its own, with the same adapter, and is trained
-// alike. What a rank does alone, rank 0 does: the check before the first update, heads of values and
-// likeliest answers for the estimators that ask for them, what is written, checkpoints.
+// Model is the models of all ranks as one. Each was opened on its own, with the same adapter, and is trained alike.
+// Rank 0 does the work of a single rank: the check before the first update, value heads and likeliest answers for the
+// estimators that ask for them, records, checkpoints.
 //
 // Invariants (tests in trainer/run): a run of two ranks leaves the same bytes twice, and where it was stopped
 // and resumed; samples of its first iteration are those of one rank; ranks hold the same weights at every
@@ -51,7 +51,7 @@ func (m *Model) Begin(settings experiment.Settings, root rng.Key, scale float64)
 	return m.every(func(own model.Model) error { return own.Begin(settings, root, scale) })
 }
 
-// Objective is rank 0's; what it asks the policy is shared out.
+// Objective is rank 0's; its questions to the policy are shared out.
 func (m *Model) Objective(settings experiment.Settings, policy trainer.Policy) (trainer.Objective, error) {
 	return m.First().Objective(settings, policy)
 }
@@ -145,9 +145,9 @@ func (m *Model) Tensors() ([]safetensors.Tensor, error) {
 	return m.First().Tensors()
 }
 
-// agree reports a rank whose weights are no longer rank 0's: a device that computes wrongly, or a
-// mistake in the program. What it wrote would be no checkpoint of this run. Every rank's weights are read
-// once, a parameter after another.
+// agree reports a rank whose weights are no longer rank 0's: a device that computes wrongly, or a mistake in the
+// program. Its files would not be a checkpoint of this run. Every rank's weights are read once, a parameter after
+// another.
 func (m *Model) agree() error {
 	moved := m.moved()
 	x := make([][]float32, len(moved))
