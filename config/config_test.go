@@ -118,7 +118,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestWrite: what is written is read back as it was, notes and all.
+// TestWrite: a written file is read back as it was, notes and all.
 func TestWrite(t *testing.T) {
 	want, _ := read(whole, `run.name="q\"\\\u0001\n ü"`, "heat.any=1e-30")
 	var b bytes.Buffer
@@ -214,7 +214,7 @@ a.toml:6:12: "run.cold" must be true or false, not an integer
 	}
 }
 
-// TestOneMistake: a document with one mistake, and what the message says.
+// TestOneMistake: a document with one mistake, and its message.
 // TestHints: a key that exists elsewhere is named, and a word that is near to one by chance is not.
 func TestHints(t *testing.T) {
 	type other struct {

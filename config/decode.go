@@ -10,9 +10,8 @@ import (
 	"sync"
 )
 
-// Decode fills a struct from the table at a key, "" for the whole document. What
-// is not written stays as it is in into, a pointer to a struct. Mistakes are told
-// by Err.
+// Decode fills a struct from the table at a key, "" for the whole document. Missing keys stay as they are in into, a
+// pointer to a struct. Err returns the mistakes.
 func (d *Document) Decode(key string, into any) {
 	v := reflect.ValueOf(into).Elem()
 	c := decoder{doc: d, keys: sync.OnceValue(func() []string { return keysOf(v.Type(), key) })}
@@ -32,7 +31,7 @@ type decoder struct {
 	keys func() []string // that there are; only a mistake needs them
 }
 
-// setDefaults is what an element of a list of tables may have.
+// setDefaults are the defaults of an element of a list of tables.
 type setDefaults interface{ SetDefaults() }
 
 // table fills a struct from a table, nil where it is not written. at is its header.
@@ -67,7 +66,7 @@ func (c *decoder) table(t *table, at span, path string, into reflect.Value) {
 }
 
 func (c *decoder) missing(at span, key string) {
-	if !c.doc.broken && !c.doc.fragment { // it may stand in what could not be read
+	if !c.doc.broken && !c.doc.fragment { // it may be in the unreadable part
 		c.doc.add(at, key, fmt.Sprintf("missing key %q", key), "")
 	}
 }
@@ -79,7 +78,7 @@ func (c *decoder) unknown(e *entry, path string, all []field) {
 	if e.value.kind == aTable && e.value.table.how != inline || e.value.isAppended() {
 		what = "table"
 	}
-	if len(c.doc.mistakes) <= mostTold { // more are counted, not told
+	if len(c.doc.mistakes) <= mostTold { // more are counted, not listed
 		hint = c.hint(e.name, all)
 	}
 	c.doc.add(e.key, key, fmt.Sprintf("unknown %s %q", what, key), hint)
@@ -96,8 +95,8 @@ func (c *decoder) hint(name string, all []field) string {
 	return "there are " + strings.Join(here, ", ")
 }
 
-// elsewhere is the first key of another table that ends with a name, or with one that begins alike and differs
-// in a quarter of the letters: among so many keys any word is near to some.
+// elsewhere is the first key of another table that ends with a name, or with one that begins alike and differs in a
+// quarter of the letters: among that many keys any word is near to some.
 func (c *decoder) elsewhere(name string) string {
 	keys := c.keys()
 	var last []string // parts
@@ -300,7 +299,7 @@ func (c *decoder) text(e *entry, f field, key string, into reflect.Value) {
 	into.SetString(text)
 }
 
-// oneOf says that a text is none of some names.
+// oneOf reports a text that is not among some names.
 func oneOf(text string, names []string) (problem, hint string) {
 	if slices.Contains(names, text) {
 		return "", ""
@@ -315,7 +314,7 @@ func oneOf(text string, names []string) (problem, hint string) {
 	return fmt.Sprintf("must be one of %s, is %q", strings.Join(quoted, ", "), text), hint
 }
 
-// Filled is what is written, or else the defaults.
+// Filled is the decoded value, or else the defaults.
 func Filled[T any, P interface {
 	*T
 	SetDefaults()

@@ -1,6 +1,5 @@
-// Package config reads strict TOML into tagged structs, and says all that is
-// wrong with a file at once, with line, column and a hint. It knows no field of
-// ours, and imports nothing of ours: what can be configured says so by its tags.
+// Package config reads strict TOML into tagged structs, and says all that is wrong with a file at once, with line,
+// column and a hint. It knows no field of ours, and imports nothing of ours: configurable fields have tags.
 //
 //	type Options struct {
 //		ClipRange float64  `toml:"clip_range" range:"(0,1]" doc:"how far the ratio may go from 1"`
@@ -10,18 +9,15 @@
 //		Stages    []Stage  `toml:"stage,later"`    // known here, decoded on its own
 //	}
 //
-// A field without a toml tag is not configured; the fields of an embedded struct
-// are those of its owner. range holds for every number of a list, enum for every
-// string. Its ends are included where the bracket is square, and where there is
-// none. Numbers are never NaN, and infinite only where a square bracket says so.
+// A field without a toml tag is not configured; the fields of an embedded struct are those of its owner. range holds
+// for every number of a list, enum for every string. Its ends are included with a square bracket, and without a
+// bracket. Numbers are never NaN, and infinite only where a square bracket says so.
 // An element of a list of tables begins as its SetDefaults method leaves it.
 //
-// Keys lists all keys of a struct with what their tags say, for lists, documents and
-// checks. A tag of="..." is passed on as it is: it names who reads a key, in words of the
-// struct's owner.
+// Keys lists all keys of a struct with their tags, for lists, documents and checks. A tag of="..." is passed on as it
+// is: it names who reads a key, in words of the struct's owner.
 //
-// Parse makes a Document of a text, Set adds what a command line overrides,
-// Decode fills structs, Report adds what only an owner can know, and Err is all
-// the mistakes, sorted by position. Write is the way back. Start with
+// Parse makes a Document of a text, Set adds overrides of a command line, Decode fills structs, Report adds mistakes
+// that only an owner can find, and Err is all the mistakes, sorted by position. Write is the way back. Start with
 // document.go; mistake.go has the format of messages.
 package config

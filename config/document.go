@@ -13,12 +13,12 @@ import (
 // MaxSize is the largest text that is read, in bytes.
 const MaxSize = 1 << 20
 
-// A Document is a TOML text, what was set over it, and the mistakes found so far.
+// A Document is a TOML text, the settings over it, and the mistakes found until now.
 type Document struct {
 	sources  []source // the file, then each --set
 	root     *table
 	mistakes []Mistake
-	broken   bool // does not parse: what is missing may stand where it could not be read
+	broken   bool // does not parse: a missing key may be in the unreadable part
 	fragment bool // nothing in it is required
 }
 
@@ -29,7 +29,7 @@ type source struct {
 	set  bool // on the command line
 }
 
-// Parse reads a text. What is wrong with it is told by Err.
+// Parse reads a text. Err returns its mistakes.
 func Parse(name string, text []byte) *Document {
 	d := &Document{root: newTable(byHeader)}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
@@ -52,7 +52,7 @@ func ParseFragment(name string, text []byte) *Document {
 	return d
 }
 
-// unreadable says why a text is none, and where.
+// unreadable returns the reason why a text is not UTF-8, and the place.
 func unreadable(text []byte) (problem string, at int) {
 	if len(text) > MaxSize {
 		return fmt.Sprintf("the file has %d bytes; at most %d are read", len(text), MaxSize), 0
@@ -85,9 +85,8 @@ func (d *Document) Err() error {
 	return Mistakes(all)
 }
 
-// Report adds a mistake found by the owner of a key, unless the value at this key
-// is wrong already. The message stands where the key's value is written, else at
-// the closest table around it.
+// Report adds a mistake found by the owner of a key, unless the value at this key is wrong already. The message names
+// the place of the key's value, else the closest table around it.
 func (d *Document) Report(key, problem, hint string) {
 	if !d.Clean(key) {
 		return
@@ -106,7 +105,7 @@ func within(key, table string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// find is the span of the value at a key, or of what is closest around it.
+// find is the span of the value at a key, or of the closest part around it.
 func (d *Document) find(key string) span {
 	for ; key != ""; key = parent(key) {
 		if e := d.root.lookup(key); e != nil {
@@ -124,7 +123,7 @@ func parent(key string) string {
 	return key[:max(0, strings.LastIndexAny(key, ".["))]
 }
 
-// Origin says who wrote a value.
+// Origin is the source of a value.
 type Origin int
 
 const (
@@ -145,8 +144,7 @@ func (d *Document) Origin(key string) Origin {
 	return File
 }
 
-// Text is the string at a key, "" where there is none. It is for what must be known
-// before the rest can be decoded.
+// Text is the string at a key, "" without one. It is for keys that must be known before the rest can be decoded.
 func (d *Document) Text(key string) string {
 	if e := d.root.lookup(key); e != nil && e.value.kind == aString {
 		return e.value.text
@@ -162,14 +160,13 @@ func (d *Document) Len(key string) int {
 	return 0
 }
 
-// add appends a mistake that stands at a span.
+// add appends a mistake at a span.
 func (d *Document) add(at span, key, problem, hint string) {
 	d.mistakes = append(d.mistakes, Mistake{Problem: brief(problem), Hint: hint, at: at, key: key})
 }
 
-// Set takes what a command line gives as a.b=v. v is a TOML value; a string that
-// cannot be mistaken for another value may go without its quotation marks. Elements
-// of lists go by number: reward.0.weight=2.
+// Set takes a command line's a.b=v. v is a TOML value; a string that cannot be mistaken for another value may go
+// without its quotation marks. Elements of lists go by number: reward.0.weight=2.
 func (d *Document) Set(assignment string) {
 	src := len(d.sources)
 	d.sources = append(d.sources, source{name: "--set", text: []byte(assignment), set: true})

@@ -6,7 +6,7 @@ import (
 	"github.com/darkroom-rl/darkroom/config"
 )
 
-// All mistakes of a file are told at once, each with its place and a hint.
+// All mistakes of a file are reported at once, each with its place and a hint.
 func Example() {
 	var options struct {
 		Loss struct {

@@ -9,9 +9,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// FuzzRead: no text panics, all messages can be printed, what is read well is
-// written and read again, and go-toml's own decoder is of the same opinion about
-// what is TOML and what it says.
+// FuzzRead: no text panics, all messages can be printed, a valid text is written and read again, and go-toml's own
+// decoder agrees about validity and content.
 func FuzzRead(f *testing.F) {
 	for _, s := range seeds {
 		f.Add(s, "heat.top=1")
@@ -54,7 +53,7 @@ var seeds = []string{
 	strings.Repeat("a.", 2000) + "b = 1",
 }
 
-// compare holds a document to what go-toml's decoder makes of the text.
+// compare compares a document with go-toml's decoding of the text.
 func compare(t *testing.T, d *Document, text string) {
 	var want map[string]any
 	err := toml.Unmarshal([]byte(strings.TrimPrefix(text, "\ufeff")), &want)

@@ -16,7 +16,7 @@ import (
 //	     | ~~~~~~~~~~
 //	  hint: did you mean "clip_range"?
 //
-// What was set on the command line has no line or column: it is shown as typed.
+// A setting of the command line has no line or column: it is shown as typed.
 type Mistake struct {
 	File    string // or --set
 	Line    int    // from 1; 0 where the mistake is something missing
@@ -33,7 +33,7 @@ type Mistake struct {
 // Mistakes is an error that tells all of them.
 type Mistakes []Mistake
 
-// mostTold bounds a message: whoever has more mistakes than this has another file.
+// mostTold bounds a message: a file with more mistakes than this is another file.
 const mostTold = 50
 
 func (m Mistakes) Error() string {
@@ -94,7 +94,7 @@ func (d *Document) locate(m *Mistake) {
 // line is the number of the line that a byte is on.
 func (s source) line(at int) int { return 1 + bytes.Count(s.text[:at], []byte("\n")) }
 
-// brief cuts what would flood a terminal.
+// brief cuts texts that would flood a terminal.
 func brief(s string) string {
 	const most = 400
 	if r := []rune(s); len(r) > most {

@@ -18,16 +18,15 @@ const (
 	maxDepth = 16
 )
 
-// A parser makes a tree of a text. go-toml's parser knows the syntax; this one
-// keeps positions, and TOML's rules about writing a table twice. Behind what does
-// not parse it goes on at the next line that looks like a key or a header.
+// A parser makes a tree of a text. go-toml's parser knows the syntax; this one keeps positions, and TOML's rules
+// about writing a table twice. After a syntax error it goes on at the next line that looks like a key or a header.
 type parser struct {
 	doc    *Document
 	source int
 	text   []byte
 
 	p    unstable.Parser
-	base int    // offset of what p was given
+	base int    // offset of p's text
 	into *table // of the last header; nil if that was wrong: its keys are nobody's
 	path string // of into
 	last span   // of the last error of syntax
@@ -51,7 +50,7 @@ func (r *parser) all() {
 	}
 }
 
-// begins is what a line looks like that a new expression begins on.
+// begins matches a line on which a new expression begins.
 var begins = regexp.MustCompile(`(?m)^[ \t]*([A-Za-z0-9_-]+([ \t]*\.[ \t]*[A-Za-z0-9_-]+)*[ \t]*=|\[\[?[ \t]*[A-Za-z_][A-Za-z0-9_.-]*[ \t]*\]\]?[ \t\r]*(#.*)?$)`)
 
 // resume is where to go on after a mistake, -1 if there is no such place: at the line
@@ -97,7 +96,7 @@ func (r *parser) syntax(err error) span {
 	return at
 }
 
-// explain adds what usually helps to an error of syntax.
+// explain adds a helpful hint to an error of syntax.
 func explain(problem string, rest []byte) (string, string) {
 	switch {
 	case strings.Contains(problem, "at start of value") && len(rest) > 0 && (rest[0] == '\n' || rest[0] == '\r' || rest[0] == '#'):
@@ -169,7 +168,7 @@ func (r *parser) assign(t *table, path string, keys []entry, n *unstable.Node, d
 	return end
 }
 
-// filler skips what may stand between values.
+// filler skips blanks and comments between values.
 func (r *parser) filler(at int) int {
 	for at < len(r.text) {
 		switch r.text[at] {
@@ -345,8 +344,7 @@ func names(keys []entry) string {
 	return strings.Join(all, ".")
 }
 
-// scalar fills a value from a node that is neither list nor table, and says what
-// is wrong with it.
+// scalar fills a value from a node that is neither list nor table, and returns its mistake.
 func (v *value) scalar(n *unstable.Node) (problem, hint string) {
 	switch n.Kind {
 	case unstable.String:

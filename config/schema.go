@@ -89,7 +89,7 @@ func parseLimits(tag string) limits {
 	return l
 }
 
-// wrong says what is wrong with a number; nothing where it is in the range.
+// wrong is the problem of a number; nothing where it is in the range.
 func (l limits) wrong(x float64, raw string) string {
 	switch {
 	case math.IsNaN(x):
@@ -167,8 +167,8 @@ type Key struct {
 	In reflect.Type
 }
 
-// Keys lists the keys below a struct, tables before what they hold. A list of tables without elements and a
-// pointer that is nil are described by an element as its SetDefaults leaves it, without an index.
+// Keys lists the keys below a struct, tables before their keys. A list of tables without elements and a pointer that
+// is nil are described by an element as its SetDefaults leaves it, without an index.
 func Keys(v any) []Key {
 	return keysBelow(reflect.Indirect(reflect.ValueOf(v)), "")
 }
@@ -217,7 +217,7 @@ func keysOfTable(v reflect.Value, path string) []Key {
 	return keysBelow(v, path)
 }
 
-// kindOf is what a field's value is.
+// kindOf is the kind of a field's value.
 func kindOf(f field) string {
 	t, list := f.typ, ""
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {

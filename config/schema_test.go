@@ -20,7 +20,7 @@ type described struct {
 	Other int      `toml:"-"`
 }
 
-// TestKeys: what the tags say, tables first; what is not there is described by its defaults.
+// TestKeys: the contents of tags, tables first; a missing table is described by its defaults.
 func TestKeys(t *testing.T) {
 	says := func(v described) (all string) {
 		for _, k := range Keys(&v) {

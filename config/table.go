@@ -8,11 +8,11 @@ import (
 // A span is where something is written: bytes from at to to of a source.
 type span struct{ source, at, to int }
 
-// kind is what a value is.
+// kind is the kind of a value.
 type kind int
 
 const (
-	nothing kind = iota // something wrong that was told
+	nothing kind = iota // a mistake that was reported
 	aString
 	anInteger
 	aFloat
@@ -39,7 +39,7 @@ type value struct {
 	table *table
 }
 
-// A definition says how a table came to be, which decides who may add to it.
+// A definition is the way in which a table was opened, which decides where keys may be added to it.
 type definition int
 
 const (
@@ -78,7 +78,7 @@ func (t *table) put(e *entry) {
 	t.byName[e.name] = e
 }
 
-// lookup finds an entry by a path such as "reward[1].weight"; nil where there is none.
+// lookup finds an entry by a path such as "reward[1].weight"; nil without one.
 func (t *table) lookup(path string) *entry {
 	var e *entry
 	for part := range strings.SplitSeq(path, ".") {

@@ -26,8 +26,8 @@ type writer struct {
 	some bool // something is written
 }
 
-// table writes a struct: what fits on lines, then the tables in it. header is its
-// name in the file, path the key of it, with numbers of lists.
+// table writes a struct: keys that fit on lines, then the tables in it. header is its name in the file, path the key
+// of it, with numbers of lists.
 func (o *writer) table(v reflect.Value, header, path string) {
 	var tables []field
 	for _, f := range fields(v.Type()) {

@@ -8,16 +8,16 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// RewardGradient follows the gradient of the reward itself: the network's outputs lead to a final
-// state, the state is developed to a picture, and what the reward says of the picture's numbers
-// goes back through the development and the outputs.
+// RewardGradient follows the gradient of the reward itself: the network's outputs lead to a final state, the state is
+// developed to a picture, and the reward's gradient at the picture's numbers goes back through the development and
+// the outputs.
 //
 //	way       x_0 given; x_{k+1} = X_k·x_k + Out_k·v(x_k, t_k) + Add_k; the last is developed
 //	loss      mean over ways of -reward, or max(margin - reward, 0)
 //
-// Where ways begin and how long they are is what published methods differ in: SRPO's Direct-Align
-// goes from a finished sample with known noise over one step, ReFL from one of the last steps to
-// the clean sample predicted there, DRaFT-K over the last K steps (package loss has their ways).
+// Published methods differ in the beginning and the length of their paths: SRPO's Direct-Align goes from a finished
+// sample with known noise over one step, ReFL from one of the last steps to the clean sample predicted there, DRaFT-K
+// over the last K steps (package loss has their ways).
 //
 // Advantages are not read. Invariant (tests): gradients agree with finite differences.
 type RewardGradient struct {
@@ -50,7 +50,7 @@ type GradientPath struct {
 
 // A Segment is one answer of the network: next = X·x + Out·v + Add.
 type Segment struct {
-	Time   float64 // what the network is told
+	Time   float64 // the network's time input
 	X, Out float64
 	Add    []float64 // nil: nothing
 }
@@ -172,7 +172,7 @@ func (o RewardGradient) back(ways []GradientPath, k int, points []Point, grads [
 	return states, nil
 }
 
-// The ways of published methods from what was rolled to a picture, for RewardGradient.
+// The paths of published methods from the rollout to a picture, for RewardGradient.
 //
 //	Direct     SRPO's Direct-Align (Shen et al., 2025): a finished sample x0 with known noise e,
 //	           one step between the sigmas a and b, and the noise taken off again:
@@ -182,7 +182,7 @@ func (o RewardGradient) back(ways []GradientPath, k int, points []Point, grads [
 //	Predicted  ReFL (Xu et al., 2023): the clean sample that the network's answer at one of the
 //	           recorded steps predicts
 //	Last       DRaFT-K (Clark et al., 2023): the recorded steps, which are the last ones, made
-//	           once more; what they drew stays. K = 1 is DRaFT-1
+//	           once more; their draws stay. K = 1 is DRaFT-1
 //
 // Invariants (tests): Direct's leg is its formula; with the weights that rolled, Last ends
 // at the sample's final state, bit for bit.
@@ -194,7 +194,7 @@ type Direct struct {
 	Times int // of each sample; 0: 1
 	Step  float64
 	Both  bool    // each sample goes against, too
-	Unit  float64 // what the network is told at sigma 1; 0: 1
+	Unit  float64 // the network's time input at sigma 1; 0: 1
 }
 
 // Ways is RewardGradient.Ways.

@@ -14,7 +14,7 @@ type Key struct {
 	Sample    int // number within the group
 }
 
-// A Sample is what a policy made of a prompt, and how.
+// A Sample is a policy's output for a prompt, with its decisions.
 type Sample struct {
 	Key       Key
 	Decisions Decisions
@@ -23,7 +23,7 @@ type Sample struct {
 	Control   bool // the others of its group are held against it, and nothing is learned from it
 }
 
-// Item is what came out.
+// Item is the output.
 type Item struct {
 	Final   []float64     // the last state
 	Size    [2]int        // of a picture: width and height
@@ -62,23 +62,23 @@ type Decisions struct {
 	// without [loss.perception].
 	Masked []float64
 
-	// Value is what a head of values expected before each decision when it was made, and Return what
-	// came: what the head learns. nil where there is no such head.
+	// Value is a value head's expectation before each decision when it was made, and Return the return: the head's
+	// target. nil where there is no such head.
 	Value, Return []float64
 }
 
-// Draws are the keys of what is drawn for samples.
+// Draws are the keys of samples' draws.
 type Draws struct {
 	Root   rng.Key
 	Shared bool // a group starts from one noise
 	// Fixed draws are the same in every iteration: of evaluations.
 	Fixed bool
-	// Before is how many entries of a run's list stand before the held-out prompts and are not counted by Fixed draws:
+	// Before is the number of entries of a run's list before the held-out prompts that Fixed draws do not count:
 	// lessons. A run draws the same for its held-out prompts with and without them.
 	Before int
 }
 
-// prompt is the key of what is drawn for a prompt.
+// prompt is the key of a prompt's draws.
 func (d Draws) prompt(p rng.Purpose, k Key) rng.Key {
 	key := d.Root.With(p)
 	if d.Fixed {
@@ -87,7 +87,7 @@ func (d Draws) prompt(p rng.Purpose, k Key) rng.Key {
 	return key.Iteration(k.Iteration).Prompt(uint64(k.Prompt))
 }
 
-// Of is the key of what is drawn for a sample and a purpose.
+// Of is the key of a sample's draws for a purpose.
 func (d Draws) Of(p rng.Purpose, k Key) rng.Key { return d.prompt(p, k).Sample(k.Sample) }
 
 // Keys are a sample's: of its start, and of its steps.

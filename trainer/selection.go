@@ -7,8 +7,8 @@ import (
 
 // A Selection says which samples of a rollout are learned from. A nil field selects everything.
 //
-// Invariants (tests): what was left out moves no weight, and has no advantage; a reused sample
-// keeps the log-probability that it was rolled with, so that only its ratio differs from 1.
+// Invariants (tests): a sample that was left out moves no weight, and has no advantage; a reused sample keeps the
+// log-probability that it was rolled with, so that only its ratio differs from 1.
 type Selection struct {
 	// Further names more samples to roll in the same iteration, knowing those so far (DAPO's
 	// dynamic sampling); none: there are enough.
@@ -48,8 +48,7 @@ func (t *Trainer) gather() (*Report, error) {
 	}
 }
 
-// compare fills in the report's advantages, and chooses what is learned from: samples, and what
-// each is worth.
+// compare fills in the report's advantages, and chooses the training data: samples, and their advantages.
 func (t *Trainer) compare(r *Report) (learned []Sample, worth []float64, err error) {
 	scores := t.kept(r)
 	if r.Advantages, err = t.Compare(r.Samples, scores); err != nil {

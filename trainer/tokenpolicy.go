@@ -7,32 +7,30 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// TokenPolicy blames the tokens of episodes. A row is what follows the prompt, filled up to the
-// longest: the model's own tokens count, what it was answered does not. With Trained false a
-// token is not judged, and its episode still counts among its group (episodes that ran out of
-// turns, Mini-o3).
+// TokenPolicy blames the tokens of episodes. A row is the tokens after the prompt, filled up to the longest: the
+// model's own tokens count, observations do not. With Trained false a token is not judged, and its episode still
+// counts among its group (episodes that ran out of turns, Mini-o3).
 //
-// A ratio compares the log-probability of the model at the sampler's temperature with that when
-// the token was drawn; what the sampler's filters made of it is loss.Tokens.Sampler, which the
-// rollout's correction looks at.
+// A ratio compares the log-probability of the model at the sampler's temperature with that when the token was drawn;
+// the sampler's filtered distribution is loss.Tokens.Sampler, for the rollout's correction.
 //
 // Invariant (test): in the first update after a roll every ratio is exactly 1.
 type TokenPolicy struct {
 	Loss      loss.TokenLoss
-	Reference bool                           // whether Loss looks at the reference weights; otherwise KL is from what rolled
+	Reference bool                           // whether Loss uses the reference weights; otherwise KL is from the sampling weights
 	Anchor    Weights                        // which weights are the reference; 0: Reference
 	Draw      func(k Key, token int) float64 // a uniform number of a token, for clip-cov
-	Critic    *Critic                        // how a head of values learns beside; nil: there is none
+	Critic    *Critic                        // the learning of a value head beside; nil: no such head
 }
 
-// A Critic is how a head of values learns what decisions returned: half the squared distance, of
-// values that are cut to where they stood at the roll (PPO, verl), averaged over tokens.
+// A Critic trains a value head on decisions' returns: half the squared distance, of values that are cut to where they
+// stood at the roll (PPO, verl), averaged over tokens.
 type Critic struct {
 	Clip      float64
 	Aggregate loss.Aggregate
 }
 
-// blame is the gradient at every value, [sample][decision], and what metrics say.
+// blame is the gradient at every value, [sample][decision], and metrics.
 func (c *Critic) blame(b *LossResult, samples []Sample, n sheet, mask [][]float64, values func(s, k int) float64) ([][]float64, error) {
 	v := n.spread(samples, values)
 	old := n.spread(samples, func(s, k int) float64 { return samples[s].Decisions.Value[k] })
@@ -144,8 +142,7 @@ func (o TokenPolicy) entropy() bool {
 	return o.Loss.EntropyWeight != 0 || o.Loss.Keep.Entropy > 0 && o.Loss.Keep.Entropy < 1
 }
 
-// rows are what the loss is told. Outputs of a sample are its decisions' log-probabilities, and
-// their entropies.
+// rows are the loss's inputs. Outputs of a sample are its decisions' log-probabilities, and their entropies.
 func (o TokenPolicy) rows(samples []Sample, advantages []float64, outputs [][]float64) loss.Tokens {
 	sheet := newSheet(samples)
 	of := func(value func(s, k int) float64) [][]float64 { return sheet.spread(samples, value) }

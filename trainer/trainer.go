@@ -15,10 +15,10 @@ import (
 type Trainer struct {
 	Policy    Policy
 	Actor     Weights                                                     // whose samples are learned from
-	Prompts   func(iteration int) []Key                                   // what is rolled
+	Prompts   func(iteration int) []Key                                   // the keys to roll
 	Score     func(samples []Sample) ([]float64, error)                   // NaN: no score for this one
 	Compare   func(samples []Sample, scores []float64) ([]float64, error) // the advantages
-	Selection Selection                                                   // of what is learned from
+	Selection Selection                                                   // of training data
 	Objective Objective
 	Optim     optim.Options
 	Memories  []Memory
@@ -80,7 +80,7 @@ type Memory struct {
 	Decay      float64 // of the last step
 }
 
-// A Report says what one iteration did.
+// A Report has the results of one iteration.
 type Report struct {
 	Samples    []Sample
 	Scores     []float64
@@ -91,7 +91,7 @@ type Report struct {
 	Updates    []Update
 	Passed     string // why no sample is learned from
 	Skipped    int    // updates that were not made: their numbers were infinite or none
-	Odd        error  // what the first of them was
+	Odd        error  // the first of them
 }
 
 // An Update is one move of the weights.

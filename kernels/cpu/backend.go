@@ -25,7 +25,7 @@ var _ kernels.Backend = (*Backend)(nil)
 
 // Options say how a Backend is made.
 type Options struct {
-	Threads int // 0: what Threads says
+	Threads int // 0: as Threads returns
 	Path    isa.Path
 }
 

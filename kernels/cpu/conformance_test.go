@@ -69,8 +69,8 @@ func TestOffloader(t *testing.T) {
 	b.Free(x)
 }
 
-// TestFoundShapes are random cases that once differed: sums in fp32 over a k that is no multiple
-// of 32, all of whose products are flushed to -0. In the backward they end in +0, in the forward not.
+// TestFoundShapes are random cases that once differed: sums in fp32 over a k that is not a multiple of 32, all of
+// whose products are flushed to -0. In the backward they end in +0, in the forward not.
 func TestFoundShapes(t *testing.T) {
 	path, err := isa.Choose()
 	if err != nil {

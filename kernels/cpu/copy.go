@@ -15,7 +15,7 @@ import (
 //	tiles   one type, and each side contiguous along an axis of its own: transposed by
 //	        tiles that fit L1
 //
-// What is left goes element by element.
+// The rest goes element by element.
 
 // axis is one of a box, outermost first.
 type axis struct{ n, src, dst int }

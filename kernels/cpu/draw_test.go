@@ -45,8 +45,8 @@ func manyLogits(n int) []float32 {
 	return x
 }
 
-// TestDrawFrequencies: tokens are as frequent as they are likely. With a fixed seed Pearson's statistic is what it is;
-// at the bound one seed in a thousand would lie above it.
+// TestDrawFrequencies: tokens are as frequent as they are likely. With a fixed seed Pearson's statistic is fixed; at
+// the bound one seed in a thousand would lie above it.
 func TestDrawFrequencies(t *testing.T) {
 	b := NewWith(Options{Path: isa.Plain, Threads: 1})
 	defer b.Close()

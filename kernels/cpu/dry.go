@@ -5,9 +5,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu/gemm"
 )
 
-// Dry is a Backend that computes nothing and has no memory: work that runs on it takes the
-// time of its bookkeeping, and what it would take of memory is counted. Buffers have sizes
-// alone; what is downloaded stays as it was.
+// Dry is a Backend that computes nothing and has no memory: work that runs on it takes the time of its bookkeeping,
+// and its memory is counted. Buffers have sizes alone; downloads leave their target as it was.
 //
 // Invariant (tests): the same work asks Dry and Backend for the same bytes.
 type Dry struct {
@@ -35,7 +34,7 @@ func (d *Dry) Bare() bool { return d.bare }
 // Peak is the most bytes that were held since ResetPeak.
 func (d *Dry) Peak() int { return d.peak }
 
-// ResetPeak starts the peak anew from what is held now.
+// ResetPeak starts the peak anew from the memory held now.
 func (d *Dry) ResetPeak() { d.peak = d.now }
 
 // Name says that nothing is computed.
@@ -71,7 +70,7 @@ func (d *Dry) PackConv(_ kernels.Span, s kernels.ConvShape, m kernels.Math) *ker
 	return p
 }
 
-// scratch counts what an operation holds for its own time.
+// scratch counts an operation's memory for its own time.
 func (d *Dry) scratch(n int) { d.peak = max(d.peak, d.now+n) }
 
 // Gemm counts the panels of an operand that is packed on the way.

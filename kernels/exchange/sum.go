@@ -12,16 +12,16 @@ import (
 //
 //	s = ((g_0 + g_1) + g_2) + ...
 //
-// rounded after every addition, denormals flushed, on every rank. Libraries of collectives reduce
-// along rings and trees that they choose by size, wires and version; here they only gather, a piece
-// after another so that little more memory is needed, and each rank adds for itself. That moves
-// (ranks-1) times what a rank has to each of them, where a ring moves twice: adapters are small, and
-// of whole models a piece travels while nothing else does (not overlapped with backward yet).
+// rounded after every addition, denormals flushed, on every rank. Libraries of collectives reduce along rings and
+// trees that they choose by size, wires and version; here they only gather, a piece after another so that little more
+// memory is needed, and each rank adds for itself. That moves (ranks-1) times a rank's data to each of them, where a
+// ring moves twice: adapters are small, and of whole models a piece travels while nothing else does (not overlapped
+// with backward yet).
 //
 // Invariants (tests): the bits of kerneltest.Sum, whatever the wire, the piece and the backend; all ranks
 // have the same.
 
-// Sum adds up what ranks have.
+// Sum adds up ranks' data.
 type Sum struct {
 	Ranks []kernels.Backend
 	Wire  Wire
@@ -31,9 +31,8 @@ type Sum struct {
 
 const usualPiece = 4 << 20
 
-// mostQueued is how many pieces are gathered before all of them are waited for: a device takes so many
-// launches before the next one waits for room, and it must not be there that a rank waits for one
-// that is lost.
+// mostQueued is how many pieces are gathered before all of them are waited for: a device takes a number of launches
+// before the next one waits for room, and a rank must not wait there for one that is lost.
 const mostQueued = 64
 
 // Add replaces spans[r][k], which lies on rank r, by the sum over r. Where a rank fails, no other is

@@ -13,8 +13,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
-// TestSum: what every rank is left with has the bits of kerneltest.Sum, whatever the piece; and the order of
-// ranks is what decides them.
+// TestSum: every rank's result has the bits of kerneltest.Sum, whatever the piece; and the order of ranks decides
+// them.
 func TestSum(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 9))
 	for _, ranks := range []int{2, 3, 8} {
@@ -87,7 +87,7 @@ func equal(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
-// TestRefusals: what does not fit together is named, and nothing is moved.
+// TestRefusals: operands that do not fit together are named, and nothing is moved.
 func TestRefusals(t *testing.T) {
 	two := []kernels.Backend{ref.Backend{}, ref.Backend{}}
 	a, b := span([]float32{1, 2}), span([]float32{3})

@@ -11,9 +11,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 )
 
-// Card: ranks at work side by side, and what becomes of the others when one fails.
+// Card: ranks at work side by side, and the others' end when one fails.
 //
-//   - Work of its own (Each): the first rank that fails, in time, decides; the others are told to stop,
+//   - Work of its own (Each): the first rank that fails, in time, decides; the others are stopped,
 //     and awaited no longer than the limit from then on. Without a failure work may take as long as it takes until a
 //     rank is back: from then on the others have the limit, or mostLonger times as long as the slowest so far took,
 //     whichever is longer. A rank without work (ErrIdle) says nothing about the others.
@@ -34,7 +34,7 @@ const UsualLimit = 10 * time.Minute
 // conversations of other lengths.
 const mostLonger = 20
 
-// ErrIdle is what a rank returns that had nothing to do. It is no failure.
+// ErrIdle is the error of a rank that had nothing to do. It does not stand for a failure.
 var ErrIdle = errors.New("no share of the work")
 
 // A Team is ranks at work side by side.

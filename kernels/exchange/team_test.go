@@ -25,8 +25,8 @@ func soon(t *testing.T, f func() error) (err error) {
 	return err
 }
 
-// TestTeam: the first rank that fails is the one that is said, whatever it fails with; the others are
-// told to stop and waited for; one that does not come back is left behind, and said.
+// TestTeam: the first rank that fails is the one that is said, whatever it fails with; the others are stopped and
+// waited for; one that does not come back is left behind, and said.
 func TestTeam(t *testing.T) {
 	plain := errors.New("out of memory")
 	devices := []string{"cuda:0/exact", "cuda:1/exact", "cuda:2/exact"}
@@ -109,7 +109,7 @@ func TestTeam(t *testing.T) {
 	}
 }
 
-// lost is what a device panics with.
+// lost is a device's panic.
 type lost string
 
 func (l lost) Error() string    { return string(l) + " is lost" }

@@ -10,19 +10,17 @@ import (
 
 // A Wire copies between ranks. It is called from one goroutine, for all ranks at once.
 type Wire interface {
-	// Gather copies every rank's piece to every rank: into[r] becomes from[0], from[1], ... one after
-	// another. from[r] and into[r] lie on rank r and do not overlap; pieces have one type and
-	// one length. It comes after what was asked of the ranks' backends before, and before what is
-	// asked of them next.
+	// Gather copies every rank's piece to every rank: into[r] becomes from[0], from[1], ... one after another.
+	// from[r] and into[r] lie on rank r and do not overlap; pieces have one type and one length. It comes after all
+	// earlier work of the ranks' backends, and before all later work.
 	Gather(from, into []kernels.Span) error
-	// Wait returns when what was gathered, and what was asked of the ranks since, is done on every rank.
-	// The error is the first rank's that failed, or that one does not come: nothing waits for it longer
-	// than the wire's limit.
+	// Wait returns when the gathered pieces, and the ranks' work since, are done on every rank. The error is the
+	// first rank's that failed, or that one does not come: nothing waits for it longer than the wire's limit.
 	Wait() error
-	// Abort ends what is being gathered, so that no rank waits for another any more. What was to arrive
-	// is lost, and nothing can be gathered from then on; why is what Gather says then.
+	// Abort ends the gathering, so that no rank waits for another any more. Pieces under way are lost, and nothing
+	// can be gathered from then on; why is Gather's error then.
 	Abort(why error) error
-	String() string // what carries, for people
+	String() string // the transport, for people
 	Close() error
 }
 
@@ -44,8 +42,8 @@ func Check(ranks int, from, into []kernels.Span) error {
 	return nil
 }
 
-// Try gathers a few bytes and looks at what arrived. Libraries connect ranks when they first gather, so a wire that
-// cannot carry shows here, where another one can take its place.
+// Try gathers a few bytes and checks them. Libraries connect ranks when they first gather, so a wire that cannot
+// carry shows here, where another one can take its place.
 func Try(w Wire, ranks []kernels.Backend) (err error) {
 	const bytes = 1 << 10
 	from, into := make([]kernels.Span, len(ranks)), make([]kernels.Span, len(ranks))

@@ -139,7 +139,7 @@ func (c attentionCase) backward(e *Env) {
 	c.near(e, "DV", g.DV, dv)
 }
 
-// near compares the elements of heads, leaving what lies between them.
+// near compares the elements of heads, leaving the memory between them.
 func (c attentionCase) near(e *Env, name string, x kernels.Heads, want []float64) {
 	all := e.Numbers(x.Span)
 	i := 0

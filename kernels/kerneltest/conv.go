@@ -21,7 +21,7 @@ func square(in, out, k, stride, pad int) kernels.ConvShape {
 
 func convs() []Case {
 	down := square(6, 5, 3, 2, 0)
-	down.Bottom, down.Right = 1, 1 // what a VAE's encoder does
+	down.Bottom, down.Right = 1, 1 // as in a VAE's encoder
 	shapes := []convCase{
 		{"1x1", 2, 3, 5, square(7, 9, 1, 1, 0), false, kernels.Identity},
 		{"3x3 of 1", 1, 1, 1, square(1, 1, 3, 1, 1), false, kernels.Identity},

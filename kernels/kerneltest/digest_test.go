@@ -27,7 +27,7 @@ func TestDigests(t *testing.T) {
 		if err := os.WriteFile("testdata/digests.json", append(b, '\n'), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return // the test binary holds what was recorded before
+		return // the test binary holds the earlier recording
 	}
 	want, err := Recorded()
 	if err != nil {

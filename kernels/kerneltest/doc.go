@@ -6,6 +6,5 @@
 // any NaN). Around every operand lie guard bands that must survive, and every
 // operand starts a few elements past its buffer's start in half of the plays.
 //
-// A case may also say what a naive float64 formula gives (Env.Near): that holds ref
-// itself to the mathematics.
+// A case may also have the result of a naive float64 formula (Env.Near): that holds ref itself to the mathematics.
 package kerneltest

@@ -182,8 +182,8 @@ func (e *Env) WildMat(d kernels.DType, rows, cols, pad int) kernels.Mat {
 	return strided(e.Wild(d, rows*(cols+pad)), rows, cols, pad)
 }
 
-// JunkMat is a destination. What lies between its rows must survive, since the
-// whole span is compared where it is named as an output by Out.
+// JunkMat is a destination. The memory between its rows must survive, since the whole span is compared where it is
+// named as an output by Out.
 func (e *Env) JunkMat(d kernels.DType, rows, cols, pad int) kernels.Mat {
 	return strided(e.Junk(d, rows*(cols+pad)), rows, cols, pad)
 }
@@ -195,7 +195,7 @@ func strided(s kernels.Span, rows, cols, pad int) kernels.Mat {
 // Out names a result.
 func (e *Env) Out(name string, s kernels.Span) { e.outs = append(e.outs, output{name, s}) }
 
-// Near says what a naive formula gives for a span: |got - want| <= abs + rel·|want|.
+// Near has a naive formula's result for a span: |got - want| <= abs + rel·|want|.
 func (e *Env) Near(name string, s kernels.Span, want []float64, abs, rel float64) {
 	e.nears = append(e.nears, func() error {
 		got := e.Numbers(s)

@@ -117,8 +117,8 @@ func (p gemmCase) naive(e *Env, a, b, c kernels.Mat) []float64 {
 	return want
 }
 
-// pairs are products with a pair, the low-rank product of an adapter: ranks below, at and above the slices of kernels,
-// with and without what goes beside them. Some have factors of fp32, as small trained weights are read.
+// pairs are products with a pair, the low-rank product of an adapter: ranks below, at and above the slices of
+// kernels, with and without other operands. Some have factors of fp32, as small trained weights are read.
 func pairs() []Case {
 	var all []Case
 	types := [...]kernels.DType{kernels.F32, kernels.BF16}
@@ -187,7 +187,7 @@ func (p pairCase) run(e *Env) {
 	g.Pre, low.Pre = kernels.NewMat(before, p.m, p.n), e.JunkMat(kernels.F32, p.m, p.n, 0)
 	e.B.Gemm(g)
 	e.Out("C", g.C.Span)
-	// What either holds is the backend's; what the gate multiplies is their sum.
+	// The backend decides the content of either; the gate multiplies their sum.
 	e.B.Binary(&kernels.Binary{Op: kernels.Add, X: before, Y: low.Pre.Span, Z: before})
 	e.Out("before the gate", before)
 }

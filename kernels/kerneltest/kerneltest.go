@@ -106,12 +106,12 @@ func hold(c Case, b kernels.Backend, compare func(got, want []result) error) err
 	return nil
 }
 
-// play runs a case on one backend and returns what it named, which is near the formula.
+// play runs a case on one backend and returns its named results, which are near the formula.
 func play(c Case, b kernels.Backend, shift int) (outs []result, err error) {
 	return results(c, b, shift, true)
 }
 
-// results runs a case on one backend and returns what it named, compared with formulas or not.
+// results runs a case on one backend and returns its named results, compared with formulas or not.
 func results(c Case, b kernels.Backend, shift int, formulas bool) (outs []result, err error) {
 	e := &Env{B: b, shift: shift, seed: hash(c.Op + "/" + c.Name)}
 	defer func() {
@@ -176,8 +176,8 @@ func compare(got, want []result) error {
 	return nil
 }
 
-// compareNear allows what another order of fp32 sums makes of results of ordinary size. Results
-// that are not, those of wild operands, are passed over: in them nothing bounds the difference.
+// compareNear allows the effect of another order of fp32 sums on results of ordinary size. Results of other sizes,
+// those of wild operands, are left out: in them nothing bounds the difference.
 func compareNear(got, want []result, tol float64) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%d results, want %d", len(got), len(want))
@@ -242,9 +242,9 @@ var Sizes = []int{0, 1, 2, 3, 7, 31, 32, 33, 63, 64, 65, 1023, 1024, 1025}
 //go:embed testdata/digests.json
 var recorded []byte
 
-// Recorded are the digests of ref's results, by case: "op/name". They are recorded, so that a
-// compiler that fuses a product, another machine, or an unintended edit of a definition shows;
-// and so that a backend can be held to ref without computing what ref computes.
+// Recorded are the digests of ref's results, by case: "op/name". They are recorded, so that a compiler that fuses a
+// product, another machine, or an unintended edit of a definition shows; and so that a backend can be compared with
+// ref without computing ref's results.
 func Recorded() (sums map[string]string, err error) {
 	return sums, json.Unmarshal(recorded, &sums)
 }

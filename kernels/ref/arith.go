@@ -2,9 +2,8 @@ package ref
 
 import "math"
 
-// The arithmetic of the engine. Every sum, product and fused multiply-add is fp32,
-// rounded to nearest even, and denormals count as zeros of their sign, on the way
-// in and on the way out. It is what FTZ|DAZ gives in assembly.
+// The arithmetic of the engine. Every sum, product and fused multiply-add is fp32, rounded to nearest even, and
+// denormals count as zeros of their sign, on the way in and on the way out. FTZ|DAZ gives the same in assembly.
 
 // Flush turns a denormal into the zero of its sign.
 func Flush(x float32) float32 {
@@ -98,7 +97,7 @@ func FromBF16(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
 // RoundBF16 is x rounded to bf16 and widened again.
 func RoundBF16(x float32) float32 { return FromBF16(ToBF16(x)) }
 
-// roundEven is the nearest integer, ties to even, for |x| < 2^22: what VROUNDPS does.
+// roundEven is the nearest integer, ties to even, for |x| < 2^22: as VROUNDPS does.
 func roundEven(x float32) float32 {
 	const magic = 0x1.8p23
 	return float32(float32(x+magic) - magic)

@@ -22,11 +22,10 @@ import (
 // and O·(1/l) at the end, LSE = fma(Log(l), log2 e, m). exp2 is Exp2Short in bf16 math
 // and Exp2 in f32. While m' is -Inf, 0 stands in its place.
 //
-// A sequence has KeyLens keys; the sum over keys is zero-padded to 32 at its end, and
-// what memory holds there is not read. A key hidden by causality has p = 0 and takes
-// part in the product; but a block is left out as a whole where it starts beyond what
-// the last query of the query's group of QueryGroup sees. So a query's bits depend on
-// its own row and place, its sequence's keys, and nothing else.
+// A sequence has KeyLens keys; the sum over keys is zero-padded to 32 at its end, and the memory there is not read. A
+// key hidden by causality has p = 0 and takes part in the product; but a block is left out as a whole where it starts
+// beyond the reach of the last query of the query's group of QueryGroup. So a query's bits depend on its own row and
+// place, its sequence's keys, and nothing else.
 func Attention(a *kernels.Attention, lo, hi int) {
 	checkAttention(a)
 	var kv *keysAndValues

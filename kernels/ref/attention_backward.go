@@ -87,7 +87,7 @@ func addHead(dst, x []float32, first bool) {
 	combine(Add, dst, x[:len(dst)])
 }
 
-// gradients is what one head's backward reads.
+// gradients is the input of one head's backward.
 type gradients struct {
 	a                *kernels.AttentionBackward
 	b, h             int

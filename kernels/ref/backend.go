@@ -21,7 +21,7 @@ func (Backend) Alloc(n int) *kernels.Buffer {
 	return &kernels.Buffer{Host: b[skip : skip+n : skip+n], Bytes: n}
 }
 
-// Free does nothing: the collector takes what is no longer used.
+// Free does nothing: the collector frees buffers.
 func (Backend) Free(*kernels.Buffer) {}
 
 // Upload copies bytes into a span.

@@ -15,11 +15,11 @@ import (
 // The key of a token is the bits of |d|: the smaller, the likelier. Its mass is e·2^42 cut to a whole number, so that
 // sums of masses are exact in every order. Of the keys in ascending order, top-k keeps those up to the k-th's; top-p
 // goes down from the largest of these, among equal keys from the smallest index, and drops while the sum of masses is
-// at most (1-TopP)·(their sum), 1-TopP in units of 2^-32; min-p keeps e >= MinP. What is dropped has d = -Inf, e = 0.
+// at most (1-TopP)·(their sum), 1-TopP in units of 2^-32; min-p keeps e >= MinP. A dropped token has d = -Inf, e = 0.
 //
 // Blocks of 512 tokens are added along the tree of sum.go: s = sum(e), and h = dot(e, d), where e = 0 has no part;
 // blocks one after another in float64: S and H. Then LogProb = d[token] - Log(S), Entropy = Log(S) - H/S, at least 0.
-// The token is the first at which the running sum in float64, block by block and then token by token from what lies
+// The token is the first at which the running sum in float64, block by block and then token by token from the sum
 // before the block, exceeds Uniform·S; the last that has e > 0 of the block that is come to, if rounding leaves none.
 func Draw(a *kernels.Draw, lo, hi int) {
 	w, n := DrawingOf(a), a.X.Cols
@@ -138,15 +138,15 @@ func (w *Drawing) write(r int, token int32, logProb, entropy float32) {
 // DrawKey is a token's place in the order: the smaller, the likelier.
 func DrawKey(d float32) uint32 { return math.Float32bits(d) &^ (1 << 31) }
 
-// DrawMass is what a token weighs in sums that are exact.
+// DrawMass is a token's weight in sums that are exact.
 func DrawMass(e float32) uint64 { return uint64(int64(e * (1 << 42))) }
 
-// DrawLimit is what top-p drops at most of a mass.
+// DrawLimit is the most that top-p drops of a mass.
 func (w *Drawing) DrawLimit(all uint64) uint64 {
 	return all>>32*uint64(w.Drop) + all&(1<<32-1)*uint64(w.Drop)>>32
 }
 
-// keep drops what the filters do, by a sort.
+// keep drops the filtered tokens, by a sort.
 func (w *Drawing) keep(d, e []float32) {
 	if w.Most == 0 && !w.TopP && w.MinP == 0 {
 		return
@@ -195,7 +195,7 @@ func DotWeighted(e, d []float32) float32 {
 	return l.Total()
 }
 
-// Finish draws a row's token, of what its blocks add up to.
+// Finish draws a row's token, by its blocks' sums.
 func (w *Drawing) Finish(r int, d, e, sums, dots []float32) {
 	total, weighted := 0.0, 0.0
 	for b, s := range sums {

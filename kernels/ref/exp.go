@@ -2,7 +2,7 @@ package ref
 
 import "math"
 
-// exp and what is made of it. Polynomials are Horner chains of FMA.
+// exp and functions of it. Polynomials are Horner chains of FMA.
 //
 // Exp: n = round(x·log2 e); r = x - n·ln2 in two parts (Cody and Waite);
 // e^r = 1 + r + r²·q(r), q of degree 4; then times 2^n. Error below 1 ulp.

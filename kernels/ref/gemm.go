@@ -16,7 +16,7 @@ import (
 //	          E = fma(a[k], b[k], E) over its even k, O over its odd k; v = v + (E + O).
 //	          K is padded with zeros to a multiple of 32.
 //
-// The second is what AMX tiles do (TDPBF16PS), in the order that they do it.
+// The second is that of AMX tiles (TDPBF16PS), in their order.
 // Denormals are flushed at every step.
 //
 // With Segments (a weight gradient) every sample's product is such a sum of its own,
@@ -173,8 +173,8 @@ func (l lines) load(first, count, k int) []line {
 	return out
 }
 
-// productOf is the sum of a kind of arithmetic: of one row with up to four columns,
-// over length of k from b's at on. It runs on from what sum holds.
+// productOf is the sum of a kind of arithmetic: of one row with up to four columns, over length of k from b's at on.
+// It runs on from sum's content.
 func productOf(m kernels.Math) func(sum *[4]float32, a line, b []line, at, length int) {
 	if m == kernels.MathBF16 {
 		return productBF16
@@ -213,7 +213,7 @@ func productBF16(sum *[4]float32, a line, b []line, at, length int) {
 			end := min(k+32, length)
 			var e, o float32
 			if a.tame && b[c].tame {
-				// A product of two bf16 is exact, so that rounding it is no step of its own.
+				// A product of two bf16 is exact, so that it needs no rounding of its own.
 				i := k
 				for ; i+1 < end; i += 2 {
 					e += float32(x[i] * y[i])

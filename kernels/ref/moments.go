@@ -17,10 +17,9 @@ package ref
 //
 //	mean = first + S/count,  variance = Q/count - (S/count)²   (rounded once)
 //
-// Both measures are among the numbers that are measured: the square of their distance
-// from the mean is at most as many times the variance as there are numbers, so what
-// cancels is bounded, whatever the mean: 8 bits of fp32 in a block, and that only where
-// its middle lies apart from all the rest; 30 of float64's 53 for a thousand million.
+// Both measures are among the numbers that are measured: the square of their distance from the mean is at most as
+// many times the variance as there are numbers, so the cancellation is bounded, whatever the mean: 8 bits of fp32 in
+// a block, and that only where its middle lies apart from all the rest; 30 of float64's 53 for a thousand million.
 
 // MomentBlock is the number of pixels whose distances are added in fp32.
 const MomentBlock = 256

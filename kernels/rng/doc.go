@@ -1,7 +1,7 @@
 // Package rng draws random numbers that have coordinates.
 //
-// Every draw is a function of a Key and an index; there is no generator whose
-// state must be kept. A Key is made from the run's seed by naming what is drawn:
+// Every draw is a function of a Key and an index; there is no generator whose state must be kept. A Key is made from
+// the run's seed by naming the draw:
 //
 //	noise := rng.New(seed).With("step noise").Iteration(3).Prompt(17).Sample(2).Step(5)
 //	noise.Normal(latent, 0)

@@ -7,8 +7,8 @@ type Key struct {
 	Philox, Stream uint64
 }
 
-// A Purpose says what is drawn, in words: "start noise", "prompt order". Two
-// things that are drawn at the same coordinates must have different purposes.
+// A Purpose names a draw, in words: "start noise", "prompt order". Two things that are drawn at the same coordinates
+// must have different purposes.
 type Purpose string
 
 // The dimensions of a coordinate. Their numbers are part of every draw.

@@ -37,8 +37,8 @@ func TestKeysDiffer(t *testing.T) {
 	}
 }
 
-// TestKeysAreFixed holds the derivation to what it was: a change of these
-// numbers changes every picture of every run.
+// TestKeysAreFixed compares the derivation with recorded keys: a change of these numbers changes every picture of
+// every run.
 func TestKeysAreFixed(t *testing.T) {
 	k := New(7).With("step noise").Iteration(3).Prompt(17).Sample(2).Attempt(0).Step(5).Branch(1)
 	want := Key{0xc30eb85db5b5b6a4, 0x38b3420cad11fa38}

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestNormalFormula compares with the float64 formula, at words that stand at
-// the edges of the reductions and at random ones.
+// TestNormalFormula compares with the float64 formula, at words at the edges of the reductions and at random ones.
 func TestNormalFormula(t *testing.T) {
 	words := []uint32{0, 1, 2, 3, 1 << 31, 1<<31 - 1, math.MaxUint32, math.MaxUint32 - 127, 0xb504f333, 0xb504f334}
 	for b := range uint32(32) {
@@ -111,8 +110,8 @@ func checkKS(t *testing.T, name string, x []float32, cdf func(float64) float64) 
 	}
 }
 
-// TestTails counts what lies beyond 2, 3, 4 and 5 deviations among 2^24 normals
-// (about 5 beyond 5 on each side; see TestFarTail for where they end).
+// TestTails counts normals beyond 2, 3, 4 and 5 deviations among 2^24 (about 5 beyond 5 on each side; see TestFarTail
+// for where they end).
 func TestTails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("draws 2^24 normals")

@@ -2,9 +2,8 @@ package rng
 
 import "math/bits"
 
-// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as
-// 1, 2, 3; SC 2011). A block cipher of ten rounds, reduced to what randomness
-// needs: 128 bits of counter and 64 bits of key give four words.
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as 1, 2, 3; SC 2011). A block cipher of
+// ten rounds, reduced to the needs of randomness: 128 bits of counter and 64 bits of key give four words.
 //
 // The counter is (block low, block high, stream low, stream high), the order of
 // cuRAND: curand_init(key, stream, i) yields the words of Key{key, stream} from i on.

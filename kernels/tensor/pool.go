@@ -6,10 +6,10 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 )
 
-// Memory is handed out in size classes, four to each power of two, so that a piece
-// which was used for one shape serves the next of about that size: at most a quarter
-// of a piece is unused. What lasts (weights, their gradients, an optimiser's state) has
-// shapes that come again, and sixteen classes to each power of two: at most a sixteenth.
+// Memory is handed out in size classes, four to each power of two, so that a piece which was used for one shape
+// serves the next of about that size: at most a quarter of a piece is unused. Lasting tensors (weights, their
+// gradients, an optimiser's state) have shapes that come again, and sixteen classes to each power of two: at most a
+// sixteenth.
 //
 // A backend that joins pieces which come back gets them at once, and is asked for no more than a tensor has.
 //
@@ -21,7 +21,7 @@ const smallest = 256
 // alone marks a piece of no class.
 const alone = -1
 
-// Classes to each power of two, of what comes and goes and of what lasts, whose classes follow.
+// Classes to each power of two, of passing tensors and of lasting ones, whose classes follow.
 const (
 	coarse, fine = 4, 16
 	coarseOnes   = 40 * coarse
@@ -33,9 +33,9 @@ type Pool struct {
 	free    [40 * (coarse + fine)][]*storage // by class
 	stats   Stats
 	joins   bool // the backend joins pieces itself
-	// Poison fills new tensors with NaN, for tests: what is read before it is written shows.
+	// Poison fills new tensors with NaN, for tests: a read before the first write shows.
 	Poison bool
-	// Limit is how much may be held while some of it waits: what waits goes back to the backend, the largest pieces first,
+	// Limit is how much may be held while some of it waits: waiting pieces go back to the backend, the largest first,
 	// before more is asked of it. 0: no limit.
 	Limit int
 }
@@ -79,16 +79,16 @@ func (p *Pool) Bare() bool {
 	return ok && b.Bare()
 }
 
-// Stats says what is lent.
+// Stats has the lent memory.
 func (p *Pool) Stats() Stats { return p.stats }
 
-// ResetPeak starts the peak anew from what is lent now.
+// ResetPeak starts the peak anew from the memory lent now.
 func (p *Pool) ResetPeak() { p.stats.Peak = p.stats.InUse }
 
 // Trim gives the memory that waits back to the backend.
 func (p *Pool) Trim() { p.keepTo(0) }
 
-// keepTo gives back what waits, the largest pieces first, until no more than so much is held.
+// keepTo gives back waiting pieces, the largest first, until no more than most bytes are held.
 func (p *Pool) keepTo(most int) {
 	for c := len(p.free) - 1; c >= 0; c-- {
 		for p.stats.Held > most && len(p.free[c]) > 0 {
@@ -104,7 +104,7 @@ func (p *Pool) keepTo(most int) {
 // New is a tensor whose contents are undefined.
 func (p *Pool) New(d kernels.DType, shape ...int) *Tensor { return p.of(classOf, d, shape) }
 
-// Lasting is New for what lasts.
+// Lasting is New for lasting tensors.
 func (p *Pool) Lasting(d kernels.DType, shape ...int) *Tensor { return p.of(lastingClassOf, d, shape) }
 
 func (p *Pool) of(class func(n int) int, d kernels.DType, shape []int) *Tensor {
@@ -126,7 +126,7 @@ func (p *Pool) of(class func(n int) int, d kernels.DType, shape []int) *Tensor {
 // Zeros is a tensor of zeros.
 func (p *Pool) Zeros(d kernels.DType, shape ...int) *Tensor { return p.cleared(p.New(d, shape...)) }
 
-// LastingZeros is Zeros for what lasts.
+// LastingZeros is Zeros for lasting tensors.
 func (p *Pool) LastingZeros(d kernels.DType, shape ...int) *Tensor {
 	return p.cleared(p.Lasting(d, shape...))
 }
@@ -164,7 +164,7 @@ func (p *Pool) lend(s *storage) *storage {
 	return s
 }
 
-// ask takes memory of the backend; where it has no more, what waits in other classes goes back to it first.
+// ask takes memory of the backend; where it has no more, waiting pieces of other classes go back to it first.
 func (p *Pool) ask(size int) (buf *kernels.Buffer) {
 	defer func() {
 		switch failure := recover().(type) {
@@ -194,11 +194,11 @@ func (p *Pool) giveBack(s *storage) {
 	p.free[s.class] = append(p.free[s.class], s)
 }
 
-// classOf is the smallest class that holds n bytes; lastingClassOf that of what lasts.
+// classOf is the smallest class that holds n bytes; lastingClassOf that of lasting tensors.
 func classOf(n int) int        { return stepsTo(n, coarse) }
 func lastingClassOf(n int) int { return coarseOnes + stepsTo(n, fine) }
 
-// stepsTo is how many sizes lie below the smallest that holds n bytes, where so many belong to each power of two.
+// stepsTo is the number of sizes below the smallest that holds n bytes, with `each` sizes to each power of two.
 func stepsTo(n, each int) int {
 	if n <= smallest {
 		return 0
@@ -254,7 +254,7 @@ func (s *Scope) Keep(t *Tensor) *Tensor {
 	return t
 }
 
-// End frees what the scope still owns. The scope may be used again.
+// End frees the scope's tensors. The scope may be used again.
 func (s *Scope) End() {
 	for _, t := range s.own {
 		if t.Alive() {

@@ -74,7 +74,8 @@ func (n narrow) Free(b *kernels.Buffer) {
 	n.Backend.Free(b)
 }
 
-// TestWaitingMemoryIsGivenBack: what waits in one class makes room for another; where nothing waits, memory is out.
+// TestWaitingMemoryIsGivenBack: waiting memory of one class makes room for another; where nothing waits, memory is
+// out.
 func TestWaitingMemoryIsGivenBack(t *testing.T) {
 	left := 1 << 16
 	p := NewPool(narrow{left: &left})
@@ -94,7 +95,7 @@ func TestWaitingMemoryIsGivenBack(t *testing.T) {
 	p.New(kernels.F32, 14<<10)
 }
 
-// TestLimit: what waits goes back before more than the limit is held, and a limit refuses nothing.
+// TestLimit: waiting memory goes back before more than the limit is held, and a limit refuses nothing.
 func TestLimit(t *testing.T) {
 	p := NewPool(ref.Backend{})
 	p.Limit = 64 << 10

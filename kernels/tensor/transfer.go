@@ -95,7 +95,7 @@ func (t *Tensor) Bytes() []byte {
 	return b
 }
 
-// F64 copies a tensor of float64, what reductions give.
+// F64 copies a tensor of float64, the result of a reduction.
 func (t *Tensor) F64() []float64 {
 	if t.dtype != kernels.F64 {
 		panic(fmt.Sprintf("tensor: %v read as f64", t))

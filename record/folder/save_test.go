@@ -209,8 +209,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestBeforeTheFirst: pass rates and the conversations of a first evaluation come before any checkpoint: they are no
-// iterations, and only the rates, which took long, keep a new run out.
+// TestBeforeTheFirst: pass rates and the conversations of a first evaluation come before any checkpoint: they do not
+// count as iterations, and only the rates, which took long, keep a new run out.
 func TestBeforeTheFirst(t *testing.T) {
 	for name, worth := range map[string]bool{rates: true, "transcripts.jsonl": false, "ledger.jsonl": true} {
 		f := open(t, t.TempDir(), false)

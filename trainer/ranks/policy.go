@@ -22,11 +22,10 @@ import (
 //
 // Every rank moves its own copy by the same sum with the same operations, so copies stay equal.
 //
-// A rank that fails ends the work of all (exchange.Team): its error is what is said, and the others are
-// told to stop.
+// A rank that fails ends the work of all (exchange.Team): its error is reported, and the others are stopped.
 //
-// Invariants (tests): samples and answers are those of one policy; what moves is the sum in the order
-// of ranks; a share may be empty; a rank's failure is told with its name.
+// Invariants (tests): samples and answers are those of one policy; the gradient is the sum in the order of ranks; a
+// share may be empty; a rank's failure is reported with its name.
 
 // Policy is several policies as one. It is a trainer.Policy.
 type Policy struct {
@@ -108,7 +107,7 @@ func (p *Policy) Backward(n int, f func(rank, lo, hi int) error) error {
 	return p.each(n, f)
 }
 
-// each calls f for every rank with a share that is not empty. Numbers that are not finite are no failure of a rank: the
+// each calls f for every rank with a share that is not empty. Numbers that are not finite do not fail a rank: the
 // others come to their end, and the run goes on.
 func (p *Policy) each(n int, f func(rank, lo, hi int) error) error {
 	odd := make([]error, len(p.Members))

@@ -187,8 +187,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestFailures: a rank's error comes out where the policy was asked, with the rank's name; the others are
-// told to stop, and what a device says where nothing can be returned goes on as it was said.
+// TestFailures: a rank's error comes out where the policy was asked, with the rank's name; the others are stopped,
+// and a device's panic where nothing can be returned goes on unchanged.
 func TestFailures(t *testing.T) {
 	p, own := of(3)
 	p.Team.Devices = []string{"cuda:0", "cuda:1", "cuda:2"}
@@ -232,7 +232,7 @@ func TestFailures(t *testing.T) {
 	}()
 }
 
-// lost is what a device panics with.
+// lost is a device's panic.
 type lost struct{}
 
 func (lost) Error() string    { return "cuda:2 is lost" }

@@ -1,4 +1,4 @@
-// Package trained takes what a run has trained out of its folder: the adapter of a checkpoint, or the parameters of
+// Package trained takes a run's trained weights out of its folder: the adapter of a checkpoint, or the parameters of
 // the model itself under the names that they have in the model's folder, the current ones or their moving average.
 // Nothing is computed, and nothing of the run is changed.
 //
@@ -41,7 +41,7 @@ type Run struct {
 	*experiment.Experiment
 	Dir        string // the run's folder
 	Checkpoint folder.Checkpoint
-	Notes      []string // what is wrong with newer checkpoints
+	Notes      []string // problems of newer checkpoints
 	Model      string   // the folder of the model that was trained
 	stage      int      // that the checkpoint was written in
 }
@@ -78,7 +78,7 @@ func Open(path string) (*Run, error) {
 	return r, err
 }
 
-// neither says what a path is, if it is no run.
+// neither describes a path that is not a run.
 func (r *Run) neither(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: no such folder\nhint: name a run's folder (runs/NAME), or one of its checkpoints (runs/NAME/checkpoints/000020)", path)
@@ -104,7 +104,7 @@ func (r *Run) latest() error {
 	return nil
 }
 
-// stateFile is what a checkpoint knows beside tensors.
+// stateFile is a checkpoint's state beside tensors.
 const stateFile = "state.json"
 
 func stageOf(c folder.Checkpoint) (int, error) {
@@ -127,7 +127,7 @@ func has(dir, name string) bool {
 	return err == nil
 }
 
-// Modality is what kind of model was trained.
+// Modality is the modality of the trained model.
 func (r *Run) Modality() model.Modality { return run.ModalityOf(r.Experiment) }
 
 // Adapted reports whether an adapter was trained, and not the model itself.

@@ -125,8 +125,8 @@ func begun(t *testing.T, text, path, train, third string) string {
 	return dir
 }
 
-// TestValues: what a run began with is, taken out of its first checkpoint, the file that the model was read from: of
-// networks with and without convolutions, of all parameters and of some. Its average is what was put there.
+// TestValues: the first checkpoint's weights are those of the file that the model was read from: of networks with and
+// without convolutions, of all parameters and of some. Its average is the stored one.
 func TestValues(t *testing.T) {
 	for _, c := range []struct{ text, model, train, third string }{
 		{generator, golden + "pipe_sd3", `"full"`, "flow_grpo"},
@@ -160,7 +160,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestEvaluated: what is taken where nobody says which is what the run's evaluations measure.
+// TestEvaluated: the default weights are those of the run's evaluations.
 func TestEvaluated(t *testing.T) {
 	for want, text := range map[Which]string{Current: generator, EMA: generator + "[evaluate]\nweights = \"ema\"\n"} {
 		r, err := Open(begun(t, text, golden+"pipe_sd3", `"full"`, "dance"))
@@ -239,7 +239,7 @@ func same(t *testing.T, dir, sub string, with edition.Source, equal bool) {
 	}
 }
 
-// TestOpenRefuses: what is no run, and what a run does not have, is said with a remedy.
+// TestOpenRefuses: a path that is not a run, and weights that a run lacks, are reported with a remedy.
 func TestOpenRefuses(t *testing.T) {
 	dir := begun(t, generator, golden+"pipe_sd3", `"full"`, "flow_grpo")
 	for path, want := range map[string]string{

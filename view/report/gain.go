@@ -119,7 +119,7 @@ func pairs(name string, before, after []ledger.HeldOutLine) ledger.Measure {
 // Conclusion is a run's result, in sentences.
 type Conclusion struct {
 	Says  string   `json:"says"`
-	Tone  string   `json:"tone"`  // better, worse, or "" where neither can be told
+	Tone  string   `json:"tone"`  // better, worse, or "" where neither is certain
 	Notes []string `json:"notes"` // warnings: gold rewards that fell, monitors
 }
 

@@ -86,7 +86,7 @@ func (f *backward) start(b, kh int) {
 	}
 	rest := room(5*block + tileBytes + 128)
 	f.tile, f.zeros = unsafe.Add(rest, 5*block), unsafe.Add(rest, 5*block+tileBytes)
-	for i := range 32 { // what changes no number, not even -0
+	for i := range 32 { // changes no number, not even -0
 		floats(f.zeros, 32)[i] = float32(math.Copysign(0, -1))
 	}
 	g := &f.g
@@ -273,8 +273,8 @@ func (f *backward) finishQueries(h int) {
 	}
 }
 
-// grading is what happens between the products of the backward: P and dS of
-// ref.AttentionBackward from scores and from dO·V, for 32 queries at once.
+// grading is the pass between the products of the backward: P and dS of ref.AttentionBackward from scores and from
+// dO·V, for 32 queries at once.
 type grading struct {
 	s, g         unsafe.Pointer // [keys][32] fp32: scores, and dO·V
 	p, d         unsafe.Pointer // rows of P and dS as a product's A; s and g unless those are lined

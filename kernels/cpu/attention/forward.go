@@ -47,7 +47,7 @@ func (e *Engine) forward(a *kernels.Attention, p path, b, kh int) *forward {
 	f.o = f.memory[6].at(roundUp(a.V.D, 32) * queries * 4)
 	f.tile = f.memory[7].at(32*queries*4 + 128)
 	f.constants = unsafe.Add(f.tile, 32*queries*4)
-	for i := range 32 { // what changes no number, not even -0
+	for i := range 32 { // changes no number, not even -0
 		floats(f.constants, 32)[i] = float32(math.Copysign(0, -1))
 	}
 	return f
@@ -106,7 +106,7 @@ func shift(a *kernels.Attention, s unsafe.Pointer, b, h, i0, n, k0, keys int) bo
 	return bias
 }
 
-// hide sets what query i0+i has of the keys that it does not see to x.
+// hide sets the scores of query i0+i for keys that it does not see to x.
 func hide(a *kernels.Attention, z []float32, b, i0, i, k0, keys int, x float32) {
 	for j := max(0, ref.Seen(a, b, i0+i)-k0); j < keys; j++ {
 		z[j*queries+i] = x
@@ -129,9 +129,8 @@ func (f *forward) finish(h, i0, n int, any bool) {
 	}
 }
 
-// weighing is what happens to a block of scores between its two products: the step
-// m', r, l, p of ref.Attention, for 32 queries at once. Padding queries are computed
-// like others, and ignored.
+// weighing is the pass over a block of scores between its two products: the step m', r, l, p of ref.Attention, for 32
+// queries at once. Padding queries are computed like others, and ignored.
 type weighing struct {
 	s, p, o unsafe.Pointer // [keys][32] fp32; the panel of P, or s itself in f32; [dv][32] fp32
 	keys    int
@@ -159,7 +158,7 @@ func (w *weighing) start(f *forward, n int) {
 	clear(floats(w.o, roundUp(w.dv, 32)*queries))
 }
 
-// end makes O and LSE of what was added up.
+// end makes O and LSE of the sums.
 func (w *weighing) end(rows int) {
 	for i := range queries {
 		w.r[i], w.lse[i] = 0, minusInf
@@ -192,7 +191,7 @@ func rowBytes(n int) int {
 	return queries * 4
 }
 
-// run is the pass in plain Go, and panelGo what packs its weights.
+// run is the pass in plain Go, and panelGo packs its weights.
 func (w *weighing) run(m kernels.Math) {
 	w.weigh(m)
 	if m == kernels.MathBF16 {

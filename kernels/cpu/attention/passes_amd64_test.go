@@ -32,8 +32,8 @@ func fill(r *rand.Rand, s []float32, wild bool) {
 	}
 }
 
-// TestPassesOfAVX2 holds the passes between products to those in plain Go, over tails of keys, numbers that are none,
-// and what lies beyond.
+// TestPassesOfAVX2 compares the passes between products with those in plain Go, over tails of keys, NaNs, and memory
+// beyond.
 func TestPassesOfAVX2(t *testing.T) {
 	if path, err := isa.Choose(); err != nil || path < isa.AVX2 {
 		t.Skip("the CPU has no AVX2, or another path is asked for: ", err)
@@ -116,7 +116,7 @@ func halves(panel []float32) (all []uint32) {
 	return all
 }
 
-// differs is the first place where two results do, -1 for none. What is no number has any pattern of bits.
+// differs is the first place where two results do, -1 for none. A NaN has any pattern of bits.
 func differs(got, want []uint32) int {
 	for i := range got {
 		none := func(u uint32) bool { return u&0x7fffffff > 0x7f800000 }

@@ -30,7 +30,7 @@ func pathOf(at isa.Path, m kernels.Math, b gemm.Blocks) path {
 	return p
 }
 
-// watched runs a pass, and rescales O; plain Go does over what flushed a result.
+// watched runs a pass, and rescales O; plain Go does over flushed results.
 func (w *weighing) watched(m kernels.Math, fast func(*weighing)) {
 	before, sum := w.m, w.l
 	w.flushed, w.changed = 0, 0
@@ -81,7 +81,7 @@ func endNEON(w *weighing, rows int) {
 	}
 }
 
-// watched runs a pass; plain Go does over what flushed a result.
+// watched runs a pass; plain Go does over flushed results.
 func (g *grading) watched(m kernels.Math, fast func(*grading)) {
 	g.flushed = 0
 	if fast(g); g.flushed == 0 {
@@ -174,12 +174,11 @@ func ropesOf(at isa.Path) ropes {
 	return all
 }
 
-// watched runs a kernel; plain Go does over what flushed a result, and pairs that are no
-// multiple of four.
+// watched runs a kernel; plain Go does over flushed results, and pairs that are not a multiple of four.
 func (t *turning) watched(kind kernels.RopeKind, d kernels.DType, fast func(*turning)) {
 	x := *t
 	n := 2 * t.pairs * d.Size()
-	if t.x == t.y && t.pairs%4 == 0 { // in place: what it was is kept
+	if t.x == t.y && t.pairs%4 == 0 { // in place: the old values are kept
 		kept := make([]byte, t.heads*n)
 		for h := range t.heads {
 			copy(kept[h*n:(h+1)*n], unsafe.Slice((*byte)(unsafe.Add(t.x, h*t.xStride)), n))

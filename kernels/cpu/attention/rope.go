@@ -18,7 +18,7 @@ type turning struct {
 	flushed int // other than 0: a result was, on path NEON (package neon)
 }
 
-// ropes are the rope kernels of a path. What they do not take goes by the loop of ref.
+// ropes are the rope kernels of a path. Other operands go by the loop of ref.
 type ropes struct {
 	of   [2][2]func(*turning) // by kind, and F32 or BF16
 	step int                  // their pairs are a multiple of it; 0: there are no kernels

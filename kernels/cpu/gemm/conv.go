@@ -171,7 +171,7 @@ func (c *convolution) run(par Parallel) {
 // packPictures packs n pictures from n0 on, with zeros around them.
 func (c *convolution) packPictures(n int, par Parallel) {
 	a, s := c.conv, c.conv.Shape
-	wide := (a.W + s.Left + s.Right) * s.In * c.bytes // without what packing may write past it
+	wide := (a.W + s.Left + s.Right) * s.In * c.bytes // without bytes that packing may write past it
 	high := a.H + s.Top + s.Bottom
 	x := operandOf(kernels.NewMat(a.X, a.N*a.H, a.W*s.In), false)
 	each := max(1, 1<<17/c.pitch)
@@ -279,8 +279,8 @@ func (c *convolution) gather(s *arena, sample, y0, rows int) {
 	}
 }
 
-// gatherWindows is what lies under each pixel of an output row, window rows dy0 to
-// dy1-1, in X's type, zeros outside the picture.
+// gatherWindows is the input under each pixel of an output row, window rows dy0 to dy1-1, in X's type, zeros outside
+// the picture.
 func gatherWindows(dst []byte, a *kernels.Conv, sample, y, dy0, dy1, ow int) {
 	s, size := a.Shape, a.X.DType.Size()
 	pixel := s.In * size
@@ -368,7 +368,7 @@ func (e *Engine) convInput(a *kernels.ConvBackward, oh, ow int, par Parallel) {
 	e.stages.put(memory)
 }
 
-// weightType is what the turned weight is kept in.
+// weightType is the type of the turned weight.
 func weightType(a *kernels.ConvBackward) kernels.DType {
 	switch {
 	case a.Packed == nil:

@@ -23,7 +23,7 @@
 //	run    C[rows][32] (+)= A block · B panel over a chunk of k; C is scratch, rows of
 //	       128 bytes, unless the unit says (direct) that it can store the finished block
 //	       with its biases in C itself, which saves a pass
-//	passes what finishes a block in scratch otherwise
+//	passes finishes a block in scratch otherwise
 //
 // The driver gives run addresses in a block struct, with the memory that will be read
 // next for prefetching; rows are at most 192 and k at most the unit's chunk (all of k
@@ -44,10 +44,10 @@
 //	f32 panel of B   [k][32 columns]
 //	f32 block of A   rows
 //
-// On path NEON a panel of bf16 is [k][32 columns] too. A call widens a chunk of it to fp32 once for
-// all of its rows, and a block of A is fp32 that is rounded to bf16, of each 32 k the even ones first:
-// a kernel runs the chain E over a step of 32 k, keeps it, and then O, so that 24 registers of
-// sums serve each chain in turn. What a kernel flushed is looked at again (exact_arm64.go).
+// On path NEON a panel of bf16 is [k][32 columns] too. A call widens a chunk of it to fp32 once for all of its rows,
+// and a block of A is fp32 that is rounded to bf16, of each 32 k the even ones first: a kernel runs the chain E over
+// a step of 32 k, keeps it, and then O, so that 24 registers of sums serve each chain in turn. A kernel's flushed
+// results are looked at again (exact_arm64.go).
 //
 // The assembly is written by the generator in gen; run go generate after a change.
 package gemm

@@ -27,7 +27,7 @@ type Engine struct {
 	Activate func(op kernels.UnaryOp, v []float32)
 }
 
-// New makes an engine for a path; threads is what its tasks are cut for.
+// New makes an engine for a path; threads is the number that its tasks are cut for.
 func New(path isa.Path, threads int) *Engine {
 	return &Engine{path: path, threads: max(threads, 1), units: unitsOf(path), Activate: activate}
 }
@@ -134,7 +134,7 @@ func (l *arenas) take(sizes ...int) *arena {
 	return s
 }
 
-// nearest is the smallest arena that has so many bytes, the largest where none has, or an empty one.
+// nearest is the smallest arena of at least total bytes, the largest where none has, or an empty one.
 func (l *arenas) nearest(total int) *arena {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // Where a kernel flushed a result that ref may have rounded up (package neon), the rows
 // concerned are computed again: six at a time, so that few of them go by plain Go.
 
-// scratch is what a call needs beside its operands.
+// scratch is a call's memory beside its operands.
 type scratch struct {
 	wide [neonChunk * panel]float32 // a chunk of a panel
 	kept []float32                  // C as it was
@@ -113,7 +113,7 @@ func overF32(v float32, a, b []float32, steps int) float32 {
 	return v
 }
 
-// overBF16 goes over steps of 32 k, whose even numbers stand before the odd ones in a.
+// overBF16 goes over steps of 32 k, whose even numbers come before the odd ones in a.
 func overBF16(v float32, a, b []float32, steps int) float32 {
 	for s := range steps {
 		var sums [2]float32

@@ -46,8 +46,7 @@ func newPassesNEON(pool *scratches) *passes {
 	}
 }
 
-// keeping runs a pass that changes rows of C; where it flushed a result, plain Go does it
-// over, from what C was.
+// keeping runs a pass that changes rows of C; where it flushed a result, plain Go does it over, from the old C.
 func (p *scratches) keeping(c unsafe.Pointer, rows int, fast func() int, plain func()) {
 	s := p.take()
 	rowsOfC := unsafe.Slice((*float32)(c), rows*panel)

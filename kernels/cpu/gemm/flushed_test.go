@@ -7,9 +7,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
-// TestAtTheSmallestNormal has sums and products that are below 2^-126 before rounding and are
-// 2^-126 after it, where processors differ in what they flush: in each chain, in a chain that
-// goes on from an earlier chunk of k, and in the passes of the epilogue.
+// TestAtTheSmallestNormal has sums and products that are below 2^-126 before rounding and are 2^-126 after it, where
+// processors flush differently: in each chain, in a chain that goes on from an earlier chunk of k, and in the passes
+// of the epilogue.
 func TestAtTheSmallestNormal(t *testing.T) {
 	up, down := 1+float32(0x1p-23), 1-float32(0x1p-23) // their product is 1 - 2^-46
 	for _, k := range []int{2, 3, 40, 300} {

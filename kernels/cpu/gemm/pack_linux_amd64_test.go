@@ -50,7 +50,7 @@ func TestPackingOfAVX2(t *testing.T) {
 	}
 }
 
-// hardNumbers are infinities, denormals, and numbers that are none among others.
+// hardNumbers are infinities, denormals, and NaNs among others.
 func hardNumbers(r *rand.Rand, to []byte, d kernels.DType) {
 	for i := 0; i < len(to); i += d.Size() {
 		u := math.Float32bits(float32(r.NormFloat64()))

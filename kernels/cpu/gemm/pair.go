@@ -10,13 +10,13 @@ import (
 // stay in cache until the product takes them up, and need no memory for all rows. Rows know nothing of each other:
 // blocks change no bit.
 
-// pairBudget is what the pair's sums of a block may take, in bytes; a block has at least pairRows rows.
+// pairBudget bounds the pair's sums of a block, in bytes; a block has at least pairRows rows.
 const (
 	pairBudget = 8 << 20
 	pairRows   = 384
 )
 
-// PairScratch is what a product of m rows and n columns with a pair holds for the pair's sums.
+// PairScratch is the memory of the pair's sums in a product of m rows and n columns.
 func PairScratch(m, n int) int { return 4 * n * min(m, max(pairRows, pairBudget/max(4*n, 1))) }
 
 func (e *Engine) paired(a *kernels.Gemm, m, n int, par Parallel) {

@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 )
 
-// adapted is an adapter's layer, with a gate every so many rows (0: none), and a residual.
+// adapted is an adapter's layer, with a gate every `each` rows (0: none), and a residual.
 func (e *Engine) adapted(m, n, k, rank, each int) *kernels.Gemm {
 	const d, math = kernels.BF16, kernels.MathBF16
 	g := &kernels.Gemm{Layout: kernels.NT, Math: math, A: randomMat(d, m, k), W: e.packed(randomMat(d, n, k), math), C: randomMat(d, m, n),

@@ -289,8 +289,7 @@ func (p *product) finish(s *arena, m0, rows, j int) {
 	p.store(s, p.C, m0, rows, j)
 }
 
-// setBias puts the panel's biases into scratch. Where there are none it is -0, which
-// changes no number that it is added to.
+// setBias puts the panel's biases into scratch. Without biases it is -0, which changes no number that it is added to.
 func (p *product) setBias(s *arena, j int) {
 	row := unsafe.Slice((*float32)(s.get(partBias)), panel)
 	fill(row, negativeZero)

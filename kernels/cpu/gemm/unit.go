@@ -10,17 +10,17 @@ import (
 type unit interface {
 	// form marks the layout of its panels in a kernels.Packed.
 	form() int
-	// step is what k is padded to in packed memory: samples begin at multiples of it.
+	// step is the multiple that k is padded to in packed memory: samples begin at multiples of it.
 	step() int
-	// grain is what run's at, and its k where A is not padded, are multiples of.
+	// grain is the divisor of run's at, and of its k where A is not padded.
 	grain() int
 	// rowBytes is the distance of rows of a packed block of A over k (a multiple of
 	// step); a block of A has rows rounded up to 16.
 	rowBytes(k int) int
 	// panelBytes is the size of a panel of B over k.
 	panelBytes(k int) int
-	// rows is what row blocks are multiples of where they can be, and chunk the k that
-	// one run takes where there are several row blocks.
+	// rows is the divisor of row blocks where they can have one, and chunk the k that one run takes where there are
+	// several row blocks.
 	rows() int
 	chunk() int
 
@@ -50,7 +50,7 @@ type block struct {
 	b          uintptr // panel of B, first k
 	lda        uintptr // bytes from row to row of a
 	start      int     // 0: c starts from zero
-	ahead      uintptr // what will be read next, to bring near meanwhile
+	ahead      uintptr // the next memory to read, to bring near meanwhile
 	aheadBytes int     // how much of it
 
 	// Where out is set the block is finished: it goes to out with bias added, and c

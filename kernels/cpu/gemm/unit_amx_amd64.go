@@ -39,7 +39,7 @@ func (amxUnit) unpack(dst, p unsafe.Pointer, k int) {
 	}
 }
 
-// tileSizes is what LDTILECFG reads.
+// tileSizes is LDTILECFG's operand.
 type tileSizes struct {
 	palette, startRow uint8
 	_                 [14]byte
@@ -71,7 +71,7 @@ var sizesOf = func() (all [panel + 1]tileSizes) {
 func (amxUnit) run(b *block, rows, at, k int) {
 	b.a += uintptr(at * 2)
 	b.steps = (k + 31) / 32
-	b.aheadStep = 256 // four lines, what the kernels ask for
+	b.aheadStep = 256 // four lines, as the kernels ask for
 	if b.aheadBytes == 0 {
 		b.aheadStep = 0
 	}

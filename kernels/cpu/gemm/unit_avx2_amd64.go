@@ -116,8 +116,7 @@ func (wideAVX2) run(b *block, rows, at, k int) {
 	b.over(rows, 6, wideAVX2Rows[:])
 }
 
-// blocks calls put for every k and column of a panel, in an order that keeps what is
-// read and written near.
+// blocks calls put for every k and column of a panel, in an order that keeps reads and writes near.
 func (o operand) blocks(tmp unsafe.Pointer, col0, cols, k0, k int, put func(k, c int, x float32)) {
 	if o.across {
 		row := unsafe.Slice((*float32)(tmp), cols)

@@ -111,7 +111,7 @@ func (neonBF16) unpack(dst, p unsafe.Pointer, k int) {
 }
 
 func (u neonBF16) packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int) {
-	const most, first = 256, 16 << 10 // k at a time, after what columnsNEON needs of tmp
+	const most, first = 256, 16 << 10 // k at a time, after columnsNEON's part of tmp
 	wide := unsafe.Add(tmp, first)
 	for done := 0; done < k; done += most {
 		n := min(most, k-done)

@@ -47,8 +47,8 @@ type Feature struct {
 	Present bool
 }
 
-// Features lists what the paths need, in their order. It is empty in a binary
-// that holds no assembly: another architecture, or the build tag noasm.
+// Features lists the paths' requirements, in their order. It is empty in a binary that holds no assembly: another
+// architecture, or the build tag noasm.
 var Features = sync.OnceValue(features)
 
 // Paths are those that this machine can run, the slowest first, without regard to

@@ -3,7 +3,7 @@ package neon
 // Rounding are the registers that Round uses: three constants and two that it changes.
 type Rounding struct{ One, Most, Quiet, T, U int }
 
-// Constants loads what Round needs. R26 is lost.
+// Constants loads Round's constants. R26 is lost.
 func (r Rounding) Constants(w *Writer) {
 	w.SplatF(r.One, 1)
 	w.Splat(r.Most, 0x7fff)
@@ -23,8 +23,8 @@ func (r Rounding) Round(w *Writer, v int) {
 	w.BIT(v, r.T, r.U)
 }
 
-// RoundResult is Round for what arithmetic made: neither denormal, nor a NaN that is not quiet. It
-// leaves bf16 as fp32; mask holds the upper halves of words.
+// RoundResult is Round for results of arithmetic: neither denormal, nor a NaN that is not quiet. It leaves bf16 as
+// fp32; mask holds the upper halves of words.
 func (r Rounding) RoundResult(w *Writer, v, mask int) {
 	w.FCMEQ(r.U, v, v)
 	w.SHL(r.T, v, 15)
@@ -44,7 +44,7 @@ type Exp2 struct {
 	N, F, P, Q   int       // changed
 }
 
-// Constants loads what Power needs. R26 is lost.
+// Constants loads Power's constants. R26 is lost.
 func (e Exp2) Constants(w *Writer) {
 	for i, c := range e.Coefficients {
 		w.SplatF(e.First+i, c)

@@ -36,7 +36,7 @@ func (w *Writer) Fn(name string, frame, arguments int, doc string) {
 	fmt.Fprintf(w, "\n// %s\nTEXT ·%s(SB), NOSPLIT, $%d-%d\n", strings.ReplaceAll(doc, "\n", "\n// "), name, frame, arguments)
 }
 
-// Flush sets FZ and clears the sticky bits. R24 keeps what FPCR was, R25 is lost.
+// Flush sets FZ and clears the sticky bits. R24 keeps the old FPCR, R25 is lost.
 func (w *Writer) Flush() {
 	w.Op("MRS FPCR, R24")
 	w.Op("ORR $(1<<24), R24, R25 // FZ")

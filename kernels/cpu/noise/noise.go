@@ -12,7 +12,7 @@ func Normal(p isa.Path, k rng.Key, dst []float32, start uint64) {
 	draw(p, normals, k, dst, start, k.Normal)
 }
 
-// kind is what a loop leaves in memory.
+// kind is the kind of a loop's results in memory.
 type kind int
 
 const (
@@ -20,7 +20,7 @@ const (
 	normals
 )
 
-// job is what a loop of assembly is told.
+// job is the argument of a loop of assembly.
 type job struct {
 	block, stream uint64     // the first counter
 	keys          [20]uint32 // two for each round

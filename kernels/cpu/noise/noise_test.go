@@ -19,8 +19,8 @@ func eachPath(t *testing.T, f func(t *testing.T, p isa.Path)) {
 	}
 }
 
-// TestBits compares with rng: every length up to several groups and every place in a
-// block, around a carry of the counter, and guards what lies beside.
+// TestBits compares with rng: every length up to several groups and every place in a block, around a carry of the
+// counter, and guards the memory beside.
 func TestBits(t *testing.T) {
 	k := rng.New(9).With("bits")
 	const guard = float32(12345)

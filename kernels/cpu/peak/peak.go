@@ -126,7 +126,7 @@ func best(threads int, probe func() (call func(), work float64)) float64 {
 	return top
 }
 
-// The loops in plain Go: what the plain path can reach.
+// The loops in plain Go: the limit of the plain path.
 
 const plainRounds = 4096
 

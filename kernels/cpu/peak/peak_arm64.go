@@ -4,7 +4,7 @@ package peak
 
 import "github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 
-// The loops of peak_arm64.s. A round is what its comment there says.
+// The loops of peak_arm64.s. The comment there defines a round.
 
 //go:noescape
 func fmaNEON(x *float32, rounds int)

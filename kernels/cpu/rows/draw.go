@@ -49,8 +49,8 @@ func (e *Engine) Draw(a *kernels.Draw, lo, hi int) {
 	}
 }
 
-// weigh puts (d - m)·inverse in the place of d, what e to its power is into exps, and the sums of that by blocks. It
-// reports whether all are numbers.
+// weigh puts (d - m)·inverse in the place of d, e to its power into exps, and the sums of that by blocks. It reports
+// whether all are numbers.
 func (w *work) weigh(d, exps, sums []float32, m, inverse float32) bool {
 	tops := w.filled(4, ref.DrawBlock, m)
 	ok := true
@@ -71,7 +71,7 @@ func (w *work) weigh(d, exps, sums []float32, m, inverse float32) bool {
 	return ok
 }
 
-// keep drops what the filters do, and adds up the blocks that are left.
+// keep drops the filtered tokens, and adds up the blocks that are left.
 func (w *work) keep(s *ref.Drawing, d, exps, sums []float32) {
 	last, first := uint32(math.MaxInt32), 0 // the largest key, and the first of those that have it
 	if s.Most > 0 {
@@ -127,8 +127,8 @@ func (w *work) keep(s *ref.Drawing, d, exps, sums []float32) {
 	}
 }
 
-// narrow finds the smallest key up to which weights add up to a goal, of the keys up to a largest: what the smaller
-// ones add up to, and who has it. Weights are added up by the upper 11 bits of their keys.
+// narrow finds the smallest key up to which weights add up to a goal, of the keys up to a largest: the sum of the
+// smaller ones, and its owner. Weights are added up by the upper 11 bits of their keys.
 func narrow(coarse *[1 << 11]uint64, goal uint64, d []float32, most uint32, weight func(i int32) uint64) (key uint32, below uint64, who []int32) {
 	for below+coarse[key] < goal {
 		below += coarse[key]

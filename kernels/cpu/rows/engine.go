@@ -38,7 +38,7 @@ func (w *work) end(e *Engine) {
 	e.scratch.Put(w)
 }
 
-// work is what one goroutine computes with: a job for kernels, and rows of fp32.
+// work is the memory of one goroutine: a job for kernels, and rows of fp32.
 type work struct {
 	job
 	set     *set
@@ -47,7 +47,7 @@ type work struct {
 	groups  [][]ref.Moments // the same, by group
 }
 
-// row is scratch of n numbers; what it holds is what its last user left.
+// row is scratch of n numbers; its content is its last user's.
 func (w *work) row(slot, n int) []float32 {
 	if len(w.rows[slot]) < n {
 		w.rows[slot] = make([]float32, max(n, longest))
@@ -261,7 +261,7 @@ type kernel int
 // set is a path's kernels by types: [kernel][in is bf16][out is bf16].
 type set [kernelCount][2][2]func(*job)
 
-// job is what a kernel is told.
+// job is the argument of a kernel.
 type job struct {
 	src    [7]unsafe.Pointer
 	dst    unsafe.Pointer
@@ -269,7 +269,7 @@ type job struct {
 	rows   int        // of a loop down the rows: at least 1
 	stride [3]int     // the same, of sources 0 and 1, and of dst: bytes
 	s      [8]float32 // numbers that every element takes part with
-	total  float32    // what a sum comes to
+	total  float32    // the result of a sum
 
 	//lint:ignore U1000 assembly for arm64 writes it
 	flushed int // other than 0: a result was, on path NEON (package neon)

@@ -8,8 +8,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
-// nearLeast are numbers whose products and sums lie about 2^-126, where processors differ in
-// what they flush: 2^-126·(1 - 2^-46) is below it before rounding, and 2^-126 after it.
+// nearLeast are numbers whose products and sums lie about 2^-126, where processors flush differently: 2^-126·(1 -
+// 2^-46) is below it before rounding, and 2^-126 after it.
 func nearLeast(r *rand.Rand, n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
@@ -27,8 +27,8 @@ func nearLeast(r *rand.Rand, n int) []float32 {
 	return x
 }
 
-// TestAtTheSmallestNormal compares what multiplies with ref: element by element, down columns, in
-// sums over a row, in place, and in every variant of types.
+// TestAtTheSmallestNormal compares kernels that multiply with ref: element by element, down columns, in sums over a
+// row, in place, and in every variant of types.
 func TestAtTheSmallestNormal(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for _, n := range []int{1, 7, 64, 150} {

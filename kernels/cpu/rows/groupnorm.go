@@ -5,9 +5,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
-// pixels is what group norms run over, a sample at a time: n pixels of c channels, in
-// groups of per. Its memory is a worker's scratch, which the caller of a norm holds for
-// the whole call: what a call allocates would set off the collector every few calls.
+// pixels is the operand of group norms, a sample at a time: n pixels of c channels, in groups of per. Its memory is a
+// worker's scratch, which the caller of a norm holds for the whole call: allocations in a call would set off the
+// collector every few calls.
 type pixels struct {
 	e         *Engine
 	par       Parallel
@@ -25,9 +25,8 @@ func (g *pixels) blocks(size int) int { return (g.n + size - 1) / size }
 // pieceElements is the size of a task: a few microseconds at least.
 const pieceElements = 1 << 15
 
-// each calls f for every block of size pixels, from pixel lo to hi-1; a task is a block, or
-// several. A pass after another takes blocks from the last one back: what was read last
-// is still in cache.
+// each calls f for every block of size pixels, from pixel lo to hi-1; a task is a block, or several. A pass after
+// another takes blocks from the last one back: the last ones are still in cache.
 func (g *pixels) each(size int, backwards bool, f func(w *work, block, lo, hi int)) {
 	blocks := g.blocks(size)
 	many := max(1, pieceElements/(g.c*size))
@@ -104,8 +103,8 @@ func (w *work) down(k kernel, rows, cols int, dst operand, src []operand, number
 	}
 }
 
-// pastCaches is the size in bytes of a result that is written past the caches: it would
-// push out what is read meanwhile, and would not be there when it is read.
+// pastCaches is the size in bytes of a result that is written past the caches: it would push out the other operands,
+// and would not be there when it is read.
 const pastCaches = 8 << 20
 
 // writing is a kernel, or its twin that writes past the caches.
@@ -177,7 +176,7 @@ func (e *Engine) GroupNorm(a *kernels.GroupNorm, par Parallel) {
 	}
 }
 
-// channelNumbers are what a pixel's channels are normalised with.
+// channelNumbers are the parameters of a pixel's channels.
 type channelNumbers struct{ weight, bias, mean, scale []float32 }
 
 func (g *pixels) parameters(w *work, a *kernels.GroupNorm) *channelNumbers {

@@ -62,7 +62,7 @@ func badNorm(a *kernels.Norm) bool {
 	return !a.Weight.Empty() && a.Weight.Len < n || !a.Bias.Empty() && a.Bias.Len < n || (!a.Scale.Empty() || !a.Shift.Empty()) && a.RowsPerSample <= 0
 }
 
-// affine is what follows normalisation: one fma, or two, or none.
+// affine is the step after normalisation: one fma, or two, or none.
 type affine struct {
 	a            *kernels.Norm
 	weight, bias operand

@@ -29,8 +29,8 @@ func (e *Engine) Softmax(a *kernels.Softmax, lo, hi int) {
 	}
 }
 
-// exps puts e^(x - max) into dst and returns their sum; it leaves max in s[0]. What is
-// read and written next may be asked for meanwhile.
+// exps puts e^(x - max) into dst and returns their sum; it leaves max in s[0]. The next inputs and outputs may be
+// asked for meanwhile.
 func (w *work) exps(dst, x operand, n int, read, write operand) float32 {
 	x = w.known(most, 1, x, n)
 	w.s[0] = w.sum(most, n, x)

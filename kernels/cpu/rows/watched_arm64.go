@@ -14,7 +14,7 @@ import (
 // computes the same again: 64 elements at a time, so that few go by it. So a watched kernel keeps
 // the operands that it writes over until it knows.
 
-// watch is a kernel and what its operands are: a letter each, as in gen.
+// watch is a kernel with its operands: a letter each, as in gen.
 type watch struct {
 	src, dst, types string
 	fast            func(*job)
@@ -76,7 +76,7 @@ func (w *watch) keep(j *job, memory *[]byte) {
 	at := 0
 	own := func(p *unsafe.Pointer, n int) {
 		if len(*memory) < at+n {
-			grown := make([]byte, 2*(at+n)) // what points into the old memory keeps it
+			grown := make([]byte, 2*(at+n)) // pointers into the old memory keep it
 			copy(grown, *memory)
 			*memory = grown
 		}
@@ -183,7 +183,7 @@ func (w *watch) sumAgain(j *job) float32 {
 	return lanes.Total()
 }
 
-// downAgain adds down the rows of each column, to what the sums were before.
+// downAgain adds down the rows of each column, to the earlier sums.
 func (w *watch) downAgain(j, to *job) {
 	var n numbersOf
 	n.s = &j.s
@@ -210,8 +210,8 @@ func (w *watch) downAgain(j, to *job) {
 	}
 }
 
-// The kernels' formulas in ref's arithmetic, an element at a time: what is computed again
-// where a kernel flushed a result (watched_arm64.go).
+// The kernels' formulas in ref's arithmetic, an element at a time: results that a kernel flushed are computed again
+// by them (watched_arm64.go).
 
 // numbersOf are an element's operands, and the job's numbers.
 type numbersOf struct {
@@ -219,11 +219,11 @@ type numbersOf struct {
 	s *[8]float32
 }
 
-// formula is the element of dst, or what a sum adds to its lane (lane, where it has one).
+// formula is the element of dst, or a sum's addition to its lane (lane, where it has one).
 type formula func(n *numbersOf, lane float32) float32
 
-// formulaOf is the formula of a kernel that multiplies or divides. The others have none: what
-// they flush is exact.
+// formulaOf is the formula of a kernel that multiplies or divides. The others have none: their flushed results are
+// exact.
 func formulaOf(k kernel) formula {
 	switch {
 	case k >= actIdentity && k <= actSquare && k != actIdentity && k != actReLU:

@@ -30,11 +30,11 @@ type Row struct {
 	Checked  int     `json:"checked"`          // elements compared with ref, all equal
 }
 
-// Peaks are what the machine was probed to do with some number of threads: 1e9
-// floating-point operations, or bytes read, a second.
+// Peaks are the machine's measured limits with some number of threads: 1e9 floating-point operations, or bytes read,
+// a second.
 type Peaks struct{ F32, BF16, Memory float64 }
 
-// Options choose what is run.
+// Options choose the benchmarks.
 type Options struct {
 	Families []string // names in Families; all where empty
 	Backend  func(threads int) kernels.Backend
@@ -67,8 +67,8 @@ type workload struct {
 	dtype kernels.DType
 	work  float64 // floating-point operations, or bytes moved
 	bytes bool
-	// prepare makes the operands and returns what to time and how to check it:
-	// check returns the number of elements that it compared.
+	// prepare makes the operands and returns the timed call and its check: check returns the number of elements that
+	// it compared.
 	prepare func(m *maker) (run func(), check func() (int, error))
 }
 
@@ -80,7 +80,7 @@ func families(products [][3]int) []family {
 	return []family{gemm, {"attention", attentions(), largeAttentions()}, {"conv", convolutions(), nil}, {"rows", rowOps(), nil}}
 }
 
-// Families lists what can be chosen.
+// Families lists the choices.
 func Families() []string {
 	var names []string
 	for _, f := range families(nil) {

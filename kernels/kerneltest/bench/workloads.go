@@ -312,7 +312,7 @@ func sameHead(m *maker, got kernels.Heads, b, head, row int, want kernels.Heads,
 	return m.same(at(got, b, row, head), at(want, 0, wantRow, 0))
 }
 
-// rowOps: what moves memory more than it computes. Work is bytes read and written.
+// rowOps: operations that move memory more than they compute. Work is bytes read and written.
 func rowOps() []workload {
 	var all []workload
 	for _, d := range []kernels.DType{kernels.F32, kernels.BF16} {

@@ -18,7 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// An Export is what is written, of which model, and where.
+// An Export is a layout, a model, and a target.
 type Export struct {
 	Layout    Layout
 	Out       string
@@ -33,15 +33,15 @@ type Export struct {
 	Dry       kernels.Backend // computes nothing
 }
 
-// Written is what an export wrote.
+// Written lists an export's files.
 type Written struct {
 	Out     string
-	Second  string // place of the adapter of a second network; "": there is none
+	Second  string // place of the adapter of a second network; "": none
 	Layers  int    // with an adapter
 	Tensors int    // of the model itself
 }
 
-// Refused is an error of what was asked for: nothing was written.
+// Refused is an error of the request: nothing was written.
 type Refused struct{ Err error }
 
 func (r Refused) Error() string { return r.Err.Error() }
@@ -49,7 +49,7 @@ func (r Refused) Unwrap() error { return r.Err }
 
 func refuse(format string, args ...any) error { return Refused{fmt.Errorf(format, args...)} }
 
-// Do writes what was asked for. Of a run that trained parameters of the model itself, Layout.Values must hold.
+// Do writes the export. Of a run that trained parameters of the model itself, Layout.Values must hold.
 func (x *Export) Do() (w Written, err error) {
 	w.Out = x.Out
 	if x.Run != nil && !x.Run.Adapted() {
@@ -118,7 +118,7 @@ func (x *Export) adapter(w *Written) (err error) {
 	return nil
 }
 
-// none takes back what was written, so that no half of a pair looks whole. Nothing of it was there before (check).
+// none deletes written files, so that no half of a pair looks whole. Nothing of it was there before (check).
 func (x *Export) none() error {
 	return errors.Join(os.RemoveAll(x.Out), os.RemoveAll(x.Layout.Second(x.Out)))
 }

@@ -1,4 +1,4 @@
-// Package layouts writes what a run has trained for other programs: adapters, and whole folders of models.
+// Package layouts writes a run's trained weights for other programs: adapters, and whole folders of models.
 //
 // A layout is one value, and All lists them; those with code of their own have a file. Start with Export in export.go.
 package layouts
@@ -13,7 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// A Form is what a layout consists of.
+// A Form is the content of a layout.
 type Form string
 
 const (
@@ -38,7 +38,7 @@ type Layout struct {
 var PEFT = Layout{Name: "peft", Form: Folder, Help: "a folder with adapter_config.json and adapter_model.safetensors",
 	Write: func(_ *Export, a *peft.Adapter, out, _ string) error { return a.Copy(out) }}
 
-// Hub is a copy of the model's folder with what was trained in it.
+// Hub is a copy of the model's folder with its trained weights.
 var Hub = Layout{Name: "hub", Form: Whole, Model: true, Values: true, Help: "a copy of the model's folder with what was trained in it, which\n" +
 	"diffusers or transformers load: parameters of the model itself, or\n" +
 	"an adapter folded in (W + scale x B A, in fp32). Weights keep their\n" +

@@ -247,7 +247,7 @@ func avx2File() *file {
 	return f
 }
 
-// What the passes of path AVX2 are made of: constants, powers of two, roundings, and rows of a paired panel.
+// Parts of the passes of path AVX2: constants, powers of two, roundings, and rows of a paired panel.
 
 // Numbers of path AVX2 by name, each eight times.
 var numbers2 = []struct {
@@ -314,7 +314,7 @@ func (f *file) exp2AVX(full bool, n int) {
 	}
 }
 
-// round2 makes bf16 of fp32 that is no denormal, leaving the low half undefined. It changes 4 and 5.
+// round2 makes bf16 of fp32 other than denormals, leaving the low half undefined. It changes 4 and 5.
 func (f *file) round2(y int) {
 	const tmp, none = 4, 5
 	f.op("VPSRLD $16, Y%d, Y%d", y, tmp)

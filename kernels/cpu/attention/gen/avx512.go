@@ -29,7 +29,7 @@ func coefficients(full bool) []float32 {
 	return exp2Short
 }
 
-// constants loads the polynomial of the arithmetic and what rounding needs. AX is lost.
+// constants loads the polynomial of the arithmetic and the constants of rounding. AX is lost.
 func (f *file) constants(full bool) {
 	for i, x := range coefficients(full) {
 		f.splat(x, poly+i)
@@ -46,15 +46,15 @@ func (f *file) constants(full bool) {
 	}
 }
 
-// exponents writes what exp2 reads: the bias of an exponent, and the least argument whose power is not 0.
+// exponents writes exp2's constants: the bias of an exponent, and the least argument whose power is not 0.
 func (f *file) exponents() {
 	f.words("bias", []int{127, 0, 127, 0})
 	f.words("least", []int{0, 0xC2FC, 0, 0xC2FC}) // -126
 }
 
 // exp2 makes up to four registers their exp2. It changes 8 to 15, and K4 to K7. 2^n is made by n's bits as in ref,
-// where VSCALEFPS would differ for arguments far above 0:
-// what is left of a score of 2^100 when its rounded self is taken away.
+// where VSCALEFPS would differ for arguments far above 0: the rest of a score of 2^100 when its rounded self is taken
+// away.
 func (f *file) exp2(full bool, x ...int) {
 	for i, x := range x {
 		f.op("VCMPPS.BCST $5, least<>(SB), Z%d, K%d // not below", x, 4+i)

@@ -59,8 +59,8 @@ func (f *file) cvt2bf16(lo, hi, d int) {
 	f.op("LONG $0x48%02X%02X62; WORD $0x%02X72 // VCVTNE2PS2BF16 Z%d, Z%d, Z%d", p1, p0, 0xC0|d&7<<3|lo&7, lo, hi, d)
 }
 
-// round makes bf16 of fp32 that is no denormal, leaving the low half undefined. It
-// needs Z29 = 0x7fff, Z30 = 1, Z31 = 0x400000, and changes tmp.
+// round makes bf16 of fp32 other than denormals, leaving the low half undefined. It needs Z29 = 0x7fff, Z30 = 1, Z31
+// = 0x400000, and changes tmp.
 func (f *file) round(z, tmp int) {
 	f.op("VPSRLD $16, Z%d, Z%d", z, tmp)
 	f.op("VPANDD Z30, Z%d, Z%d", tmp, tmp)

@@ -1,5 +1,5 @@
-// Command gen writes the assembly of package attention. Run it with go generate; a
-// test compares what is committed with what it writes.
+// Command gen writes the assembly of package attention. Run it with go generate; a test compares the committed files
+// with its output.
 package main
 
 import (

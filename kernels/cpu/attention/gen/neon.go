@@ -6,12 +6,12 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu/neon"
 )
 
-// Path NEON: the passes between products, 16 of 32 queries at a time. They read scores and write
-// to memory of its own, so that plain Go can do over what flushed a result (package neon).
+// Path NEON: the passes between products, 16 of 32 queries at a time. They read scores and write to memory of its
+// own, so that plain Go can do over flushed results (package neon).
 //
-// Registers: V0 to V3 four vectors of scores, V4 to V7 of dO·V, V8 to V12 scratch, V13 the
-// factor c, V14 the scale or 1, V15 the mask of bf16, V16 to V19 -m or -LSE, V20 to V23 sums or
-// Delta, V24 on the polynomial and what rounding needs.
+// Registers: V0 to V3 four vectors of scores, V4 to V7 of dO·V, V8 to V12 scratch, V13 the factor c, V14 the scale or
+// 1, V15 the mask of bf16, V16 to V19 -m or -LSE, V20 to V23 sums or Delta, V24 on the polynomial and the constants
+// of rounding.
 type neonPass struct {
 	*neon.Writer
 	full bool
@@ -40,7 +40,7 @@ func (p neonPass) name(verb string) string {
 
 const maskNEON = 15
 
-// constants loads the polynomial, c, and what rounding needs.
+// constants loads the polynomial, c, and the constants of rounding.
 func (p neonPass) constants(of string) {
 	p.exp2.Constants(p.Writer)
 	if !p.full {

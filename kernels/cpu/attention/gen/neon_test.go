@@ -7,9 +7,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu/neon"
 )
 
-// TestShareOfProductsNEON counts what attention's loops do for one key, 16 queries and heads of 64 numbers: three of
-// five instructions multiply. Forward there are two products around the loops max and weigh; in the backward there are
-// five, and the loop row.
+// TestShareOfProductsNEON counts the instructions of attention's loops for one key, 16 queries and heads of 64
+// numbers: three of five instructions multiply. Forward there are two products around the loops max and weigh; in the
+// backward there are five, and the loop row.
 func TestShareOfProductsNEON(t *testing.T) {
 	product, err := os.ReadFile("../../gemm/neon_arm64.s")
 	if err != nil {

@@ -72,7 +72,7 @@ func gnu(operands string) string {
 	return tileName.ReplaceAllString(s, "%tmm$1")
 }
 
-// assemble returns a disassembly of what as makes of text.
+// assemble returns a disassembly of as's output for text.
 func assemble(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Path AVX2: block kernels of up to 6 rows x 32 columns, one half of the panel (R10) after
-// the other. Twelve registers hold sums. The kernels bring near the next rows of A and what
-// comes after the panel: without that, products that do not fit into L2 run at half the speed.
+// Path AVX2: block kernels of up to 6 rows x 32 columns, one half of the panel (R10) after the other. Twelve
+// registers hold sums. The kernels bring near the next rows of A and the memory after the panel: without that,
+// products that do not fit into L2 run at half the speed.
 
 // halves runs work on both halves of each row block.
 func (f *file) halves(rows int, work func()) {
@@ -333,8 +333,7 @@ func avx2PackFile() *file {
 	return f
 }
 
-// Path AVX2: passes and packing over whole groups of 32 columns. What is narrower
-// passes by plain Go.
+// Path AVX2: passes and packing over whole groups of 32 columns. Narrower ones pass by plain Go.
 
 // widen2 loads eight numbers of either type into Y.
 func (f *file) widen2(float bool, at string, disp, y int) {
@@ -454,7 +453,7 @@ func (f *file) wideRun2(name string, float bool) {
 	f.plainRet()
 }
 
-// roundConstants2 are what round2 needs in Y11 to Y15.
+// roundConstants2 are round2's constants in Y11 to Y15.
 func (f *file) roundConstants2() {
 	for i, c := range []string{"1", "0x7FFF", "0x400000", "0x7F800000", "0x80000000"} {
 		f.op("MOVL $%s, AX", c)

@@ -20,9 +20,9 @@ func (f *file) blockProlog() {
 	f.flush()
 }
 
-// bf16Dot is the kernel of path BF16 for blocks of rows x 32, or of rows x 16 where
-// the other half of the panel is not wanted. The last step may have fewer than its
-// eight groups of four k: what lacks is zeros, which turn a sum of -0 into +0.
+// bf16Dot is the kernel of path BF16 for blocks of rows x 32, or of rows x 16 where the other half of the panel is
+// not wanted. The last step may have fewer than its eight groups of four k: the missing ones are zeros, which turn a
+// sum of -0 into +0.
 func (f *file) bf16Dot(rows, halves int) {
 	name := fmt.Sprintf("bf16%s%d", kind(halves), rows)
 	f.fn(name, 8, fmt.Sprintf(`func %s(a *block)
@@ -286,7 +286,7 @@ func (f *file) f32Dot(rows, halves int) {
 	for k := range 4 {
 		one(k, k*rows)
 	}
-	if halves == 2 { // loads are what a narrow kernel is short of
+	if halves == 2 { // a narrow kernel is short of loads
 		for i := range prefetches(rows * 2) {
 			f.op("PREFETCHT1 %d(R11)", i*64)
 		}
@@ -424,7 +424,7 @@ func (f *file) roundRows() {
 	f.plainRet()
 }
 
-// roundConstants are what round needs in Z25 to Z29.
+// roundConstants are round's constants in Z25 to Z29.
 func (f *file) roundConstants() {
 	for i, c := range []string{"1", "0x7FFF", "0x400000", "0x7F800000", "0xFFFF0000"} {
 		f.op("MOVL $%s, AX", c)
@@ -432,8 +432,8 @@ func (f *file) roundConstants() {
 	}
 }
 
-// round leaves in the upper halves of Z's dwords its numbers as bf16, to nearest even,
-// denormals as zeros and NaNs quiet: what VCVTNEPS2BF16 does. It changes Z24 and K7.
+// round leaves in the upper halves of Z's dwords its numbers as bf16, to nearest even, denormals as zeros and NaNs
+// quiet: as VCVTNEPS2BF16 does. It changes Z24 and K7.
 func (f *file) round(z int) {
 	f.op("VPSRLD $16, Z%d, Z24", z)
 	f.op("VPANDD Z25, Z24, Z24")
@@ -827,7 +827,7 @@ func (f *file) panelRows(float bool) {
 	f.plainRet()
 }
 
-// roundingFile is what path AVX512 has of its own.
+// roundingFile is path AVX512's own part.
 func roundingFile() *file {
 	f := newFile()
 	f.bf16 = false

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCommitted regenerates the assembly and compares it with what is committed.
+// TestCommitted regenerates the assembly and compares it with the committed one.
 func TestCommitted(t *testing.T) {
 	for name, want := range files() {
 		got, err := os.ReadFile(filepath.Join("..", name))

@@ -216,7 +216,7 @@ func neonShapes() (all [][2]int) {
 	return all
 }
 
-// What path NEON does around its products: packing, and passes over rows of 32 of C.
+// Path NEON around its products: packing, and passes over rows of 32 of C.
 
 func arguments(w *neon.Writer, names ...string) {
 	for i, n := range names {

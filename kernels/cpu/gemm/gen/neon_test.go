@@ -7,8 +7,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu/neon"
 )
 
-// What a core does in a cycle, as its makers publish it: instructions on its vector pipes, loads of
-// 16 bytes, and operations in all.
+// A core's work in a cycle, as its makers publish it: instructions on its vector pipes, loads of 16 bytes, and
+// operations in all.
 var cores = []struct {
 	name                string
 	pipes, loads, width float64

@@ -1,5 +1,5 @@
-// Command gen writes the assembly of package noise. Run it with go generate;
-// a test compares what is committed with what it writes.
+// Command gen writes the assembly of package noise. Run it with go generate; a test compares the committed files with
+// its output.
 //
 // One description serves AVX2 and AVX-512: vector.go has the operations that
 // differ, vector.go follows package rng line by line. neon.go does so for Arm.

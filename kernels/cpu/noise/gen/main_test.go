@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCommitted: the committed assembly is what the generator writes.
+// TestCommitted: the committed assembly is the generator's output.
 func TestCommitted(t *testing.T) {
 	for name, want := range files() {
 		got, err := os.ReadFile(filepath.Join("..", name))

@@ -172,8 +172,8 @@ func formulas() []kernel {
 		}},
 		// The same of x - y and of its square, y a row: two results.
 		{name: "columnMoments", src: "xxm", variants: []string{"ff", "bf"}, columns: true, moments: true, sum: true},
-		// AdamW: the moments, and what they make of p. Numbers: GradScale, 1-Beta1,
-		// 1-Beta2, Beta2, RootScale, Eps, Step, 1 - Rate·Decay.
+		// AdamW: the moments, and the step of p. Numbers: GradScale, 1-Beta1, 1-Beta2, Beta2, RootScale, Eps, Step, 1
+		// - Rate·Decay.
 		{name: "momentum", src: "ff", dst: "f", variants: []string{"ff"}, body: func(v *vector) {
 			v.load(0, 0)
 			v.scalar(0, 1)
@@ -262,7 +262,7 @@ var (
 // arguments are held there; VMINPS and VMAXPS hand on the NaN of their last operand.
 func (v *vector) exp(x, n, q, t int) { v.expOver(anyNumber, x, n, q, t) }
 
-// domain is what exp's argument may be, besides a NaN.
+// domain is the range of exp's argument, besides a NaN.
 type domain bool
 
 const (
@@ -442,8 +442,8 @@ func (v *vector) tanh() {
 	v.op("VSUBPS", 0, 1, 0)
 }
 
-// groupNorm is what runs over rows of pixels with numbers for each channel. What writes a
-// result has a twin, next to it, that writes past the caches.
+// groupNorm is the kernels over rows of pixels with numbers for each channel. A kernel that writes a result has a
+// twin, next to it, that writes past the caches.
 func groupNorm() []kernel {
 	var out []kernel
 	for _, k := range []kernel{

@@ -9,10 +9,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu/neon"
 )
 
-// A kernel is a loop over blocks of 64 elements and a masked tail. What it is told
-// stands in a job. An operand, a letter of src and dst, is memory: "x" of the variant's
-// type; "f" of fp32; "c" of fp32, a number for each column; "m" of fp32, a second result;
-// "p" and "w" are asked for only: what the next call reads, and what it writes.
+// A kernel is a loop over blocks of 64 elements and a masked tail. Its argument is a job. An operand, a letter of src
+// and dst, is memory: "x" of the variant's type; "f" of fp32; "c" of fp32, a number for each column; "m" of fp32, a
+// second result; "p" and "w" are asked for only: the next call's inputs, and its outputs.
 type kernel struct {
 	name     string
 	src, dst string   // a letter an operand
@@ -37,7 +36,7 @@ type block struct {
 	k      kernel
 	types  string
 	j      int      // the vector within the block
-	names  []string // what registers hold over the loop
+	names  []string // registers' contents over the loop
 	stored int      // lines before the store
 	masked bool
 }
@@ -393,7 +392,7 @@ func (v *vector) firstRow() {
 	}
 }
 
-// askAhead requests what the next block of 64 pixels reads, row by row: rows lie far apart.
+// askAhead requests the inputs of the next block of 64 pixels, row by row: rows lie far apart.
 func (v *vector) askAhead() {
 	if v.masked {
 		return
@@ -459,7 +458,7 @@ func (v *vector) rowsInOrder() {
 	v.op("JNZ", "row")
 }
 
-// nextRow moves on what has rows.
+// nextRow moves on operands that have rows.
 func (v *vector) nextRow() {
 	for i, letter := range v.k.src {
 		if letter != 'c' {
@@ -477,12 +476,11 @@ func (v *vector) per(i, tmp int) int {
 	return tmp
 }
 
-// Long bodies, four vectors abreast. A body that is one long chain, like that of e^x,
-// leaves units idle when vectors come one after another: what waits for its operands
-// fills the scheduler before the next chain is reached. So on AVX-512 the four vectors
-// of a block take turns, instruction by instruction, in registers of their own: 0 to n-1
-// of the body become four times n. What stays the same over the loop, the job's
-// numbers and the constants, is held in registers from 31 down, as far as they reach.
+// Long bodies, four vectors abreast. A body that is one long chain, like that of e^x, leaves units idle when vectors
+// come one after another: instructions that wait for their operands fill the scheduler before the next chain is
+// reached. So on AVX-512 the four vectors of a block take turns, instruction by instruction, in registers of their
+// own: 0 to n-1 of the body become four times n. Constants of the loop, the job's numbers among them, are held in
+// registers from 31 down, as far as they reach.
 
 func (v *vector) together() bool { return v.k.abreast > 0 && v.wide() }
 
@@ -494,7 +492,7 @@ func (v *vector) own(r int) int {
 	return r
 }
 
-// held is the register that holds what name says; none where all are taken.
+// held is the register that holds name's value; none where all are taken.
 func (v *vector) held(name string) (r int, ok bool) {
 	const top = 31
 	lowest := max(16, 4*v.k.abreast)
@@ -512,7 +510,7 @@ func (v *vector) held(name string) (r int, ok bool) {
 	return top - i, true
 }
 
-// rehearse finds what the body asks to be held, and loads it.
+// rehearse finds the body's constants, and loads them.
 func (v *vector) rehearse() {
 	v.names, v.j = nil, 0
 	if v.k.body == nil {
@@ -529,7 +527,7 @@ func (v *vector) rehearse() {
 	}
 }
 
-// written is what a body writes, which is taken back.
+// written is a body's output, which is taken back.
 func (v *vector) written(body func(v *vector)) []string {
 	at := v.Len()
 	body(v)
@@ -558,7 +556,7 @@ func (v *vector) turns() {
 	}
 }
 
-// ask requests what the next call reads and writes, while this one computes.
+// ask requests the next call's inputs and outputs, while this one computes.
 func (v *vector) ask() {
 	if v.masked {
 		return

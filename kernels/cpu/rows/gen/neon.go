@@ -11,10 +11,10 @@ import (
 // Path NEON: registers of four lanes. The bodies' instructions keep their x86 names, and are
 // spelled here for Arm, where a fused product adds to its destination.
 //
-// Registers: V0 to V6 are the body's, V7 holds a constant and V8 a sum for one instruction, V9
-// the mask of a tail. V16 to V31 hold the lanes of sums; the rest from V10 on what stays the
-// same over the loop. R0 is the job, R1 to R8 are where the operands begin (R8: dst), R10 to
-// R17 where the loop is in them, R9 the elements left, R19 the rows left, R20 to R23 scratch.
+// Registers: V0 to V6 are the body's, V7 holds a constant and V8 a sum for one instruction, V9 the mask of a tail.
+// V16 to V31 hold the lanes of sums; the rest from V10 on constants of the loop. R0 is the job, R1 to R8 are where
+// the operands begin (R8: dst), R10 to R17 where the loop is in them, R9 the elements left, R19 the rows left, R20 to
+// R23 scratch.
 const (
 	constantV, sumV, maskV = 7, 8, 9
 	firstHeld              = 10
@@ -70,7 +70,7 @@ func (v *vector) fetch(name string, to int) {
 	v.goes("FMOVQ (R26), F%d", to)
 }
 
-// heldNEON is the register that holds what name says over the loop; none where all are taken.
+// heldNEON is the register that holds name's value over the loop; none where all are taken.
 func (v *vector) heldNEON(name string) (r int, ok bool) {
 	last := 31
 	if v.k.sum || v.k.max {
@@ -156,9 +156,8 @@ const (
 	expMax = float32(88.72283)
 )
 
-// expNEON is e^x in place; n, q and t are lost. Between ref's bounds the result is normal, so
-// that n is added to its exponent; what lies beyond them is chosen at the end, which keeps
-// UFC from being set where the result is 0.
+// expNEON is e^x in place; n, q and t are lost. Between ref's bounds the result is normal, so that n is added to its
+// exponent; results beyond them are chosen at the end, which keeps UFC from being set where the result is 0.
 func (v *vector) expNEON(d domain, x, n, q, t int) {
 	minimum, maximum := v.f32(expMin), v.f32(expMax)
 	least := v.in(minimum)
@@ -211,7 +210,7 @@ func (v *vector) toBF16NEON(x, tmp int) {
 	})
 }
 
-// rehearseNEON finds what the body asks to be held, and loads it.
+// rehearseNEON finds the body's constants, and loads them.
 func (v *vector) rehearseNEON() {
 	v.names, v.j, v.masked = nil, 0, false
 	if v.k.body == nil {
@@ -269,7 +268,7 @@ func (v *vector) kernelNEON() {
 // lanesInMemory says whether a row's sum has a tail, whose lanes are found by address.
 func (v *vector) lanesInMemory() bool { return !v.k.columns && (v.k.sum || v.k.max) }
 
-// advance adds what memory holds to a register.
+// advance adds a number in memory to a register.
 func (v *vector) advance(memory string, r int) {
 	v.goes("MOVD %s, R20", memory)
 	v.goes("ADD R20, R%d", r)
@@ -288,8 +287,7 @@ func (v *vector) size(i int) int {
 	return 2
 }
 
-// eachOperand calls f with where an operand begins and the size of its elements; prefetched
-// ones are none.
+// eachOperand calls f with where an operand begins and the size of its elements; prefetched ones are left out.
 func (v *vector) eachOperand(f func(r, size int)) {
 	for i, letter := range v.k.src {
 		if letter != 'p' && letter != 'w' {
@@ -342,7 +340,7 @@ func (v *vector) acrossNEON() {
 	v.label("done")
 }
 
-// tailNEON runs a vector's work while four elements are left, and then on what is left.
+// tailNEON runs a vector's work while four elements are left, and then on the rest.
 func (v *vector) tailNEON(work, next func()) {
 	v.goes("SUBS $4, R9")
 	v.goes("BLT few")
@@ -421,7 +419,7 @@ func (v *vector) totalNEON() {
 	})
 }
 
-// columnsNEON adds down the rows: of 64 columns, or 16, then of four, then of what is left.
+// columnsNEON adds down the rows: of 64 columns, or 16, then of four, then of the rest.
 func (v *vector) columnsNEON() {
 	block := 16
 	if v.k.moments {
@@ -537,7 +535,7 @@ func (v *vector) move4(x, operand int, load bool) {
 	}
 }
 
-// fewNEON moves one to three elements, as many as R9 says. What a load leaves beyond is +0.
+// fewNEON moves one to three elements, as many as R9 says. The lanes beyond a load are +0.
 func (v *vector) fewNEON(x, r, size int, load bool) {
 	one, moved := v.unique("one"), v.unique("moved")
 	pair, single := "FMOVD", "FMOVS"
@@ -577,7 +575,7 @@ func (v *vector) fewNEON(x, r, size int, load bool) {
 	v.label(moved)
 }
 
-// mergeNEON puts what f makes of the lanes into them, beyond a tail not.
+// mergeNEON puts f's results for the lanes into them, beyond a tail not.
 func (v *vector) mergeNEON(f func(w *neon.Writer, lane int)) {
 	to := v.lane(v.j)
 	v.arm(func(w *neon.Writer) {

@@ -225,7 +225,7 @@ func (v *vector) toBF16(x, tmp int) {
 	v.op("VPERMQ", "$8", x, x)
 }
 
-// nan and quiet, for AVX2's toBF16: where x is a NaN, and what it becomes.
+// nan and quiet, for AVX2's toBF16: the places where x is a NaN, and the NaN's bf16.
 func (v *vector) nan(x int) int { v.op("VCMPPS", "$3", x, x, 13); return 13 }
 
 func (v *vector) quiet(x int) int {
