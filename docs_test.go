@@ -185,7 +185,7 @@ func TestLinksFails(t *testing.T) {
 	}
 }
 
-// A place is a file and what it declares: `sde/flowsde.go`, `FlowSDE` or `Row.LogProb`.
+// A place is a file and a declaration in it: `sde/flowsde.go`, `FlowSDE` or `Row.LogProb`.
 var stop = regexp.MustCompile("`([a-z0-9_/]+\\.go)`,\\s+`([A-Za-z.]+)`")
 
 func TestOnePrompt(t *testing.T) {

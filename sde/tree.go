@@ -140,13 +140,13 @@ func (t *Tree) DepthAdvantages(rewards []float64) []float64 {
 	return advantages
 }
 
-// A TreeKind is a way in which samples branch. Its value stands above the formula (Growth); TreeKinds lists all.
+// A TreeKind is a way in which samples branch. Its value is above the formula (Growth); TreeKinds lists all.
 type TreeKind struct {
 	Name  string
 	Card  string // a sentence: its description and its source
 	Trunk bool   // all branches leave one path without noise, and those of a step are compared; otherwise nodes of a depth are
 
-	Check  func(o TreeOptions, report func(key, problem, hint string))                             // what its options cannot be
+	Check  func(o TreeOptions, report func(key, problem, hint string))                             // limits of its options
 	Group  func(o TreeOptions, group int) (problem, hint string)                                   // why a prompt cannot have a group of samples; "": it can
 	Starts func(o TreeOptions, group int) int                                                      // trees of a prompt
 	Judged func(o TreeOptions, g Growth, trained []int, group, steps, update, updates int) float64 // questions that the training of a prompt's trees takes: one serves all children of a node
@@ -199,7 +199,7 @@ func (o TreeOptions) Between(window []int, steps int) []int {
 	return slices.DeleteFunc(span(0, steps), func(step int) bool { return !InMixedWindow(step, steps, o.Prune.MixedWindow, o.Prune.SlideEvery) })
 }
 
-// Check reports what does not fit together in a tree of steps.
+// Check reports settings of a tree of steps that contradict each other.
 func (o TreeOptions) Check(steps int, report func(key, problem, hint string)) {
 	o.Of().Check(o, report)
 	for _, p := range o.Splits {

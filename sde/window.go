@@ -8,18 +8,18 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// A Window is a way to place the steps of one iteration that are stochastic and trained. Its value stands beside its
-// formula; Windows lists all of them. Its position is a function of the iteration (and of draws, for the random kinds),
-// so that nothing has to be saved and any iteration can be planned.
+// A Window is a way to place the steps of one iteration that are stochastic and trained. Its value is beside its
+// formula; Windows lists all of them. Its position is a function of the iteration (and of draws, for the random
+// kinds), so that nothing has to be saved and any iteration can be planned.
 type Window struct {
 	Name string
 	Card string   // a sentence: its description and its source
 	Keys []string // of WindowOptions, that it reads beside those that every window reads
 
 	Draws     bool // its position is drawn
-	Scattered bool // its steps are no neighbours
+	Scattered bool // its steps are not neighbours
 
-	Check func(o WindowOptions, report func(key, problem, hint string))           // what its options cannot be; nil: nothing
+	Check func(o WindowOptions, report func(key, problem, hint string))           // limits of its options; nil: none
 	Steps func(o WindowOptions, steps, iteration int, draw func(n int) int) []int // ascending
 	Reach func(o WindowOptions, steps int) []int                                  // the steps that it may ever hold; nil: Steps
 	Own   func(o WindowOptions, steps int) (places [][]int, weights []int)        // the windows that a prompt may have, and how likely each is; nil: none
@@ -276,7 +276,7 @@ var FrozenWindow = Window{
 	},
 }
 
-// SlidingWindow has Size steps in a row that move by Stride every Every iterations. Tail is what becomes of a
+// SlidingWindow has Size steps in a row that move by Stride every Every iterations. Tail is the treatment of a
 // remainder that is shorter: "shift" moves it back so that it fits (verl-omni), "skip" leaves it out (UniRL), "short"
 // cuts it, and "mixgrpo" cuts it and has an empty one where it begins at the very end, as MixGRPO does. Lasting makes
 // later positions shorter (MixGRPO's decay, exp_decay).

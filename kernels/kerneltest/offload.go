@@ -49,7 +49,7 @@ var offloadOrders = []offloadOrder{
 	{"any", []int{2, 6, 1, 1, 5, 0, 4, 3, 2, 0, 6, 5}, 3, true},
 }
 
-// offloadPass is a few weights, and what their products are.
+// offloadPass is a few weights, and their products.
 type offloadPass struct {
 	e       *Env
 	b       kernels.Offloader
@@ -97,8 +97,8 @@ func (p *offloadPass) store(home kernels.Home) error {
 	return nil
 }
 
-// run reads weights in an order, each fetched up to so many places ahead, and compares what their products are. Results
-// are read at the end alone: the program waits for nothing before.
+// run reads weights in an order, each fetched up to ahead places ahead, and compares their products. Results are read
+// at the end alone: the program waits for nothing before.
 func (p *offloadPass) run(o offloadOrder, ahead int) error {
 	r := rand.New(rand.NewPCG(1, uint64(len(o.order))))
 	type held struct {

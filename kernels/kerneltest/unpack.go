@@ -79,7 +79,7 @@ func eights(kind string) []float32 {
 	return table
 }
 
-// float8 is the number of a byte with so many bits of fraction. e4m3 has no infinity.
+// float8 is the number of a byte with this many bits of fraction. e4m3 has no infinity.
 func float8(b byte, fraction int) float32 {
 	bias := 1<<(6-fraction) - 1
 	exponent, m := int(b&0x7f)>>fraction, int(b)&(1<<fraction-1)
@@ -137,7 +137,7 @@ func Unpacks() []Case {
 	for _, d := range []kernels.DType{kernels.BF16, kernels.F16, kernels.F32} {
 		for _, wild := range []bool{false, true} {
 			if d != kernels.BF16 && !wild {
-				continue // what is rounded is the same
+				continue // a rounded value is the same
 			}
 			all = append(all,
 				// bitsandbytes: blocks across rows, odd lengths, a last block cut short; zeros without a sign.

@@ -14,8 +14,8 @@ import (
 //	          (BranchGRPO's layer-wise credit; the fusing and its conventions are sde's)
 //	Branches  leaves that left their trunks at one step are compared, over all trees of a
 //	          prompt, as groups of their own; a leaf's one choice is due all of it (TempFlow,
-//	          whose tracker has a mean and a deviation a step: group, ddof 0, eps 1e-4). What
-//	          is "batch" in the options is all steps of all prompts
+//	          whose tracker has a mean and a deviation a step: group, ddof 0, eps 1e-4).
+//	          "batch" in the options means all steps of all prompts
 //
 // Invariants (tests): a layer's, and a step's, advantages add up to 0; a missing reward changes
 // no other tree or step, and is due to nobody.

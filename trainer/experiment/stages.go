@@ -12,7 +12,7 @@ import (
 
 // Stage is one [[stage]]: for some iterations, other values of some keys. Each stage begins with the file's keys
 // outside of stages, not with the stage before it.
-// The learned weights go on: trainer/run/run.go lists what is kept and begun anew.
+// The learned weights go on: trainer/run/run.go lists the kept state.
 type Stage struct {
 	Name       string        `toml:"name" doc:"for the ledger"`
 	Iterations int           `toml:"iterations,required" range:"[1,1e9]" doc:"of this stage"`

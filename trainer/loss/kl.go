@@ -59,7 +59,7 @@ type KLOptions struct {
 	GuidanceOptions
 }
 
-// DefaultPenalty is no penalty.
+// DefaultPenalty has no penalty.
 func DefaultPenalty() Penalty {
 	return Penalty{Estimator: "mean", MeanOptions: MeanOptions{Over: "published"}, Reference: "base"}
 }

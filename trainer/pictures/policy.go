@@ -103,7 +103,7 @@ type telling struct {
 	say            func(done, all int)
 }
 
-// hear is told how far a part of n keys is; those after it count as if they took as many passes.
+// hear is called with the progress of a part of n keys; those after it count as if they took as many passes.
 func (t *telling) hear(done, all, n int) {
 	if t.rolled = done; t.say != nil {
 		t.say(t.before+done, t.before+all+all*(t.left-n)/n)

@@ -18,7 +18,7 @@ import (
 // advantages and losses are those of one device to the last bit. Gradients are not: a rank adds up its own samples in
 // their order, and the ranks' sums are added in the order of ranks, which is another order of additions than one
 // device's, whose chain goes on from sample to sample (fp32 addition is not associative). A run's bits thus depend on
-// W and not on what carries gradients; two ranks on one device have the bits of two on two.
+// W and not on the transport of gradients; two ranks on one device have the bits of two on two.
 //
 // Every rank moves its own copy by the same sum with the same operations, so copies stay equal.
 //

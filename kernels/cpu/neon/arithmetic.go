@@ -10,8 +10,7 @@ func (r Rounding) Constants(w *Writer) {
 	w.Splat(r.Quiet, 0x400000)
 }
 
-// Round rounds fp32 to bf16, as ref.ToBF16 does, in the upper half of each word; what the
-// lower half holds is undefined.
+// Round rounds fp32 to bf16, as ref.ToBF16 does, in the upper half of each word; the lower half is undefined.
 func (r Rounding) Round(w *Writer, v int) {
 	w.FMUL(v, v, r.One) // a denormal becomes the zero of its sign
 	w.FCMEQ(r.U, v, v)

@@ -15,10 +15,10 @@ const group = 16
 // goroutine.
 const longest = 1 << 15
 
-// A job is a run of blocks, as kernels are told of it.
+// A job is a run of blocks, as kernels read it.
 type job struct {
 	codes, table, scale, min, dst unsafe.Pointer
-	blocks, groups                int // blocks of so many groups of codes
+	blocks, groups                int // blocks of a number of groups of codes
 	scaleStep, minStep            int // bytes from a block's number to the next one's
 	over                          float32
 	low                           uint32     // all ones, if the first of two codes is the low nibble
@@ -53,7 +53,7 @@ type run struct {
 	job
 }
 
-// none is the minimum of what has none: v - 0 is v, for zeros too.
+// none is the minimum of blocks without one: v - 0 is v, for zeros too.
 var none = []float32{0}
 
 func newRun(a *kernels.Unpack, f func(*job)) *run {

@@ -45,7 +45,7 @@ func neonFile() []byte {
 	return w.Text()
 }
 
-// arm writes a function: for each block, for each group of 16 codes, look and what follows.
+// arm writes a function: for each block, for each group of 16 codes, look and the arithmetic after it.
 func arm(w *neon.Writer, name, to string, look func()) {
 	name += "NEON"
 	w.Fn(name, 0, 8, "func "+name+"(a *job)")
