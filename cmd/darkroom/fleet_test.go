@@ -2,6 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,10 +14,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/record/ledger"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 )
 
 // started starts the program.
@@ -194,5 +202,313 @@ func sameRun(t *testing.T, alone, helped string) {
 	}
 	if len(a) != len(b) {
 		t.Errorf("%d files, and %d of the run which was left alone", len(b), len(a))
+	}
+}
+
+// Networks that fail, and a server that loses all it holds, between whole processes: -long
+// (make fleet).
+
+// networks skips a test without its flag.
+func networks(t *testing.T) {
+	t.Helper()
+	if !*long {
+		t.Skip("takes minutes; left out without -long (make fleet)")
+	}
+}
+
+// abroad is a run alone, and one that a trainer does with workers that are somewhere else.
+type abroad struct {
+	*testing.T
+	dir     string
+	trainer *exec.Cmd
+	log     *bytes.Buffer
+	workers []*exec.Cmd
+}
+
+// away starts a trainer, with more arguments, of a run that was done alone before.
+func away(t *testing.T, iterations int, args ...string) *abroad {
+	a := &abroad{T: t, dir: t.TempDir()}
+	prepare(t, a.dir, "pictures", iterations)
+	if cmd, log := started(t, a.dir, "train", "killed.toml", "--out", "alone/run"); cmd.Wait() != nil {
+		t.Fatal(log)
+	}
+	a.trainer, a.log = started(t, a.dir, append([]string{"train", "killed.toml", "--out", "helped/run", "--leave-rolls", "--audit", "0.1"}, args...)...)
+	t.Cleanup(func() {
+		for _, cmd := range append(a.workers, a.trainer) {
+			_ = cmd.Process.Kill() // it may have ended
+		}
+	})
+	for range 1200 {
+		if _, err := os.Stat(a.join()); err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return a
+}
+
+func (a *abroad) join() string { return filepath.Join(a.dir, "helped", "run", "join") }
+
+// jobs is how many are done, by worker.
+func (a *abroad) jobs() map[string]int {
+	by := map[string]int{}
+	shares, err := ledger.ReadShares(filepath.Join(a.dir, "helped", "run", ledger.FleetFile))
+	for _, s := range shares {
+		if err == nil {
+			by[s.Worker] = s.Jobs
+		}
+	}
+	return by
+}
+
+// ends waits for the run, and compares it.
+func (a *abroad) ends() {
+	a.Helper()
+	if err := a.trainer.Wait(); err != nil {
+		a.Fatalf("%v\n%s", err, a.log)
+	}
+	by := a.jobs()
+	for _, w := range a.workers {
+		_ = w.Process.Kill()
+		_ = w.Wait()
+	}
+	sameRun(a.T, filepath.Join(a.dir, "alone", "run"), filepath.Join(a.dir, "helped", "run"))
+	a.Logf("who did how many jobs: %v", by)
+	for line := range strings.Lines(a.log.String()) {
+		if strings.HasPrefix(line, "fleet: ") {
+			a.Log(strings.TrimSpace(line))
+		}
+	}
+}
+
+// TestFleetStreams: all streams of the server are deleted every 5 s while two workers roll.
+func TestFleetStreams(t *testing.T) {
+	networks(t)
+	a := away(t, 30, "--listen", "127.0.0.1:0")
+	for n := range 2 {
+		w, _ := started(t, a.dir, "worker", "--join", a.join(), "--name", fmt.Sprint("w", n))
+		a.workers = append(a.workers, w)
+	}
+	nc := a.asTrainer()
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	deleted := atomic.Int64{}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for {
+			select {
+			case <-ended:
+				return
+			case <-time.After(5 * time.Second):
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			for _, name := range []string{"WORK", "DONE", "IN", "OUT"} {
+				if js.DeleteStream(ctx, name) == nil {
+					deleted.Add(1)
+				}
+			}
+			cancel()
+		}
+	}()
+	a.ends()
+	close(ended)
+	<-gone
+	t.Logf("%d streams were deleted", deleted.Load())
+	if deleted.Load() < 8 {
+		t.Error("too few to say anything")
+	}
+}
+
+// asTrainer is a second connection by the trainer's key.
+func (a *abroad) asTrainer() *nats.Conn {
+	a.Helper()
+	var id struct{ Certificate, Trainer string }
+	var ticket struct{ Addresses []string }
+	for path, into := range map[string]any{filepath.Join(filepath.Dir(a.join()), "broker.json"): &id, a.join(): &ticket} {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(text, into)
+		}
+		if err != nil {
+			a.Fatal(err)
+		}
+	}
+	pair, err := nkeys.FromSeed([]byte(id.Trainer))
+	if err != nil {
+		a.Fatal(err)
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		a.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM([]byte(id.Certificate))
+	nc, err := nats.Connect("tls://"+ticket.Addresses[0], nats.Nkey(public, pair.Sign), nats.MaxReconnects(-1),
+		nats.Secure(&tls.Config{RootCAs: pool, ServerName: "darkroom-trainer", MinVersion: tls.VersionTLS13}))
+	if err != nil {
+		a.Fatal(err)
+	}
+	return nc
+}
+
+// A wire that delays, loses and breaks, and one that is cut.
+
+// wire is a network between two ends: data comes later, sometimes much later, as where packets are lost and sent
+// again, and now and then a connection breaks.
+type wire struct {
+	net.Listener
+	to     string
+	delay  time.Duration
+	chunks atomic.Int64
+	lost   atomic.Int64
+	broken atomic.Int64
+}
+
+func (w *wire) serve() {
+	for {
+		in, err := w.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", w.to)
+		if err != nil {
+			in.Close()
+			continue
+		}
+		go w.pass(in, out)
+		go w.pass(out, in)
+	}
+}
+
+// pass passes chunks on, in their order, a delay after they came.
+func (w *wire) pass(from, to net.Conn) {
+	type chunk struct {
+		data []byte
+		due  time.Time
+	}
+	way := make(chan chunk, 1<<10)
+	go func() {
+		defer from.Close()
+		defer to.Close()
+		for c := range way {
+			time.Sleep(time.Until(c.due))
+			if _, err := to.Write(c.data); err != nil {
+				return
+			}
+		}
+	}()
+	defer close(way)
+	buffer := make([]byte, 1460)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		due := time.Now().Add(w.delay)
+		w.chunks.Add(1)
+		switch r := rand.Float64(); {
+		case r < 0.0002:
+			w.broken.Add(1)
+			return
+		case r < 0.01:
+			w.lost.Add(1)
+			due = due.Add(200 * time.Millisecond) // until it is sent again
+		}
+		way <- chunk{bytes.Clone(buffer[:n]), due}
+	}
+}
+
+// TestFleetSlowWire: workers behind a network with a delay of 50 ms each way, which loses a packet of a hundred and
+// breaks connections.
+func TestFleetSlowWire(t *testing.T) {
+	networks(t)
+	at, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{Listener: at, to: port.Addr().String(), delay: 50 * time.Millisecond}
+	if err := port.Close(); err != nil {
+		t.Fatal(err)
+	}
+	go w.serve()
+	a := away(t, 30, "--listen", w.to, "--advertise", at.Addr().String())
+	for n := range 2 {
+		cmd, _ := started(t, a.dir, "worker", "--join", a.join(), "--name", fmt.Sprint("w", n))
+		a.workers = append(a.workers, cmd)
+	}
+	a.ends()
+	t.Logf("%d packets, %d lost, %d connections broken", w.chunks.Load(), w.lost.Load(), w.broken.Load())
+	if w.lost.Load() == 0 || a.jobs()["w0"]+a.jobs()["w1"] == 0 {
+		t.Error("nothing was lost, or workers did nothing")
+	}
+}
+
+// TestFleetPartition: a worker in a network namespace of its own is cut off for 20 s, twice. It needs root, and ip.
+func TestFleetPartition(t *testing.T) {
+	networks(t)
+	space := fmt.Sprint("dr", os.Getpid())
+	ip := func(args ...string) error {
+		out, err := exec.Command("ip", args...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
+		}
+		return nil
+	}
+	if err := ip("netns", "add", space); err != nil {
+		t.Skipf("no network namespace can be made: %v", err)
+	}
+	defer func() { _ = ip("netns", "del", space) }() // its end of the pair goes with it
+	near, far := space+"a", space+"b"
+	for _, args := range [][]string{
+		{"link", "add", near, "type", "veth", "peer", "name", far, "netns", space},
+		{"addr", "add", "10.213.77.1/30", "dev", near}, {"link", "set", near, "up"},
+		{"-n", space, "addr", "add", "10.213.77.2/30", "dev", far}, {"-n", space, "link", "set", far, "up"}, {"-n", space, "link", "set", "lo", "up"},
+	} {
+		if err := ip(args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := away(t, 200, "--listen", "10.213.77.1:0", "--blobs", "peer")
+	cmd := exec.Command("ip", "netns", "exec", space, "bash", "-c", `exec -a darkroom "$@"`, "-", os.Args[0], "worker", "--join", a.join(), "--name", "far")
+	cmd.Dir = a.dir
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	a.workers = append(a.workers, cmd)
+	until := func(n int) {
+		for end := time.Now().Add(3 * time.Minute); a.jobs()["far"] < n; {
+			if time.Now().After(end) {
+				t.Fatalf("the worker did %v\n%s\n%s", a.jobs(), a.log, &said)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	for range 2 {
+		until(a.jobs()["far"] + 5)
+		if err := ip("link", "set", near, "down"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		before := a.jobs()["far"]
+		if err := ip("link", "set", near, "up"); err != nil {
+			t.Fatal(err)
+		}
+		until(before + 5)
+	}
+	a.ends()
+	if !strings.Contains(said.String(), "out of reach") {
+		t.Logf("the worker did not notice:\n%s", &said)
 	}
 }

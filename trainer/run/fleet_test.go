@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,11 +12,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/data/prompts"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/rewards"
@@ -23,6 +26,190 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
+
+// Workers for tests of runs that others help.
+
+// soon are rules of a fleet of goroutines.
+var soon = fleet.Rules{Lease: 5 * time.Second, Hedge: 1.5, Silence: 2 * time.Second, Tries: 5}
+
+// crew are workers inside this process, each with a model and a thread of its own.
+type crew struct {
+	*testing.T
+	hub    *fleet.Inside
+	scores *fleet.Inside // for workers that ask rewards; nil without them
+	judges *fleet.Inside // for workers that compute them; nil without them
+	paths  []isa.Path    // of workers who roll, in turn; nil: this machine's best
+	joined int
+	work   sync.WaitGroup
+	end    context.CancelFunc
+	ctx    context.Context
+
+	networks *fleet.Fleet // of judges, once a run is trained
+}
+
+func newCrew(t *testing.T) *crew {
+	c := &crew{T: t, hub: fleet.NewInside()}
+	c.ctx, c.end = context.WithCancel(context.Background())
+	return c
+}
+
+// close ends all workers.
+func (c *crew) close() {
+	c.end()
+	c.work.Wait()
+	if err := c.hub.Close(); err != nil {
+		c.Error(err)
+	}
+}
+
+// join lets a worker work until it is killed, or the crew ends. spoil changes its results.
+func (c *crew) join(name string, spoil func(j fleet.Job, payload []byte) []byte) (kill func()) {
+	path, err := isa.Choose()
+	if err != nil {
+		c.Fatal(err)
+	}
+	if len(c.paths) > 0 {
+		path = c.paths[c.joined%len(c.paths)]
+	}
+	c.joined++
+	ctx, cancel := context.WithCancel(c.ctx)
+	link := c.hub.Link(name)
+	c.work.Go(func() {
+		be := cpu.NewWith(cpu.Options{Path: path, Threads: 1})
+		defer be.Close()
+		about := fleet.About{Class: "test"}
+		s := &fleet.Executor{Blobs: link, About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
+			return OpenWorker(s, Worker{Memory: "1GiB", Say: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
+		}}
+		defer s.Close()
+		do := s.Do
+		if spoil != nil {
+			do = func(ctx context.Context, j fleet.Job) ([]byte, error) {
+				payload, err := s.Do(ctx, j)
+				return spoil(j, payload), err
+			}
+		}
+		w := fleet.Worker{Name: name, Link: silent{link, ctx}, About: about, Beat: time.Second, Do: do, Say: c.Logf}
+		if err := w.Run(ctx); err != nil && !errors.Is(err, fleet.ErrDismissed) {
+			c.Errorf("worker %s: %v", name, err)
+		}
+	})
+	return cancel
+}
+
+// judge lets a worker ask rewards until it is killed.
+func (c *crew) judge(name string) (kill func()) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	link := c.scores.Link(name)
+	c.work.Go(func() {
+		p := &fleet.Panel{Blobs: link, Open: func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) {
+			return OpenRewards(s, nil, Allowed{Programs: true})
+		}}
+		defer p.Close()
+		w := fleet.Worker{Name: name, Link: silent{link, ctx}, Beat: time.Second, Do: p.Do, Say: c.Logf}
+		if err := w.Run(ctx); err != nil {
+			c.Errorf("worker %s: %v", name, err)
+		}
+	})
+	return cancel
+}
+
+// compute lets a worker compute rewards that are networks until it is killed. spoil changes its results.
+func (c *crew) compute(name string, spoil func(payload []byte) []byte) (kill func()) {
+	path, err := isa.Choose()
+	if err != nil {
+		c.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	link := c.judges.Link(name)
+	c.work.Go(func() {
+		be := cpu.NewWith(cpu.Options{Path: path, Threads: 1})
+		defer be.Close()
+		p := &fleet.Panel{Blobs: link, Open: func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) {
+			return OpenRewards(s, be, Allowed{})
+		}}
+		defer p.Close()
+		do := func(ctx context.Context, j fleet.Job) ([]byte, error) {
+			payload, err := p.Do(ctx, j)
+			if spoil != nil && err == nil {
+				payload = spoil(payload)
+			}
+			return payload, err
+		}
+		w := fleet.Worker{Name: name, Link: silent{link, ctx}, Beat: time.Second, Do: do, Say: c.Logf}
+		if err := w.Run(ctx); err != nil && !errors.Is(err, fleet.ErrDismissed) {
+			c.Errorf("worker %s: %v", name, err)
+		}
+	})
+	return cancel
+}
+
+// silent is a link of a worker that says nothing once it is killed.
+type silent struct {
+	fleet.Link
+	alive context.Context
+}
+
+func (s silent) Say(ctx context.Context, e fleet.Event) error {
+	if s.alive.Err() != nil {
+		return nil
+	}
+	return s.Link.Say(ctx, e)
+}
+
+// train runs an experiment with the crew.
+func (c *crew) train(e *experiment.Experiment, o Options, f fleet.Options) (*ledger.Result, *fleet.Fleet) {
+	c.Helper()
+	return c.trainUntil(context.Background(), e, o, f)
+}
+
+// trainUntil is train until ctx ends.
+func (c *crew) trainUntil(ctx context.Context, e *experiment.Experiment, o Options, f fleet.Options) (*ledger.Result, *fleet.Fleet) {
+	c.Helper()
+	if f.Say = o.Say; f.Say == nil {
+		f.Say = c.Logf
+	}
+	f.Hub, f.Rules = c.hub, soon
+	own := fleet.New(f)
+	by, patient := Fleets{Rolls: own}, fleet.Rules{Lease: 5 * time.Second, Silence: 2 * time.Second, Tries: 2}
+	if c.scores != nil {
+		by.Scores = fleet.New(fleet.Options{Hub: c.scores, Rules: patient, Say: own.Tell})
+	}
+	if c.judges != nil {
+		by.Networks = fleet.New(fleet.Options{Hub: c.judges, Rules: patient, Say: own.Tell, Audit: f.Audit})
+		c.networks = by.Networks
+	}
+	o.Fleet, o.Class = func() (Fleets, error) { return by, nil }, "test"
+	r, err := trainUntil(ctx, c.T, e, o)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return r, own
+}
+
+// workOf is the number of jobs of each worker in fleet.jsonl, which it deletes.
+func workOf(t *testing.T, dir string) map[string]int {
+	t.Helper()
+	path := filepath.Join(dir, ledger.FleetFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]int{}
+	for line := range bytes.Lines(text) {
+		var e fleet.Entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Dismissed == "" {
+			by[e.Worker]++
+		}
+	}
+	return by
+}
 
 // TestFleet: a run that workers roll for leaves the bytes of one that nobody helps, however many they are, and
 // though they are killed at random moments. -long tries more fleets and objectives.
@@ -287,4 +474,434 @@ func configOf(t *testing.T, e *experiment.Experiment) string {
 		t.Fatal(err)
 	}
 	return config.String()
+}
+
+// Rewards that workers ask, or compute.
+
+// TestFleetScores: workers ask a reward behind a server, and one of them is killed at it; their scores are those that
+// the trainer would have found.
+func TestFleetScores(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		time.Sleep(20 * time.Millisecond)
+		sizes(w, r)
+	}))
+	defer server.Close()
+	sets := []string{"run.iterations=2", fmt.Sprintf("reward=[{name='http', url=%q}, {name='jpeg', train=false}]", server.URL)}
+	alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
+	if _, err := trainAs(t, parse(t, sets...), Options{Dir: alone}); err != nil {
+		t.Fatal(err)
+	}
+	once := asked.Swap(0)
+	c := newCrew(t)
+	c.scores = fleet.NewInside()
+	kill := c.judge("brief")
+	c.judge("steady")
+	c.train(parse(t, sets...), Options{Dir: helped, Report: func(*ledger.Line, *ledger.TimingLine) { kill() }}, fleet.Options{Local: true})
+	c.close()
+	if err := c.scores.Close(); err != nil {
+		t.Error(err)
+	}
+	by := workOf(t, helped)
+	same(t, "judged by workers", contents(t, alone), contents(t, helped))
+	if by["steady"] == 0 || asked.Load() < once {
+		t.Errorf("who did how much: %v; the server was asked %d times, and %d by one process", by, asked.Load(), once)
+	}
+}
+
+// TestFleetNetworks: workers compute a reward that is a network, one of them is killed at it, and one returns other
+// numbers: it is named, and the run has the bytes of one process.
+func TestFleetNetworks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	sets := []string{whole, "run.iterations=2", "rollout.group=2", "evaluate.every=9", "reward=[{name='jpeg'}, {name='aesthetic'}]"}
+	alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
+	if _, err := trainAs(t, parse(t, sets...), Options{Dir: alone}); err != nil {
+		t.Fatal(err)
+	}
+	c := newCrew(t)
+	c.judges = fleet.NewInside()
+	killed := make(chan func(), 1)
+	killed <- c.compute("brief", func(payload []byte) []byte {
+		(<-killed)() // nobody gets its result
+		return payload
+	})
+	meets := func(mine, others chan struct{}) func() { // of the other two, each has a job before one of them ends
+		return sync.OnceFunc(func() {
+			close(mine)
+			select {
+			case <-others:
+			case <-time.After(time.Minute):
+			}
+		})
+	}
+	a, b := make(chan struct{}), make(chan struct{})
+	steady, lies := meets(a, b), meets(b, a)
+	c.compute("steady", func(payload []byte) []byte {
+		steady()
+		return payload
+	})
+	c.compute("liar", func(payload []byte) []byte {
+		lies()
+		return bytes.Replace(payload, []byte(`"value":`), []byte(`"value":0.5,"was":`), 1)
+	})
+	there := func(*ledger.Line, *ledger.TimingLine) { // two of them, after the first iteration
+		for began := time.Now(); c.networks.Workers()+len(c.networks.Refused()) < 2 && time.Since(began) < time.Minute; {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	_, f := c.train(parse(t, sets...), Options{Dir: helped, Report: there}, fleet.Options{Local: true, Audit: 1})
+	c.close()
+	if err := c.judges.Close(); err != nil {
+		t.Error(err)
+	}
+	by := workOf(t, helped)
+	same(t, "judged by workers", contents(t, alone), contents(t, helped))
+	refused := c.networks.Refused()
+	if by["steady"] == 0 || by["liar"] > 0 || len(refused) != 1 || refused["liar"] == "" || len(f.Refused()) > 0 {
+		t.Errorf("who did how much: %v; refused %v", by, refused)
+	}
+}
+
+// TestRewardFiles: a worker computes no reward by other files than the trainer's.
+func TestRewardFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte("weights"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := experiment.Reward{Name: "hpsv2"}
+	r.Path = dir
+	files, err := rewardFiles(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	had, err := json.Marshal(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sameFiles(r, had); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte("Weights"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := sameFiles(r, had); err == nil || !strings.Contains(err.Error(), "reward hpsv2 is not the trainer's") {
+		t.Error(err)
+	}
+	r.Path = filepath.Join(dir, "nothing")
+	if err := sameFiles(r, had); err == nil || !strings.Contains(err.Error(), "hint:") {
+		t.Error(err)
+	}
+}
+
+// Workers that are not let at a run, or should not be.
+
+// TestFleetLiar: a worker whose numbers differ in one bit is named, and the run has the bytes of one without it. On a
+// busy machine the liar may come late; a difference in a run's last job is reported, and nobody is dismissed at its
+// end.
+func TestFleetLiar(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	alone := filepath.Join(t.TempDir(), "alone")
+	if _, err := trainAs(t, parse(t, "run.iterations=4"), Options{Dir: alone}); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("beside an honest one", func(t *testing.T) { lies(t, alone, "honest") })
+	t.Run("beside the trainer", func(t *testing.T) { lies(t, alone) }) // so that its results are the first
+}
+
+// lies runs with a worker that returns other bits, and compares with a run that nobody helped.
+func lies(t *testing.T, alone string, beside ...string) {
+	helped := filepath.Join(t.TempDir(), "helped")
+	c := newCrew(t)
+	for _, name := range beside {
+		c.join(name, nil)
+	}
+	c.join("liar", func(j fleet.Job, payload []byte) []byte {
+		samples, passes, err := fleet.Unpack(payload, j.All(), nil)
+		if err != nil {
+			return payload
+		}
+		samples[0].Item.Final[0] += 1e-3
+		other, err := fleet.Pack(samples, passes, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		return other
+	})
+	var says strings.Builder
+	_, f := c.train(parse(t, "run.iterations=4"), Options{Dir: helped, Say: func(format string, args ...any) { fmt.Fprintf(&says, format+"\n", args...) }}, fleet.Options{Audit: 1, Local: len(beside) == 0})
+	c.close()
+	by := workOf(t, helped)
+	same(t, "with a liar", contents(t, alone), contents(t, helped))
+	if len(f.Refused()) != 1 || f.Refused()["liar"] == "" || by["liar"] != 0 || !strings.Contains(says.String(), "worker liar is dismissed") {
+		t.Errorf("refused %v, who did how much %v:\n%s", f.Refused(), by, says.String())
+	}
+}
+
+// TestFleetRefuses: a worker of another version, of another arithmetic or with another model ends with the reason
+// before it opens anything; a worker whose files are only not there yet fails, and is tried again.
+func TestFleetRefuses(t *testing.T) {
+	own := t.TempDir()
+	from, err := madeTiny()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(own, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	of := &loop{Experiment: parse(t, "model.path="+own), Options: Options{Version: "v1", Class: "ref"}, train: []prompts.Prompt{{Text: "a red circle"}}}
+	setup, err := of.setup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub := fleet.NewInside()
+	defer hub.Close()
+	publish := func(s fleet.Setup) fleet.Blob {
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := hub.Put(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	right := publish(setup)
+	config := filepath.Join(own, "model_index.json")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what    string
+		about   fleet.About
+		setup   fleet.Blob
+		changed bool
+		path    string
+		unfit   bool
+		says    string
+	}{
+		{"version", fleet.About{Version: "v2", Class: "ref"}, right, false, "", true, "version v1 of the program, and this worker v2"},
+		{"class", fleet.About{Version: "v1", Class: "a GPU"}, right, false, "", true, `computes as "ref", and this worker as "a GPU"`},
+		{"files", fleet.About{Version: "v1", Class: "ref"}, right, true, "", true, "model_index.json: it has"},
+		{"folder", fleet.About{Version: "v1", Class: "ref"}, right, false, filepath.Join(own, "nothing"), true, "hint: --model names"},
+		{"no setup", fleet.About{Version: "v1", Class: "ref"}, fleet.Blob{Hash: fleet.Hash{1}, Size: 1}, false, "", false, "fetching the run's setup"},
+		{"empty setup", fleet.About{Version: "v1", Class: "ref"}, publish(fleet.Setup{}), false, "", false, "no experiment or no prompts"},
+	} {
+		if c.changed {
+			if err := os.WriteFile(config, append(text, '\n'), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := &fleet.Executor{Blobs: hub, About: c.about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
+			return OpenWorker(s, Worker{Model: c.path}, model.Options{Context: ctx})
+		}}
+		_, err := s.Do(t.Context(), fleet.Job{Setup: c.setup, Keys: []fleet.Keys{{Samples: 1}}})
+		var unfit fleet.Unfit
+		if err == nil || !strings.Contains(err.Error(), c.says) || errors.As(err, &unfit) != c.unfit {
+			t.Errorf("%s: %v (ends the worker: %v); want %q", c.what, err, errors.As(err, &unfit), c.says)
+		}
+		if err := os.WriteFile(config, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFleetMemory: a worker keeps to the memory that the experiment, or its own command, names.
+func TestFleetMemory(t *testing.T) {
+	dir, err := madeTiny()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := isa.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	be := cpu.NewWith(cpu.Options{Path: path})
+	defer be.Close()
+	for _, c := range []struct{ file, here string }{{"1MiB", ""}, {"", "1MiB"}, {"1GiB", "1MiB"}} {
+		of := &loop{Experiment: parse(t, "model.path="+dir, fmt.Sprintf("run.memory=%q", c.file)), train: []prompts.Prompt{{Text: "a red circle"}}}
+		setup, err := of.setup()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var says []string
+		m, _, err := OpenWorker(setup, Worker{Memory: c.here, Say: saying(&says)}, model.Options{Backend: be})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(strings.Join(says, "\n"), `more than run.memory = "1MiB"`) {
+			t.Errorf("%+v: it says %q", c, says)
+		}
+	}
+}
+
+// TestFleetSubtle: a worker whose means are wrong by a little, and whose log-probabilities fit them, fails the check of
+// the policy with which a run begins. It is named, its samples are rolled here, and the run has the bytes of one
+// without it, though no result is compared by chance.
+func TestFleetSubtle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
+	e := parse(t, "run.iterations=2")
+	if _, err := trainAs(t, e, Options{Dir: alone}); err != nil {
+		t.Fatal(err)
+	}
+	c := newCrew(t)
+	c.join("subtle", func(j fleet.Job, payload []byte) []byte {
+		samples, passes, err := fleet.Unpack(payload, j.All(), nil)
+		if err != nil || j.How.Fixed || j.How.Iteration > 0 {
+			return payload
+		}
+		settings, err := e.Iteration(j.How.Iteration)
+		if err != nil {
+			t.Error(err)
+			return payload
+		}
+		for _, s := range samples {
+			d := s.Decisions
+			for k, step := range d.Step {
+				d.Mean[k] = append([]float64(nil), d.Mean[k]...)
+				d.Mean[k][0] += 1e-2
+				d.LogProb[k] = settings.Rows[step].LogProb(d.Mean[k], d.Action[k])
+			}
+		}
+		other, err := fleet.Pack(samples, passes, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		return other
+	})
+	var says strings.Builder
+	_, f := c.train(parse(t, "run.iterations=2"), Options{Dir: helped, Say: func(format string, args ...any) { fmt.Fprintf(&says, format+"\n", args...) }}, fleet.Options{})
+	c.close()
+	workOf(t, helped)
+	same(t, "with a worker that is wrong by a little", contents(t, alone), contents(t, helped))
+	if f.Refused()["subtle"] == "" || !strings.Contains(says.String(), "workers' samples are rolled here again") {
+		t.Errorf("dismissed %v:\n%s", f.Refused(), says.String())
+	}
+}
+
+// The purpose of a fleet: time. Workers and judges here wait as long as larger models would compute, so that a
+// machine of two cores can show the effect of eight machines. -long -v prints the tables (make fleet).
+
+// scales skips tests without its flag.
+func scales(t *testing.T) {
+	t.Helper()
+	if !*long {
+		t.Skip("waits for minutes; left out without -long (make fleet)")
+	}
+}
+
+// wallOf is an iteration's time, in seconds by the clock: of the quickest, since others work on this machine.
+func wallOf(t *testing.T, dir, part string) float64 {
+	t.Helper()
+	all, err := ledger.ReadTiming(filepath.Join(dir, "timing.jsonl"))
+	if err != nil || len(all) == 0 {
+		t.Fatal(len(all), err)
+	}
+	least := 0.0
+	for _, seconds := range all {
+		if s := seconds[part]; least == 0 || s < least {
+			least = s
+		}
+	}
+	return least
+}
+
+// TestStrongScaling: the same run, of 8 groups an iteration that take 3 s each, by 1 to 8 workers: the same bytes.
+func TestStrongScaling(t *testing.T) {
+	scales(t)
+	const groups, each = 8, 3 * time.Second
+	sets := []string{"run.iterations=2", fmt.Sprint("rollout.prompts_per_iteration=", groups), "rollout.group=2", "evaluate.every=9"}
+	alone := filepath.Join(t.TempDir(), "alone")
+	if _, err := trainAs(t, parse(t, sets...), Options{Dir: alone}); err != nil {
+		t.Fatal(err)
+	}
+	want, one := contents(t, alone), 0.0
+	t.Log("workers  roll, s  speed-up  of ideal")
+	for _, workers := range []int{1, 2, 4, 8} {
+		c, dir := newCrew(t), filepath.Join(t.TempDir(), "fleet")
+		for i := range workers {
+			c.join(fmt.Sprint("w", i), func(j fleet.Job, payload []byte) []byte {
+				if !j.How.Fixed {
+					time.Sleep(each)
+				}
+				return payload
+			})
+		}
+		c.train(parse(t, sets...), Options{Dir: dir}, fleet.Options{})
+		c.close()
+		workOf(t, dir)
+		same(t, fmt.Sprintf("%d workers", workers), want, contents(t, dir))
+		s := wallOf(t, dir, "roll")
+		if workers == 1 {
+			one = s
+		}
+		t.Logf("%7d  %7.2f  %8.2f  %7.0f %%", workers, s, one/s, 100*one/s/float64(workers))
+		if one/s < 0.6*float64(workers) {
+			t.Errorf("%d workers are %.2f times as fast as one", workers, one/s)
+		}
+	}
+}
+
+// TestSlowJudge: a judge that takes 2 s a sample, and one at a time from each machine: asked by the trainer alone, and
+// by 8 workers. The same bytes.
+func TestSlowJudge(t *testing.T) {
+	scales(t)
+	judge := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct{ Items []json.RawMessage }
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		time.Sleep(time.Duration(len(q.Items)) * 2 * time.Second)
+		var said struct {
+			Scores []float64 `json:"scores"`
+		}
+		for _, item := range q.Items {
+			said.Scores = append(said.Scores, float64(item[len(item)/2]))
+		}
+		_ = json.NewEncoder(w).Encode(said) // who asks tells of a reply that is cut
+	}))
+	defer judge.Close()
+	sets := []string{"run.iterations=2", "rollout.prompts_per_iteration=8", "rollout.group=2", "evaluate.every=9",
+		fmt.Sprintf("reward=[{name='http', url=%q, at_once=1, timeout=60}]", judge.URL)}
+	alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
+	if _, err := trainAs(t, parse(t, sets...), Options{Dir: alone}); err != nil {
+		t.Fatal(err)
+	}
+	c := newCrew(t)
+	c.scores = fleet.NewInside()
+	for i := range 8 {
+		c.judge(fmt.Sprint("j", i))
+	}
+	c.train(parse(t, sets...), Options{Dir: helped}, fleet.Options{Local: true})
+	c.close()
+	if err := c.scores.Close(); err != nil {
+		t.Error(err)
+	}
+	by := workOf(t, helped)
+	same(t, "judged by 8 workers", contents(t, alone), contents(t, helped))
+	one, eight := wallOf(t, alone, "all"), wallOf(t, helped, "all")
+	t.Logf("an iteration of 16 samples: %.2f s alone, %.2f s with 8 workers (%v)", one, eight, by)
+	if eight > one/2 {
+		t.Errorf("8 workers bring %.2f s to %.2f s", one, eight)
+	}
 }
