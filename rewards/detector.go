@@ -26,11 +26,12 @@ type DetectorOptions struct {
 	Box      string  `toml:"box" enum:"xyxy,xywh,cxcywh" doc:"how the server writes boxes: corners, a corner and the size, or the centre and the size"`
 	Relative bool    `toml:"relative" doc:"its numbers are shares of the picture's sides, not pixels"`
 	Overlap  float64 `toml:"overlap" range:"[0,1]" doc:"of boxes of one label with a larger intersection over union, the surest is kept; 1 keeps all"`
-	Least    float64 `toml:"least" range:"[0,1]" doc:"boxes must be surer than this"`
+	Least    float64 `toml:"least" range:"[0,1]" doc:"boxes must be surer than this; 0.3 for layout by a folder at path without this table"`
+	Order    string  `toml:"order" enum:"rgb,bgr" doc:"the channels of pictures for a detector at path: bgr exchanges red and blue, as flow_grpo's server does"`
 }
 
 // SetDefaults takes boxes as they come.
-func (o *DetectorOptions) SetDefaults() { *o = DetectorOptions{Box: "xyxy", Overlap: 1} }
+func (o *DetectorOptions) SetDefaults() { *o = DetectorOptions{Box: "xyxy", Overlap: 1, Order: "rgb"} }
 
 // A DetectionServer is such a detector.
 type DetectionServer struct {
@@ -107,9 +108,9 @@ func (d *DetectionServer) read(reply []byte, m *vision.Image) ([]Detection, erro
 }
 
 // sure are the boxes that are sure enough, without those that a surer one of their label covers.
-func (d *DetectionServer) sure(found []Detection) []Detection {
-	found = slices.DeleteFunc(found, func(f Detection) bool { return f.Score <= d.Least })
-	if d.Overlap >= 1 {
+func (o DetectorOptions) sure(found []Detection) []Detection {
+	found = slices.DeleteFunc(found, func(f Detection) bool { return f.Score <= o.Least })
+	if o.Overlap >= 1 {
 		return found
 	}
 	keep := make([]bool, len(found))
@@ -125,7 +126,7 @@ func (d *DetectionServer) sure(found []Detection) []Detection {
 				places, all, scores = append(places, j), append(all, g.Box), append(scores, g.Score)
 			}
 		}
-		for _, k := range boxes.Suppress(all, scores, d.Overlap) {
+		for _, k := range boxes.Suppress(all, scores, o.Overlap) {
 			keep[places[k]] = true
 		}
 	}
@@ -140,13 +141,17 @@ func (d *DetectionServer) sure(found []Detection) []Detection {
 
 // DetectorKey is the table of DetectorOptions.
 type DetectorKey struct {
-	Detector *DetectorOptions `toml:"detector" doc:"of layout and geneval: how the detector at url writes boxes"`
+	Detector *DetectorOptions `toml:"detector" doc:"of layout and geneval: how the detector at url writes boxes, and which boxes count"`
 }
 
 // Check refuses settings of a detector's replies without a detector.
-func (k DetectorKey) Check(s ServerKeys, report Report) {
-	if k.Detector != nil && s.URL == "" {
+func (k DetectorKey) Check(n NetworkKeys, s ServerKeys, report Report) {
+	switch {
+	case k.Detector == nil:
+	case s.URL == "" && n.Path == "":
 		report("detector", "there is no detector that writes boxes: embedded scenes have one of their own", `write its url, or leave detector out`)
+	case s.URL != "" && k.Detector.Order == "bgr":
+		report("detector.order", "a server orders the channels of its pictures itself", "order is of a detector at path; leave it out")
 	}
 }
 

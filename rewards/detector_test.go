@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func TestDetectionServer(t *testing.T) {
 	want := boxes.Box{20, 10, 60, 30}
 	for form, numbers := range map[string]string{"xyxy": "[20, 10, 60, 30]", "xywh": "[20, 10, 40, 20]", "cxcywh": "[40, 20, 40, 20]"} {
 		found, asked, err := detect(t, `{"detections": [{"label": "dog", "box": `+numbers+`, "score": 0.9, "color": "red"}]}`, DetectorOptions{Box: form, Overlap: 1}, "dog", "cat")
-		if err != nil || len(found) != 1 || found[0] != (Detection{"dog", "red", want, 0.9}) {
+		if err != nil || len(found) != 1 || !reflect.DeepEqual(found[0], Detection{Class: "dog", Color: "red", Box: want, Score: 0.9}) {
 			t.Errorf("%s: %+v, %v", form, found, err)
 		}
 		if !strings.Contains(asked, `"labels":["dog","cat"]`) || !strings.HasPrefix(asked, "Bearer a key{") {

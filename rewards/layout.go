@@ -3,7 +3,9 @@ package rewards
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
@@ -21,6 +23,7 @@ type Detection struct {
 	Color string // "" where the detector does not say
 	Box   boxes.Box
 	Score float64 // how sure it is, up to 1
+	Mask  []bool  // of the picture's pixels; nil of a detector without masks
 }
 
 // Layout is boxes.Matching on the things that a detector finds in the picture; its card says how. The prompt's
@@ -40,6 +43,7 @@ func (l Layout) Score(ctx context.Context, item Item) (Score, error) {
 	}
 	var asked []struct {
 		Label string    `json:"label"`
+		Color string    `json:"color"`
 		Box   boxes.Box `json:"box"`
 	}
 	if err := item.Meta.Read("boxes", &asked); err != nil {
@@ -47,16 +51,24 @@ func (l Layout) Score(ctx context.Context, item Item) (Score, error) {
 	}
 	var want, found []boxes.Labelled
 	var labels []string
+	colored := map[string]bool{} // labels with a colour
 	for _, a := range asked {
-		want = append(want, boxes.Labelled{Box: a.Box, Label: a.Label})
-		labels = withLabel(labels, a.Label)
+		if was, ok := colored[a.Label]; ok && was != (a.Color != "") {
+			return Score{}, fmt.Errorf("meta.boxes has %q with and without a color; write one for all of a label, or for none", a.Label)
+		}
+		want = append(want, boxes.Labelled{Box: a.Box, Label: strings.TrimSpace(a.Color + " " + a.Label)})
+		labels, colored[a.Label] = withLabel(labels, a.Label), a.Color != ""
 	}
 	seen, err := l.Detector.Detect(ctx, item.Image, labels)
 	if err != nil {
 		return Score{}, err
 	}
 	for _, d := range seen {
-		found = append(found, boxes.Labelled{Box: d.Box, Label: d.Class})
+		label := d.Class
+		if colored[d.Class] {
+			label = strings.TrimSpace(d.Color + " " + label)
+		}
+		found = append(found, boxes.Labelled{Box: d.Box, Label: label})
 	}
 	var s Score
 	var pairs []boxes.Pair
@@ -89,6 +101,7 @@ type LayoutKey struct {
 }
 
 type layoutKeys struct {
+	NetworkKeys
 	ServerKeys
 	FrameKeys
 	LayoutKey
@@ -98,25 +111,35 @@ type layoutKeys struct {
 // LayoutKind is reward layout.
 var LayoutKind = Kind{
 	Name:    "layout",
-	Card:    "Objects where the prompt says: those of embedded scenes, or, by a detector at url, where meta.boxes says.",
+	Card:    "Objects where the prompt says: those of embedded scenes, or, by a detector at path or at url, where meta.boxes says.",
 	Paper:   "boxes by the Hungarian algorithm (Kuhn, 1955); GIoU (Rezatofighi et al., 2019), DIoU and CIoU (Zheng et al., 2020)",
 	Cases:   []string{"boxes.layout_reward", "boxes.assign", "boxes.iou", "boxes.giou", "boxes.diou", "boxes.ciou"},
 	Judges:  Pictures,
 	Traits:  Scenes,
 	Options: layoutKeys{},
 	Check: Checks(func(k layoutKeys, report Report) {
-		k.DetectorKey.Check(k.ServerKeys, report)
+		k.DetectorKey.Check(k.NetworkKeys, k.ServerKeys, report)
 	}),
 	Needs: With(func(k layoutKeys) Need {
-		if k.URL == "" {
+		if k.URL == "" && k.Path == "" {
 			return captioned
 		}
 		return func(p Prompt) error { return p.Meta.Has("boxes") }
 	}),
 	Open: Opens(func(k layoutKeys, b Bench) (Opened, error) {
 		match := config.Filled(k.Layout).Matching
-		if k.URL == "" {
+		if k.URL == "" && k.Path == "" {
 			return One(SceneLayout{Matching: match}), nil
+		}
+		if k.Path != "" {
+			d, err := OpenDetector(k.NetworkKeys, k.DetectorKey, b, false)
+			if err != nil {
+				return Opened{}, err
+			}
+			if k.Detector == nil {
+				d.Least = usualLeast
+			}
+			return Opened{Judge: Each(Layout{Detector: d, Matching: match}, 1), Close: func() error { d.Close(); return nil }}, nil
 		}
 		d, err := k.At(k.ServerKeys, b)
 		return One(Layout{Detector: d, Matching: match}), err

@@ -21,7 +21,7 @@ func (s sees) Detect(context.Context, *vision.Image, []string) ([]Detection, err
 }
 
 func thing(class, color string, x, y float64) Detection {
-	return Detection{class, color, boxes.Box{x, y, x + 10, y + 10}, 0.95}
+	return Detection{Class: class, Color: color, Box: boxes.Box{x, y, x + 10, y + 10}, Score: 0.95}
 }
 
 func TestLayout(t *testing.T) {

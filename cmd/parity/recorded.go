@@ -110,8 +110,9 @@ func columns(doc map[string]any) map[string]any {
 	return all
 }
 
-// outputs are the object "out", or the names in the lists "out" and "grad": a tensor, a column of the table, or a
-// field of the case. In an object, "tensor" may name one. The object "scores" is an output.
+// outputs are the object "out", or the names in the lists "out", "grad", "pre" and "post" (before and after a network):
+// a tensor, a column of the table, or a field of the case. In an object, "tensor" may name one. The object "scores" is
+// an output.
 func outputs(doc map[string]any, tensor tensorSource) (map[string]any, error) {
 	if m, ok := doc["out"].(map[string]any); ok {
 		name, ok := m["tensor"].(string)
@@ -127,13 +128,13 @@ func outputs(doc map[string]any, tensor tensorSource) (map[string]any, error) {
 	table := columns(doc)
 	want := map[string]any{}
 	lists := map[string][]any{}
-	for _, list := range []string{"out", "grad"} {
+	for _, list := range []string{"out", "grad", "pre", "post"} {
 		lists[list], _ = doc[list].([]any)
 	}
 	if scores, ok := doc["scores"].(map[string]any); ok {
 		want["scores"], lists["in"] = scores, prepared(doc)
 	}
-	for _, list := range []string{"out", "grad", "in"} {
+	for _, list := range []string{"out", "grad", "pre", "post", "in"} {
 		for _, n := range lists[list] {
 			name, ok := n.(string)
 			if !ok {

@@ -182,6 +182,14 @@ func TestLinearGradients(t *testing.T) {
 	})
 }
 
+func TestProductsGradients(t *testing.T) {
+	check(t, "products", func(e *env) *Value { return e.Products(e.Var(2, 3, 4), e.Var(2, 5, 4)) })
+	check(t, "products of one", func(e *env) *Value {
+		x := e.Var(2, 3, 4)
+		return e.Products(x, x)
+	})
+}
+
 func TestAttentionGradients(t *testing.T) {
 	for name, o := range map[string]Attend{
 		"plain":   {Heads: 2},

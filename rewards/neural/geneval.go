@@ -53,6 +53,7 @@ type GenEvalRules struct {
 	MaxOverlap        float64 `toml:"max_overlap" range:"[0,1]" doc:"boxes that overlap a surer one of their class this much are left out; 1: none"`
 	PositionThreshold float64 `toml:"position_threshold" range:"[0,1]" doc:"share of both sizes by which an offset is shrunk"`
 	UpstreamSlip      bool    `toml:"upstream_slip" doc:"a missed position adds a 0 and a 1, as in flow_grpo's server"`
+	CLIP              string  `toml:"clip" doc:"folder of the CLIP that names colours for a detector at path; empty: the colour of most of an object's pixels"`
 }
 
 // SetDefaults are the published numbers.
@@ -112,6 +113,8 @@ type GenEvalResult struct {
 	Strict  bool // exactly the counts asked for
 	Soft    float64
 	Reasons []string // the failed clauses
+	// Published are the reasons in the words of GenEval, and of flow_grpo's server.
+	Published [2]string
 }
 
 // Score is the soft score of a picture against the prompt's meta.geneval.
@@ -233,6 +236,7 @@ func (g GenEvalRules) Relations(a, b boxes.Box) []string {
 func (g GenEvalRules) Evaluate(kept map[string][]rewards.Detection, w Wish) (GenEvalResult, error) {
 	v := GenEvalResult{Correct: true, Strict: true}
 	var soft []float64
+	var said [2][]string
 	groups := [2][][]rewards.Detection{} // of correct and strict: the matches of each clause, nil for nothing
 	for i, c := range w.Include {
 		if c.Count <= 0 {
@@ -245,11 +249,13 @@ func (g GenEvalRules) Evaluate(kept map[string][]rewards.Detection, w Wish) (Gen
 		best := all[:min(len(all), c.Count)]
 
 		matched, why := g.clause(c, best, len(best) >= c.Count, groups[0])
+		said[0] = append(said[0], g.published(c, best, ">=", groups[0])...)
 		v.Correct = v.Correct && matched != nil
 		v.Reasons = append(v.Reasons, why...)
 		groups[0] = append(groups[0], matched)
 
 		matched, why = g.clause(c, all, len(all) == c.Count, groups[1])
+		said[1] = append(said[1], g.published(c, all, "==", groups[1])...)
 		v.Strict = v.Strict && matched != nil
 		if len(why) > 0 && groups[0][i] != nil {
 			v.Reasons = append(v.Reasons, why...)
@@ -260,8 +266,12 @@ func (g GenEvalRules) Evaluate(kept map[string][]rewards.Detection, w Wish) (Gen
 	for _, c := range w.Exclude {
 		if n := len(kept[c.Class]); n >= c.Count {
 			v.Correct = false
-			v.Reasons = append(v.Reasons, fmt.Sprintf("expected %s<%d, found %d", c.Class, c.Count, n))
+			reason := fmt.Sprintf("expected %s<%d, found %d", c.Class, c.Count, n)
+			v.Reasons, said[0] = append(v.Reasons, reason), append(said[0], reason)
 		}
+	}
+	for i, lines := range said {
+		v.Published[i] = strings.Join(lines, "\n")
 	}
 	for _, x := range soft {
 		v.Soft += x
@@ -287,6 +297,36 @@ func (g GenEvalRules) clause(c Clause, found []rewards.Detection, enough bool, g
 		return nil, []string{fmt.Sprintf("expected %s %s target, %s", c.Class, c.Position.Relation, at)}
 	}
 	return found, nil
+}
+
+// published are the lines that GenEval, or flow_grpo's server, prints of a failed clause: sign is >= or ==.
+func (g GenEvalRules) published(c Clause, found []rewards.Detection, sign string, groups [][]rewards.Detection) []string {
+	if sign == ">=" && len(found) < c.Count || sign == "==" && len(found) != c.Count {
+		return []string{fmt.Sprintf("expected %s%s%d, found %d", c.Class, sign, c.Count, len(found))}
+	}
+	if n := colored(found, c.Color); c.Color != "" && n < c.Count {
+		var all []string
+		for _, name := range ColorNames() {
+			if k := colored(found, name); k > 0 {
+				all = append(all, fmt.Sprintf("%d %s", k, name))
+			}
+		}
+		return []string{fmt.Sprintf("expected %s %s>=%d, found %d %s; and %s", c.Color, c.Class, c.Count, n, c.Color, strings.Join(all, ", "))}
+	}
+	if c.Position == nil {
+		return nil
+	}
+	if groups[c.Position.Target] == nil {
+		return []string{fmt.Sprintf("no target for %s to be %s", c.Class, c.Position.Relation)}
+	}
+	for _, d := range found {
+		for _, t := range groups[c.Position.Target] {
+			if r := g.Relations(d.Box, t.Box); !slices.Contains(r, c.Position.Relation) {
+				return []string{fmt.Sprintf("expected %s %s target, found %s target", c.Class, c.Position.Relation, strings.Join(r, " and "))}
+			}
+		}
+	}
+	return nil
 }
 
 func colored(found []rewards.Detection, color string) int {
@@ -508,7 +548,7 @@ func (c Colors) named(ctx context.Context, m *vision.Image, found []rewards.Dete
 	}
 	objects := make([]Object, len(found))
 	for i, f := range found {
-		objects[i].Box = f.Box
+		objects[i].Box, objects[i].Mask = f.Box, f.Mask
 	}
 	said, err := c.Of(ctx, m, found[0].Class, objects)
 	names := make([]string, len(said))
@@ -538,27 +578,34 @@ type genEvalKeys struct {
 	rewards.DetectorKey
 }
 
-// GenEvalKind is reward geneval: colours are the detector's own, or by the CLIP that path names.
+// GenEvalKind is reward geneval. With a detector at url, path names a CLIP for colours; without, the detector.
 var GenEvalKind = rewards.Kind{
-	Name:    "geneval",
-	Card:    "GenEval: the objects that the prompt's meta.geneval asks for, their number, colours and places, by a detector at url; path names a CLIP that says colours.",
+	Name: "geneval",
+	Card: "GenEval: the objects that the prompt's meta.geneval asks for, their number, colours and places, by a detector at path, computed here, " +
+		"or at url; colours by a CLIP at geneval.clip, or, with a url, at path.",
 	Paper:   "GenEval (Ghosh et al., 2023)",
-	Cases:   []string{"geneval.evaluate", "geneval.iou", "geneval.relative_position", "geneval.soft_score", "neural.geneval_color"},
+	Cases:   []string{"geneval.evaluate", "geneval.iou", "geneval.relative_position", "geneval.soft_score", "neural.geneval_color", "eyes.geneval"},
 	Parts:   []string{"soft", "correct", "strict"},
 	Judges:  rewards.Pictures,
 	Bounds:  rewards.Unit,
 	Options: genEvalKeys{},
 	Check: rewards.Checks(func(k genEvalKeys, report rewards.Report) {
-		if k.URL == "" {
-			report("name", "reward geneval needs a detector behind a server", `for example url = "http://localhost:8080/detect"`)
+		switch {
+		case k.URL == "" && k.Path == "":
+			report("name", "reward geneval needs a detector, in a folder or behind a server", `for example path = "models/mask2former-swin-small-coco-instance", or url = "http://localhost:8080/detect"`)
 			return
+		case k.URL != "" && k.GenEval != nil && k.GenEval.CLIP != "":
+			report("geneval.clip", "with a detector at url the CLIP is at path", "move the folder to path")
 		}
-		k.DetectorKey.Check(k.ServerKeys, report)
+		k.DetectorKey.Check(k.NetworkKeys, k.ServerKeys, report)
 	}),
 	Needs: rewards.Always(func(p rewards.Prompt) error { return p.Meta.Has("geneval") }),
 	Open: rewards.Opens(func(k genEvalKeys, b rewards.Bench) (rewards.Opened, error) {
-		if k.URL == "" {
-			return rewards.Opened{}, errors.New("url is missing: where the detector answers")
+		switch {
+		case k.URL == "" && k.Path == "":
+			return rewards.Opened{}, errors.New("path and url are missing: the folder of a detector, or the address of one")
+		case k.URL == "":
+			return openGenEval(k, b)
 		}
 		d, err := k.At(k.ServerKeys, b)
 		if err != nil {
@@ -575,4 +622,25 @@ var GenEvalKind = rewards.Kind{
 		g.Colors = Colors{Towers: t}.named
 		return closing(rewards.Each(g, 1), t.Close), nil
 	}),
+}
+
+// openGenEval is GenEval with networks of its own.
+func openGenEval(k genEvalKeys, b rewards.Bench) (rewards.Opened, error) {
+	d, err := rewards.OpenDetector(k.NetworkKeys, k.DetectorKey, b, true)
+	if err != nil {
+		return rewards.Opened{}, err
+	}
+	g := GenEval{Detector: d, GenEvalRules: config.Filled(k.GenEval)}
+	if g.CLIP == "" {
+		return closing(rewards.Each(g, 1), d.Close), nil
+	}
+	of := k.NetworkKeys
+	of.Path = g.CLIP
+	t, err := openTowers(of, b, clip.Options{Prepare: vision.OpenCLIP})
+	if err != nil {
+		d.Close()
+		return rewards.Opened{}, err
+	}
+	g.Colors = Colors{Towers: t}.named
+	return closing(rewards.Each(g, 1), func() { t.Close(); d.Close() }), nil
 }

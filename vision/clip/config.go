@@ -114,17 +114,27 @@ var activations = map[string]kernels.UnaryOp{"quick_gelu": kernels.QuickGELU, "g
 
 func (c TextConfig) check() error {
 	var l hub.Limits
-	c.Encoder.check(&l)
+	c.Check(&l)
+	return l.Err()
+}
+
+// Check collects settings out of range.
+func (c TextConfig) Check(l *hub.Limits) {
+	c.Encoder.check(l)
 	l.Int("vocab_size", c.Vocabulary, 1, 1<<22)
 	l.Int("max_position_embeddings", c.Positions, 1, 1<<16)
-	return l.Err()
 }
 
 func (c VisionConfig) check() error {
 	var l hub.Limits
-	c.Encoder.check(&l)
+	c.Check(&l)
+	return l.Err()
+}
+
+// Check collects settings out of range.
+func (c VisionConfig) Check(l *hub.Limits) {
+	c.Encoder.check(l)
 	l.Int("patch_size", c.Patch, 1, 256)
 	l.Int("image_size", c.Side, c.Patch, 1<<13)
 	l.Int("num_channels", c.Channels, 1, 64)
-	return l.Err()
 }

@@ -176,6 +176,11 @@ func (v *Vision) BeforeLast(tp *autograd.Tape, pictures *autograd.Value) *autogr
 	return v.through(tp, pictures, len(v.layers)-1)
 }
 
+// Normed is all tokens of pictures after the last norm, [B, Tokens, Width]: the class first.
+func (v *Vision) Normed(tp *autograd.Tape, pictures *autograd.Value) *autograd.Value {
+	return v.post.Apply(tp, v.through(tp, pictures, len(v.layers)))
+}
+
 // through is the tokens of pictures after some layers.
 func (v *Vision) through(tp *autograd.Tape, pictures *autograd.Value, layers int) *autograd.Value {
 	b := pictures.Dim(0)

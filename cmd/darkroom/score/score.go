@@ -37,10 +37,14 @@ The prompt of a.png is in its text if 'darkroom sample' made it, or in a.txt bes
 "image" names the pictures that an edit was made of. File names are relative to that file.
 Items of one prompt are judged together.
 
+--draw writes copies of the pictures with the boxes that layout, geneval and others found, wanted
+ones dashed.
+
 --serve answers the protocol of http rewards at an address, on this machine alone unless
 a host is named. Requests have limits of bytes and pixels. Ctrl-C finishes the answers
 under way first.`,
-		Example: "  darkroom score --reward scene,ocr --prompt 'the word \"CAT\" in red on white' a.png b.png\n" +
+		Example: "  darkroom score --reward geneval --path models/mask2former-swin-small-coco-instance --items items.jsonl --draw boxes\n" +
+			"  darkroom score --reward scene,ocr --prompt 'the word \"CAT\" in red on white' a.png b.png\n" +
 			"  darkroom score --reward clip --path models/clip-vit-large-patch14 --json pictures/\n" +
 			"  darkroom score --reward judge --url http://localhost:8000 --cache answers --items items.jsonl\n" +
 			"  darkroom score --reward scene --serve :8080",
@@ -55,6 +59,7 @@ under way first.`,
 	o.Add(cmd)
 	f.StringVar(&o.prompt, "prompt", "", "`TEXT` that the files should show")
 	f.StringVar(&o.items, "items", "", "`FILE.jsonl` with a line an item")
+	f.StringVar(&o.draw, "draw", "", "`FOLDER` for copies of the pictures with the boxes of each score's evidence")
 	f.StringVar(&o.serve, "serve", "", "`ADDRESS` to answer at, such as :8080")
 	return cmd
 }
@@ -62,7 +67,7 @@ under way first.`,
 // options are the flags.
 type options struct {
 	panel.Flags
-	prompt, items, serve string
+	prompt, items, serve, draw string
 }
 
 // check finds all that is wrong with the flags alone.
@@ -75,6 +80,7 @@ func (o *options) check(cmd *cobra.Command, files []string) error {
 	}
 	o.Flags.Check(must)
 	must(utf8.ValidString(o.prompt), "--prompt %q is not UTF-8, in which prompts are written", o.prompt)
+	must(o.serve == "" || o.draw == "", "--serve keeps no pictures: leave --draw out")
 	if o.serve != "" {
 		must(len(files) == 0 && o.items == "" && o.prompt == "", "--serve takes neither files nor --prompt and --items: each request brings its own")
 		must(len(o.Names) <= 1, "--serve answers for one reward")
@@ -113,6 +119,13 @@ func (o *options) run(cmd *cobra.Command, files []string) error {
 	}
 	if err := cmd.Context().Err(); err != nil {
 		return err
+	}
+	if o.draw != "" {
+		n, err := draw(o.draw, shown, o.Names)
+		if err != nil {
+			return err
+		}
+		cmd.PrintErrf("%d pictures with boxes are in %s\n", n, o.draw)
 	}
 	return o.print(cmd, shown, opened)
 }

@@ -1,0 +1,162 @@
+package detectors
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/vision/detr"
+	"github.com/darkroom-rl/darkroom/vision/mask2former"
+	"github.com/darkroom-rl/darkroom/vision/owl"
+	"github.com/darkroom-rl/darkroom/vision/rtdetr"
+)
+
+// TestMask2Former: transformers' numbers, of pictures in one batch and of each alone, from one file and from shards.
+func TestMask2Former(t *testing.T) {
+	r := recorded(t, "mask2former")
+	for _, shards := range []bool{false, true} {
+		m, err := mask2former.Open(r.folder(t, shards), device(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := m.Prepare.Apply(r.shown())
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers, err := m.Forward(b.Pixels, 2, b.Size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var classes, masks []float32
+		for _, a := range answers {
+			for _, row := range a.Classes {
+				classes = append(classes, row...)
+			}
+			masks = append(masks, a.Masks...)
+		}
+		r.holds(t, "classes", classes)
+		r.holds(t, "masks", masks)
+		each := len(b.Pixels) / 2
+		for i := range answers {
+			alone, err := m.Forward(b.Pixels[i*each:][:each], 1, b.Size)
+			if err != nil || !reflect.DeepEqual(alone[0], answers[i]) {
+				t.Errorf("picture %d alone has other bits: %v", i, err)
+			}
+		}
+		if _, err := m.Forward(b.Pixels[:3*33*32], 1, detr.Size{H: 33, W: 32}); err == nil {
+			t.Error("a picture of 33 rows was read")
+		}
+		m.Close()
+	}
+}
+
+// TestRTDETR: transformers' numbers, of pictures in one batch.
+func TestRTDETR(t *testing.T) {
+	for _, kind := range []string{"rt_detr", "rt_detr_v2"} {
+		r := recorded(t, kind)
+		m, err := rtdetr.Open(r.folder(t, true), device(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := m.Prepare.Apply(r.shown())
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers, err := m.Forward(b.Pixels, 2, b.Size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.holds(t, "logits", append(answers[0].Logits, answers[1].Logits...))
+		r.holds(t, "boxes", append(answers[0].Boxes, answers[1].Boxes...))
+		m.Close()
+	}
+}
+
+// TestOWL: transformers' numbers of texts and pictures.
+func TestOWL(t *testing.T) {
+	r := recorded(t, "owlv2")
+	m, err := owl.Open(r.folder(t, false), device(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	var logits, boxes []float32
+	for i, picture := range r.shown() {
+		queries, err := m.Queries(r.Queries[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := m.Prepare.Apply(picture)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, err := m.See(x, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logits, boxes = append(logits, seen[0].Logits(queries)...), append(boxes, seen[0].Boxes...)
+	}
+	r.holds(t, "logits", logits)
+	r.holds(t, "boxes", boxes)
+	if _, err := m.Queries([]string{strings.Repeat("long ", 20)}); err == nil || !strings.Contains(err.Error(), "at most 16 are read") {
+		t.Errorf("a long query: %v", err)
+	}
+}
+
+// TestDetect: every kind answers with boxes inside the picture, the surest first, of labels that were asked for.
+func TestDetect(t *testing.T) {
+	for _, k := range Kinds() {
+		r := recorded(t, k.Name)
+		d, err := Open(r.folder(t, false), device(t), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		labels, picture := []string{"a cat", "dog"}, r.shown()[0]
+		if d.Labels() != nil { // the one that is seen best
+			all, err := d.Detect(context.Background(), picture, nil, 0)
+			if err != nil || len(all) == 0 {
+				t.Fatalf("%s: found %d, %v", k.Name, len(all), err)
+			}
+			labels = []string{all[0].Label}
+		}
+		found, err := d.Detect(context.Background(), picture, labels, 0)
+		if err != nil || len(found) == 0 {
+			t.Errorf("%s: found %d, %v", k.Name, len(found), err)
+		}
+		for i, f := range found {
+			if !asked(labels, f.Label) || i > 0 && f.Score > found[i-1].Score || !(f.Score > 0 && f.Score <= 1) {
+				t.Errorf("%s: %q with %v after %v", k.Name, f.Label, f.Score, found[max(i-1, 0)].Score)
+			}
+		}
+		d.Close()
+	}
+}
+
+// TestRefused: a folder of another network, and settings out of range, are refused by name.
+func TestRefused(t *testing.T) {
+	r := recorded(t, "mask2former")
+	for name, c := range map[string]struct{ old, now, want string }{
+		"another kind":   {`"mask2former"`, `"clip"`, "detectors are mask2former"},
+		"another trunk":  {`"swin"`, `"resnet"`, `"backbone_config" is of a "resnet"`},
+		"heads":          {`"num_attention_heads": 4, "num_hidden_layers"`, `"num_attention_heads": 5, "num_hidden_layers"`, "does not divide"},
+		"width":          {`"feature_size": 64`, `"feature_size": 60`, "no multiple of 32"},
+		"missing tensor": {`"encoder_layers": 2`, `"encoder_layers": 3`, "encoder.layers.2"},
+	} {
+		dir := r.folder(t, false)
+		path := filepath.Join(dir, "config.json")
+		text := strings.Replace(string(r.Files["config.json"]), c.old, c.now, 1)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		d, err := Open(dir, device(t), Options{})
+		if err == nil {
+			d.Close()
+		}
+		if text != string(r.Files["config.json"]) && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v; %q was expected", name, err, c.want)
+		}
+	}
+}

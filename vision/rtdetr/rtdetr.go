@@ -1,0 +1,181 @@
+// Package rtdetr is RT-DETR and RT-DETRv2 (Zhao et al., 2023; Lv et al., 2024), with the parameter names of the hub's
+// folders (RTDetrForObjectDetection, RTDetrV2ForObjectDetection): boxes of a closed list of classes.
+//
+//	m, err := rtdetr.Open("rtdetr_r50vd", device)
+//	found, err := m.Detect(ctx, picture, 0.5)
+//
+// Start with network.go; backbone.go is the ResNet.
+package rtdetr
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/detr"
+	"github.com/darkroom-rl/darkroom/vision/features"
+)
+
+// Config is config.json of an RTDetrForObjectDetection or an RTDetrV2ForObjectDetection.
+type Config struct {
+	Kind        string            `json:"model_type"`
+	Backbone    Backbone          `json:"backbone_config"`
+	Hidden      int               `json:"encoder_hidden_dim"`
+	EncoderIn   []int             `json:"encoder_in_channels"`
+	EncoderFF   int               `json:"encoder_ffn_dim"`
+	EncoderHead int               `json:"encoder_attention_heads"`
+	Encoder     int               `json:"encoder_layers"`
+	EncoderAct  string            `json:"encoder_activation_function"`
+	Act         string            `json:"activation_function"`
+	Project     []int             `json:"encode_proj_layers"`
+	Temperature float64           `json:"positional_encoding_temperature"`
+	EvalSize    []int             `json:"eval_size"`
+	Before      bool              `json:"normalize_before"`
+	Expansion   float64           `json:"hidden_expansion"`
+	Width       int               `json:"d_model"`
+	DecoderIn   []int             `json:"decoder_in_channels"`
+	DecoderFF   int               `json:"decoder_ffn_dim"`
+	DecoderHead int               `json:"decoder_attention_heads"`
+	Decoder     int               `json:"decoder_layers"`
+	DecoderAct  string            `json:"decoder_activation_function"`
+	Points      int               `json:"decoder_n_points"`
+	Levels      int               `json:"num_feature_levels"`
+	Queries     int               `json:"num_queries"`
+	Learned     bool              `json:"learn_initial_query"`
+	Eps         float32           `json:"layer_norm_eps"`
+	Offset      float64           `json:"decoder_offset_scale"` // of version 2
+	Method      string            `json:"decoder_method"`       // of version 2: "default" or "discrete"
+	Labels      map[string]string `json:"id2label"`
+}
+
+var acts = map[string]kernels.UnaryOp{"silu": kernels.SiLU, "relu": kernels.ReLU, "gelu": kernels.GELUErf}
+
+// ReadConfig reads a folder's settings.
+func ReadConfig(dir string) (Config, error) {
+	c := Config{Hidden: 256, EncoderIn: []int{512, 1024, 2048}, EncoderFF: 1024, EncoderHead: 8, Encoder: 1, EncoderAct: "gelu", Act: "silu", Project: []int{2}, Temperature: 10000,
+		Expansion: 1, Width: 256, DecoderIn: []int{256, 256, 256}, DecoderFF: 1024, DecoderHead: 8, Decoder: 6, DecoderAct: "relu", Points: 4, Levels: 3, Queries: 300, Eps: 1e-5,
+		Offset: 0.5, Method: "default", Backbone: usualBackbone()}
+	if err := hub.Config(dir, &c, "RTDetrForObjectDetection", "rt_detr", "RTDetrV2ForObjectDetection", "rt_detr_v2"); err != nil {
+		return c, err
+	}
+	return c, c.check()
+}
+
+func (c *Config) check() error {
+	var l hub.Limits
+	c.Backbone.check(&l)
+	for key, v := range map[string]int{"encoder_hidden_dim": c.Hidden, "encoder_ffn_dim": c.EncoderFF, "d_model": c.Width, "decoder_ffn_dim": c.DecoderFF} {
+		l.Int(key, v, 1, 1<<14)
+	}
+	l.Int("encoder_layers", c.Encoder, 0, 64)
+	l.Int("decoder_layers", c.Decoder, 1, 64)
+	l.Int("decoder_n_points", c.Points, 1, 64)
+	l.Int("num_queries", c.Queries, 1, 1<<12)
+	l.Int("encoder_attention_heads", c.EncoderHead, 1, 256)
+	l.Int("decoder_attention_heads", c.DecoderHead, 1, 256)
+	l.Must(c.Hidden%max(c.EncoderHead, 1) == 0 && c.Hidden%4 == 0, `"encoder_hidden_dim" %d must be a multiple of 4 and of encoder_attention_heads %d`, c.Hidden, c.EncoderHead)
+	l.Must(c.Width%max(c.DecoderHead, 1) == 0, `"d_model" %d is no multiple of decoder_attention_heads %d`, c.Width, c.DecoderHead)
+	l.Float("hidden_expansion", c.Expansion, 0.01, 16)
+	l.Float("positional_encoding_temperature", c.Temperature, 1, 1e9)
+	for key, name := range map[string]string{"activation_function": c.Act, "encoder_activation_function": c.EncoderAct, "decoder_activation_function": c.DecoderAct} {
+		_, ok := acts[name]
+		l.Must(ok, `%q is %q; "silu", "relu" and "gelu" are known`, key, name)
+	}
+	n := len(c.Backbone.Channels())
+	l.Must(len(c.EncoderIn) == n && len(c.DecoderIn) == n && c.Levels == n, `"encoder_in_channels", "decoder_in_channels" and num_feature_levels %d are of as many maps as the backbone has, %d`, c.Levels, n)
+	for _, p := range c.Project {
+		l.Must(p >= 0 && p < n, `"encode_proj_layers" has map %d of %d`, p, n)
+	}
+	l.Must(c.Method == "default" || c.Method == "discrete", `"decoder_method" is %q; "default" and "discrete" are known`, c.Method)
+	l.Int("id2label", len(c.Labels), 1, 1<<14)
+	for i := range len(c.Labels) {
+		_, ok := c.Labels[fmt.Sprint(i)]
+		l.Must(ok, `"id2label" has no label %d of %d`, i, len(c.Labels))
+	}
+	return l.Err()
+}
+
+// Classes are the labels, in order.
+func (c *Config) Classes() []string {
+	all := make([]string, len(c.Labels))
+	for i := range all {
+		all[i] = c.Labels[fmt.Sprint(i)]
+	}
+	return all
+}
+
+// Model is a folder's network in memory. It may be asked from any goroutine.
+type Model struct {
+	Config
+	*Network
+	Prepare detr.Processor
+	device  *features.Device
+	params  *nn.Params
+}
+
+// Open reads a folder.
+func Open(dir string, device *features.Device) (*Model, error) {
+	c, err := ReadConfig(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	m := &Model{Config: c, device: device}
+	if m.Prepare, err = detr.ReadProcessor(dir, detr.SquareProcessor(640), false); err != nil {
+		return nil, err
+	}
+	set, err := safetensors.OpenFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer set.Close()
+	if m.params, err = device.Load(detr.Folded(set), func(p *nn.Params) { m.Network = New(p, c) }); err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return m, nil
+}
+
+// Close gives the memory back.
+func (m *Model) Close() { m.device.Free(m.params) }
+
+// An Answer is a network's of a picture: logits of each query's classes, and boxes (cx, cy, w, h) as shares.
+type Answer struct{ Logits, Boxes []float32 }
+
+// stride is that of the coarsest map.
+const stride = 32
+
+// Forward asks the network about prepared pictures, [n, size.H, size.W, 3].
+func (m *Model) Forward(pixels []float32, n int, size detr.Size) (answers []Answer, err error) {
+	if n < 1 || size.H < stride || size.W < stride || size.H%stride != 0 || size.W%stride != 0 || len(pixels) != n*size.H*size.W*3 {
+		return nil, fmt.Errorf("%d numbers for %d pictures of %d x %d: sides that are multiples of %d are read", len(pixels), n, size.W, size.H, stride)
+	}
+	m.device.Run(false, func(tp *autograd.Tape) {
+		defer kernels.Recover(&err)
+		logits, boxes := m.Network.Forward(tp, tp.Upload("pictures", pixels, n, size.H, size.W, 3))
+		each := len(logits) / n
+		for i := range n {
+			answers = append(answers, Answer{logits[i*each:][:each], boxes[i*m.Queries*4:][:m.Queries*4]})
+		}
+	})
+	return answers, err
+}
+
+// Detect is the boxes of a picture with scores above least, the surest first.
+func (m *Model) Detect(ctx context.Context, picture *vision.Image, least float64) ([]detr.Box, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	b, err := m.Prepare.Apply([]*vision.Image{picture})
+	if err != nil {
+		return nil, err
+	}
+	answers, err := m.Forward(b.Pixels, 1, b.Size)
+	if err != nil {
+		return nil, err
+	}
+	return detr.Top(answers[0].Logits, answers[0].Boxes, m.Queries, b.Shown[0], least), nil
+}
