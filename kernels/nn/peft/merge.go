@@ -81,10 +81,10 @@ func (a *Adapter) Settings() (Settings, error) {
 	return s, err
 }
 
-// Merging into stored weights: W + s·B A in fp32, rounded once to the type that W is stored
-// in. (package nn merges into what is in memory.)
+// Merging into stored weights: W + s·B A in fp32, rounded once to the type that W is stored in. (package nn merges
+// into weights in memory.)
 //
-// Invariant (test): a model of merged weights puts out what the model with its adapter does.
+// Invariant (test): a model of merged weights has the outputs of the model with its adapter.
 
 // Modules are the layers that the adapter changes.
 func (a *Adapter) Modules() []string { return a.modules() }

@@ -115,7 +115,7 @@ func (r readAt) span(off, n int64) ([]byte, error) {
 func (r readAt) drop(off, n int64) {}
 func (r readAt) close() error      { return r.f.Close() }
 
-// Bytes is what Write writes.
+// Bytes is the output of Write.
 func Bytes(tensors []Tensor, metadata map[string]string) ([]byte, error) {
 	header, order, err := encode(tensors, metadata)
 	if err != nil {
@@ -171,9 +171,9 @@ func (m *memory) close() error {
 	return nil
 }
 
-// Locate finds a file or folder that a stranger's file names, and refuses what does
-// not lie in folder after symbolic links are followed. One exception: the hub's
-// cache keeps snapshots/REVISION/name as a link to blobs/HASH beside snapshots.
+// Locate finds a file or folder that a stranger's file names, and refuses one that does not lie in folder after
+// symbolic links are followed. One exception: the hub's cache keeps snapshots/REVISION/name as a link to blobs/HASH
+// beside snapshots.
 // name has forward slashes.
 func Locate(folder, name string) (string, error) {
 	outside := &Error{Path: folder, Problem: fmt.Sprintf("it names %q, outside itself", shorten(name)),
