@@ -185,7 +185,7 @@ func (d *autoencoder) opened() (Precision, error) {
 		precision = F32
 	}
 	if d.network == nil {
-		n, err := d.load("vae", nn.Options{Math: precision.math()}, d.names, func(params *nn.Params) { d.run, d.encode = d.build(params) })
+		n, err := d.load("vae", nn.Options{Math: precision.math()}, plainly(d.names), func(params *nn.Params) { d.run, d.encode = d.build(params) })
 		if err != nil {
 			return precision, err
 		}

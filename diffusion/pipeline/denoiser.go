@@ -14,6 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/edition"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
@@ -84,9 +85,12 @@ func (d *denoiser) loaded(i int) (*expert, error) {
 	if d.Frozen[i] {
 		train = nil
 	}
-	var names func(nn.Source) nn.Source
-	if w := d.Weights[i]; w != nil {
-		names = func(stored nn.Source) nn.Source { return edition.Over(stored, w) }
+	names := func(stored nn.Source) (nn.Source, error) {
+		stored, err := quant.Quantize(stored, d.Quantize)
+		if w := d.Weights[i]; w != nil && err == nil {
+			stored = edition.Over(stored, w)
+		}
+		return stored, err
 	}
 	n, err := d.load(d.parts[i], nn.Options{Math: d.Precision.math(), Train: train, Home: d.Memory.Home, Ring: d.ring(), Values: d.Memory.Values[i]}, names, func(params *nn.Params) { e.forward = d.build(params) })
 	if err != nil {

@@ -48,6 +48,7 @@ type Options struct {
 	TextLayers []int
 	Cache      Cache
 	Memory     Memory
+	Quantize   string   // what the denoiser's matrices are compressed to as they are loaded (quant.Kinds); "": nothing
 	Train      []string // names of the denoiser's parameters that are trained, as expressions
 	// Frozen lists the experts (of two) that are not trained.
 	Frozen Experts

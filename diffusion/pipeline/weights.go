@@ -122,7 +122,7 @@ type network struct {
 }
 
 // load reads a part's weights; build makes the network of them. names changes their source; nil: it stays.
-func (l *loader) load(part string, o nn.Options, names func(nn.Source) nn.Source, build func(*nn.Params)) (*network, error) {
+func (l *loader) load(part string, o nn.Options, names func(nn.Source) (nn.Source, error), build func(*nn.Params)) (*network, error) {
 	from, err := l.folder.weights(part)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,9 @@ func (l *loader) load(part string, o nn.Options, names func(nn.Source) nn.Source
 	n := &network{part: part, from: from}
 	o.Pool, o.Source, o.Key, o.Like = l.Pool, from.source, from.key, from.like
 	if from.source != nil && names != nil {
-		o.Source = names(from.source)
+		if o.Source, err = names(from.source); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", from.name, err), n.close())
+		}
 	}
 	if n.params, err = nn.New(o); err == nil {
 		build(n.params)
@@ -140,6 +142,14 @@ func (l *loader) load(part string, o nn.Options, names func(nn.Source) nn.Source
 		return nil, errors.Join(fmt.Errorf("%s: %w", from.name, err), n.close())
 	}
 	return n, nil
+}
+
+// plainly is a change of names that cannot fail; nil: there is none.
+func plainly(names func(nn.Source) nn.Source) func(nn.Source) (nn.Source, error) {
+	if names == nil {
+		return nil
+	}
+	return func(stored nn.Source) (nn.Source, error) { return names(stored), nil }
 }
 
 // name is the file or the index that weights were read from.

@@ -198,6 +198,8 @@ func TestCompressed(t *testing.T) {
 				tracks[i] = sample(t, p, pictures(t, p, 2), stochastic(t, p, Guidance{Scale: 1}))
 			}
 			same(t, name, tracks[0], tracks[1])
+			p := open(t, small, Options{Memory: Memory{Home: nn.Disk}})
+			same(t, name+" on the disk", sample(t, p, pictures(t, p, 2), stochastic(t, p, Guidance{Scale: 1})), tracks[1])
 		})
 	}
 }

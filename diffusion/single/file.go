@@ -246,3 +246,37 @@ func turned(t safetensors.Tensor) safetensors.Tensor {
 	t.Shape, t.Data = []int{cols, rows}, data
 	return t
 }
+
+// Header is a compressed tensor's. Columns and exchanged halves are made of plain numbers alone.
+func (p *Part) Header(name string) (h quant.Header, ok bool, err error) {
+	at := p.pieces[name]
+	if at.eyes > 0 || at.swap || at.turned {
+		return h, false, nil
+	}
+	if h, ok, err = p.file.file.Header(at.from); !ok || err != nil {
+		return h, false, err
+	}
+	if rows := at.rows[1] - at.rows[0]; rows > 0 {
+		h.Size = h.Size / h.Shape[0] * rows
+		h.Shape = append([]int{rows}, h.Shape[1:]...)
+	}
+	if at.flat {
+		h.Shape = h.Shape[:2]
+	}
+	return h, true, nil
+}
+
+// Codes are a compressed tensor's.
+func (p *Part) Codes(name string) (c quant.Codes, d safetensors.DType, ok bool, err error) {
+	at := p.pieces[name]
+	if at.eyes > 0 || at.swap || at.turned {
+		return c, d, false, nil
+	}
+	c, d, ok, err = p.file.file.Codes(at.from)
+	if ok && err == nil && at.rows[1] > 0 {
+		if c, err = c.RowRange(at.rows[0], at.rows[1]); err != nil {
+			return c, d, false, nil // parts of a block, which are unpacked with the whole
+		}
+	}
+	return c, d, ok, err
+}

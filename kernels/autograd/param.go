@@ -83,6 +83,10 @@ func (p *Param) dropPacked() {
 // Free gives all memory back.
 func (p *Param) Free() {
 	p.dropPacked()
+	if p.source != nil {
+		p.source.Close()
+		p.source = nil
+	}
 	p.ZeroGrad()
 	if p.Value != nil {
 		p.Value.Free()

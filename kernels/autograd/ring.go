@@ -24,13 +24,14 @@ type Source interface {
 	Ahead()
 	// Forget ends the fetch that Ahead began, where Take will not be called soon.
 	Forget()
-	// Take is the packed form: a wait for the fetch that Ahead began, or the fetch itself. It panics with a
-	// kernels.DeviceError.
+	// Take is the packed form. It waits for the fetch that Ahead began, or fetches. It panics with a kernels.DeviceError.
 	Take() *kernels.Packed
 	// Give hands the packed form back.
 	Give(*kernels.Packed)
 	// Bytes is about the size of the packed form.
 	Bytes() int
+	// Close frees the home itself.
+	Close()
 }
 
 // NewStreamed returns a frozen weight that a ring holds while products read it.

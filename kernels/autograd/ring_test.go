@@ -64,6 +64,8 @@ func (e *elsewhere) Give(w *kernels.Packed) {
 	e.count(-e.Bytes())
 }
 
+func (e *elsewhere) Close() {}
+
 func (e *elsewhere) Bytes() int { return 2 * e.values.Len() }
 
 // TestRing: networks of blocks that are sampled and trained have the bits of those that keep their weights. Once a pass

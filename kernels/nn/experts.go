@@ -62,7 +62,7 @@ func (p *Params) stack(name string, n, in, out int, right bool) []*Linear {
 	for i := range layers {
 		layers[i] = &Linear{Name: fmt.Sprintf("%s.%d", p.name(name), i)}
 	}
-	whole, src := p.stored(name, fanIn(in), append([]int{n}, shape...)...)
+	whole, src := p.stored(name, false, fanIn(in), append([]int{n}, shape...)...)
 	if whole == nil {
 		return layers
 	}

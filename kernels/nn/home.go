@@ -8,6 +8,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
@@ -40,40 +41,109 @@ func HomeNamed(name string) (Home, bool) {
 	return Device, false
 }
 
-// away is a frozen matrix whose home is elsewhere.
-func (r *root) away(e *entry, k kind, conv kernels.ConvShape, shape []int) *autograd.Param {
-	d := &onDisk{root: r, e: e, k: k, conv: conv, stored: shape}
+// away is a frozen matrix whose home is elsewhere, or that is compressed.
+func (r *root) away(e *entry, k kind, conv kernels.ConvShape, shape []int) (*autograd.Param, error) {
+	d := &away{root: r, e: e, k: k, conv: conv, stored: shape}
 	if k == turned {
 		e.turned = true
 		shape = []int{shape[1], shape[0]}
 	}
-	return autograd.NewStreamed(e.name, shape, conv, r.Pool, r.Ring, d)
+	if r.Home != Disk {
+		if err := d.keep(); err != nil {
+			return nil, err
+		}
+	}
+	return autograd.NewStreamed(e.name, shape, conv, r.Pool, r.Ring, d), nil
 }
 
-// onDisk is a matrix that lies in its file.
-type onDisk struct {
+// An away matrix lies in its file, or as codes in the device's memory.
+type away struct {
 	root   *root
 	e      *entry
 	k      kind
 	conv   kernels.ConvShape
 	stored []int // the shape that is uploaded
+	kept   *coded
 	coming *reading
 	room   *kernels.Buffer // of a dry backend: memory of a tensor that is read ahead
 }
+
+// coded is a compressed matrix in a device's memory, and how it is unpacked.
+type coded struct {
+	memory *tensor.Tensor
+	op     kernels.Unpack
+	dtype  safetensors.DType // of the values
+}
+
+func (c *coded) free() { c.memory.Free() }
 
 // reading is a tensor on its way into the host's memory.
 type reading struct {
 	stopped atomic.Bool
 	done    chan struct{}
-	tensor  safetensors.Tensor
-	err     error
+	inHost
+	err error
+}
+
+// inHost is a tensor in the host's memory: its numbers, or its codes.
+type inHost struct {
+	plain safetensors.Tensor
+	codes *quant.Codes
+	dtype safetensors.DType // of values that codes stand for
+}
+
+// keep brings the codes of a compressed matrix into the device's memory.
+func (d *away) keep() error {
+	if d.root.Pool.Dry() {
+		h, _, err := d.root.header(d.e)
+		if err != nil {
+			return err
+		}
+		d.kept = &coded{memory: d.root.Pool.Lasting(kernels.U8, h.Size), dtype: h.DType}
+		d.kept.op.Codes.DType = kernels.U8
+		return nil
+	}
+	src, err := d.read()
+	if err != nil {
+		return err
+	}
+	if src.codes == nil { // parts of a block: their numbers are read whenever products need them
+		return nil
+	}
+	d.kept = d.root.uploadCodes(src, d.root.Pool.Lasting)
+	d.drop()
+	return nil
+}
+
+// uploadCodes brings codes into memory of a pool.
+func (r *root) uploadCodes(src inHost, take func(d kernels.DType, shape ...int) *tensor.Tensor) *coded {
+	c := &coded{memory: take(kernels.U8, src.codes.Size()), dtype: src.dtype}
+	if span := c.memory.Span(); span.Buf.Host != nil {
+		src.codes.Write(span.Raw())
+	} else {
+		blob := make([]byte, src.codes.Size())
+		src.codes.Write(blob)
+		c.memory.UploadBytes(blob)
+	}
+	c.op = *src.codes.In(c.memory.Span().Buf, c.memory.Span().Off, kernels.Mat{})
+	return c
+}
+
+// drop gives pages of the tensor's file back.
+func (d *away) drop() {
+	if s, ok := d.root.Source.(interface{ Drop(string) }); ok {
+		s.Drop(d.e.asStored())
+	}
 }
 
 // mostReadings is how many matrices of a network are read at once.
 const mostReadings = 2
 
 // Ahead reads the matrix on another goroutine.
-func (d *onDisk) Ahead() {
+func (d *away) Ahead() {
+	if d.kept != nil {
+		return
+	}
 	if d.root.Pool.Dry() {
 		d.room = d.root.Pool.Backend().Alloc(2 * product(d.stored))
 		return
@@ -85,13 +155,13 @@ func (d *onDisk) Ahead() {
 		d.root.reads <- struct{}{}
 		defer func() { <-d.root.reads }()
 		if !c.stopped.Load() {
-			c.tensor, c.err = d.read()
+			c.inHost, c.err = d.read()
 		}
 	}()
 }
 
 // Forget waits for a read that is under way: its file may be closed then.
-func (d *onDisk) Forget() {
+func (d *away) Forget() {
 	d.free()
 	if d.coming != nil {
 		d.coming.stopped.Store(true)
@@ -101,22 +171,32 @@ func (d *onDisk) Forget() {
 }
 
 // free gives a dry backend's memory back.
-func (d *onDisk) free() {
+func (d *away) free() {
 	if d.room != nil {
 		d.root.Pool.Backend().Free(d.room)
 		d.room = nil
 	}
 }
 
+// Close frees codes that are kept.
+func (d *away) Close() {
+	if d.kept != nil {
+		d.kept.free()
+		d.kept = nil
+	}
+}
+
 // Take packs the tensor.
-func (d *onDisk) Take() (w *kernels.Packed) {
+func (d *away) Take() (w *kernels.Packed) {
 	var err error
-	var src safetensors.Tensor
-	if c := d.coming; c != nil {
+	var src inHost
+	switch c := d.coming; {
+	case d.kept != nil:
+	case c != nil:
 		<-c.done
 		d.coming = nil
-		src, err = c.tensor, c.err
-	} else {
+		src, err = c.inHost, c.err
+	default:
 		src, err = d.read()
 	}
 	if err == nil {
@@ -133,13 +213,23 @@ func (d *onDisk) Take() (w *kernels.Packed) {
 }
 
 // pack is the form that products read.
-func (d *onDisk) pack(src safetensors.Tensor) (*kernels.Packed, error) {
+func (d *away) pack(src inHost) (w *kernels.Packed, err error) {
 	r := *d.root // with a pool that keeps nothing
 	r.Pool = tensor.NewPool(r.Pool.Backend())
 	defer r.Pool.Trim()
-	t, err := r.upload(src, d.stored, d.conv, false)
-	if err != nil {
-		return nil, err
+	var t *tensor.Tensor
+	switch {
+	case d.kept != nil:
+		t = r.unpack(d.kept, d.stored, d.conv)
+	case src.codes != nil:
+		c := r.uploadCodes(src, r.Pool.New)
+		t = r.unpack(c, d.stored, d.conv)
+		c.free()
+		d.drop()
+	default:
+		if t, err = r.upload(src.plain, d.stored, d.conv, false); err != nil {
+			return nil, err
+		}
 	}
 	if d.k == turned {
 		u := r.transposed(t)
@@ -150,11 +240,45 @@ func (d *onDisk) pack(src safetensors.Tensor) (*kernels.Packed, error) {
 	return r.pack(t, d.conv), nil
 }
 
+// unpack is a compressed matrix in full, in the type that upload would give its numbers.
+func (r *root) unpack(c *coded, shape []int, conv kernels.ConvShape) *tensor.Tensor {
+	to, from := kernels.F32, kernels.F32
+	if c.dtype == safetensors.BF16 || c.dtype == safetensors.F16 && r.Math == kernels.MathBF16 {
+		to = kernels.BF16
+	}
+	switch c.dtype {
+	case safetensors.BF16:
+		from = kernels.BF16
+	case safetensors.F16:
+		from = kernels.F16
+	}
+	t := r.Pool.New(from, shape...)
+	op := c.op
+	rows := shape[0]
+	if conv.KH > 0 {
+		rows = conv.Out
+	}
+	op.Dst = kernels.NewMat(t.Span(), rows, t.Len()/rows)
+	r.Pool.Backend().Unpack(&op)
+	if from != to {
+		u := r.Pool.New(to, shape...)
+		n := t.Len()
+		r.Pool.Backend().Copy(&kernels.Copy{Src: t.Span(), Dst: u.Span(), Shape: [5]int{1, 1, 1, 1, n}, SrcStride: [5]int{0, 0, 0, n, 1}, DstStride: [5]int{0, 0, 0, n, 1}})
+		t.Free()
+		t = u
+	}
+	if conv.KH*conv.KW > 1 {
+		defer t.Free()
+		return turn(t, r.Pool.New(to, shape...), conv, 1, false)
+	}
+	return t
+}
+
 // Give frees the packed form.
-func (d *onDisk) Give(w *kernels.Packed) { d.root.Pool.Backend().Free(w.Buf) }
+func (d *away) Give(w *kernels.Packed) { d.root.Pool.Backend().Free(w.Buf) }
 
 // Bytes is the size of the packed form, in the model's arithmetic.
-func (d *onDisk) Bytes() int {
+func (d *away) Bytes() int {
 	size := kernels.BF16.Size()
 	if d.root.Math == kernels.MathF32 {
 		size = kernels.F32.Size()
@@ -162,17 +286,29 @@ func (d *onDisk) Bytes() int {
 	return size * product(d.stored)
 }
 
-// read brings the tensor into the host's memory. Of a mapped file every page is touched: whoever uploads it does not
-// wait for the disk.
-func (d *onDisk) read() (t safetensors.Tensor, err error) {
+// read brings the tensor into the host's memory. Of a mapped file every page is touched, so that no upload waits for
+// the disk.
+func (d *away) read() (src inHost, err error) {
 	e := *d.e // whose shape a read may change
 	err = d.whole(func() error {
+		if at, ok := d.root.Source.(quant.Coded); ok && e.of == nil {
+			c, dtype, compressed, err := at.Codes(e.name)
+			if err != nil {
+				return err
+			}
+			if compressed {
+				touch(c.Codes)
+				src.codes, src.dtype = &c, dtype
+				return nil
+			}
+		}
 		of := &e
 		if e.of != nil {
 			whole := *e.of
 			of = &whole
 		}
-		if t, err = d.root.read(of); err != nil {
+		t, err := d.root.read(of)
+		if err != nil {
 			return err
 		}
 		if i := slices.IndexFunc(d.parts(), func(p *entry) bool { return p == d.e }); i >= 0 {
@@ -180,13 +316,23 @@ func (d *onDisk) read() (t safetensors.Tensor, err error) {
 			t.Shape, t.Data = e.stored, t.Data[i*each:(i+1)*each]
 		}
 		touch(t.Data)
+		src.plain = t
 		return nil
 	})
-	return t, err
+	return src, err
+}
+
+// header is a compressed tensor's; it is not ok of one that is not compressed, or that is drawn.
+func (r *root) header(e *entry) (h quant.Header, ok bool, err error) {
+	at, coded := r.Source.(quant.Coded)
+	if !coded || !r.has[e.name] || r.begins(e) {
+		return h, false, nil
+	}
+	return at.Header(e.name)
 }
 
 // parts are those of the stored tensor that the matrix is one of.
-func (d *onDisk) parts() []*entry {
+func (d *away) parts() []*entry {
 	if d.e.of == nil {
 		return nil
 	}
@@ -206,7 +352,7 @@ func touch(data []byte) (sum byte) {
 
 // whole names the tensor of a read that failed. A mapped file that is cut, or whose disk is gone, fails where its
 // memory is touched.
-func (d *onDisk) whole(read func() error) (err error) {
+func (d *away) whole(read func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		switch failure := recover().(type) {
@@ -229,7 +375,7 @@ func (d *onDisk) whole(read func() error) (err error) {
 const hintAgain = "hint: fetch or copy the model's folder again; a run goes on with --resume from its last checkpoint"
 
 // place is where the tensor lies, as far as its source says.
-func (d *onDisk) place() string {
+func (d *away) place() string {
 	if at, ok := d.root.Source.(interface{ Where(name string) string }); ok {
 		if where := at.Where(d.e.asStored()); where != "" {
 			return " (" + where + ")"

@@ -228,7 +228,7 @@ func (p *Params) Doubled(name string, in, out int) *Doubled {
 		return &Doubled{whole: p.Conv(name, s, true)}
 	}
 	d, init := &Doubled{}, fanIn(in*9)
-	e, src := p.stored(name+".weight", init, out, in, 3, 3)
+	e, src := p.stored(name+".weight", false, init, out, in, 3, 3)
 	if e == nil {
 		return d
 	}
@@ -242,7 +242,7 @@ func (p *Params) Doubled(name string, in, out int) *Doubled {
 	}
 	for i := range d.phases {
 		phase := autograd.PhaseShape(s, i/2, i%2)
-		of := &entry{name: fmt.Sprintf("%s.weight of pixels %d, %d", full, i/2, i%2), stored: []int{out, in, 2, 2}}
+		of := &entry{name: fmt.Sprintf("%s.weight of pixels %d, %d", full, i/2, i%2), stored: []int{out, in, 2, 2}, derived: true}
 		if of.param, err = r.make(of, safetensors.FromF32(of.name, of.stored, taps(w, i/2, i%2)), matrix, phase, false); err != nil {
 			p.fail(fmt.Errorf("%s: %w", e.name, err))
 			return d

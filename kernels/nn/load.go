@@ -35,12 +35,13 @@ func (p *Params) get(name string, k kind, init initial, conv kernels.ConvShape, 
 
 // getFrames is get for a convolution whose kernel has frames, where there are more than none.
 func (p *Params) getFrames(name string, k kind, init initial, conv kernels.ConvShape, frames int, shape ...int) *autograd.Param {
-	e, src := p.stored(name, init, shape...)
+	r := p.root
+	packed := frames == 0 && (k == matrix || k == turned) && !r.trains(p.name(name))
+	e, src := p.stored(name, packed, init, shape...)
 	if e == nil {
 		return nil
 	}
 	e.frames = frames
-	r := p.root
 	var err error
 	if e.param, err = r.make(e, src, k, conv, r.trains(e.name)); err != nil {
 		p.fail(fmt.Errorf("%s: %w", e.name, err))
@@ -50,8 +51,9 @@ func (p *Params) getFrames(name string, k kind, init initial, conv kernels.ConvS
 	return e.param
 }
 
-// stored notes that the model has a parameter, and reads it; nil, where that is a mistake.
-func (p *Params) stored(name string, init initial, shape ...int) (*entry, safetensors.Tensor) {
+// stored notes that the model has a parameter, and reads it; nil, where that is a mistake. Of a frozen matrix that is
+// compressed, and of any compressed tensor on a dry backend, the header is read and no number.
+func (p *Params) stored(name string, packed bool, init initial, shape ...int) (*entry, safetensors.Tensor) {
 	r, name := p.root, p.name(name)
 	if p.zero {
 		init = initial{}
@@ -62,7 +64,17 @@ func (p *Params) stored(name string, init initial, shape ...int) (*entry, safete
 	}
 	e := &entry{name: name, stored: shape, init: init}
 	r.entries[name] = e
-	src, err := r.read(e)
+	h, compressed, err := r.header(e)
+	var src safetensors.Tensor
+	switch {
+	case err != nil:
+	case compressed && (packed || r.Pool.Dry()):
+		src = safetensors.Tensor{Name: name, DType: h.DType, Shape: h.Shape}
+		e.compressed = packed
+		err = e.fit(src)
+	default:
+		src, err = r.read(e)
+	}
 	if err != nil {
 		p.fail(err)
 		return nil, src
@@ -77,7 +89,7 @@ func (r *root) trains(name string) bool {
 
 // read is the stored tensor, or the drawn one.
 func (r *root) read(e *entry) (safetensors.Tensor, error) {
-	if r.Source == nil || slices.ContainsFunc(r.blank, func(re *regexp.Regexp) bool { return re.MatchString(e.name) }) {
+	if r.begins(e) {
 		return r.fresh(e)
 	}
 	switch {
@@ -90,13 +102,23 @@ func (r *root) read(e *entry) (safetensors.Tensor, error) {
 	if err != nil {
 		return t, err
 	}
+	return t, e.fit(t)
+}
+
+// begins reports whether a parameter begins as random numbers.
+func (r *root) begins(e *entry) bool {
+	return r.Source == nil || slices.ContainsFunc(r.blank, func(re *regexp.Regexp) bool { return re.MatchString(e.name) })
+}
+
+// fit holds a tensor's shape against the model's.
+func (e *entry) fit(t safetensors.Tensor) error {
 	if !slices.Equal(t.Shape, e.stored) {
 		if !slices.Equal(squeeze(t.Shape), squeeze(e.stored)) {
-			return t, fmt.Errorf("%s: its shape is %v, the model's %v", e.name, t.Shape, e.stored)
+			return fmt.Errorf("%s: its shape is %v, the model's %v", e.name, t.Shape, e.stored)
 		}
 		e.stored = slices.Clone(t.Shape) // a linear layer stored as a 1x1 convolution, or the other way
 	}
-	return t, nil
+	return nil
 }
 
 // fresh is a tensor of random numbers.
@@ -144,8 +166,8 @@ func (r *root) make(e *entry, src safetensors.Tensor, k kind, conv kernels.ConvS
 		w.Conv = conv
 		return w, nil
 	}
-	if r.Home != Device && !trained && e.frames == 0 && (k == matrix || k == turned) {
-		return r.away(e, k, conv, shape), nil
+	if (r.Home != Device || e.compressed) && !trained && !e.derived && e.frames == 0 && (k == matrix || k == turned) {
+		return r.away(e, k, conv, shape)
 	}
 	t, err := r.upload(src, shape, conv, trained || k == vector)
 	if err != nil {

@@ -69,14 +69,16 @@ type root struct {
 
 // entry is one parameter.
 type entry struct {
-	name   string
-	stored []int // its shape on disk
-	param  *autograd.Param
-	init   initial
-	turned bool     // stored as [in, out]
-	frames int      // of a convolution's kernel over time; 0: none
-	of     *entry   // the tensor that this is a part of (experts.go); nil: it is one
-	parts  []*entry // of a tensor that is several parameters
+	name       string
+	stored     []int // its shape on disk
+	param      *autograd.Param
+	init       initial
+	turned     bool     // stored as [in, out]
+	compressed bool     // and unpacked for products
+	derived    bool     // from a stored tensor: no source has it
+	frames     int      // of a convolution's kernel over time; 0: none
+	of         *entry   // the tensor that this is a part of (experts.go); nil: it is one
+	parts      []*entry // of a tensor that is several parameters
 }
 
 // module is a layer that an adapter can sit on.

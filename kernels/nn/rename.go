@@ -3,6 +3,7 @@ package nn
 import (
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
@@ -64,4 +65,20 @@ func (r Renamed) Where(name string) string {
 		return s.Where(r.stored[name])
 	}
 	return ""
+}
+
+// Header is a compressed tensor's.
+func (r Renamed) Header(name string) (h quant.Header, ok bool, err error) {
+	if at, coded := r.Source.(quant.Coded); coded {
+		return at.Header(r.stored[name])
+	}
+	return h, false, nil
+}
+
+// Codes are a compressed tensor's.
+func (r Renamed) Codes(name string) (c quant.Codes, d safetensors.DType, ok bool, err error) {
+	if at, coded := r.Source.(quant.Coded); coded {
+		return at.Codes(r.stored[name])
+	}
+	return c, d, false, nil
 }

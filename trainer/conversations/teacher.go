@@ -35,10 +35,11 @@ func (m *Model) openTeacher(e *experiment.Experiment) (err error) {
 		return err
 	}
 	_, none := os.Stat(filepath.Join(dir, "config.json"))
+	o := chat.Options{Pool: m.VLM.Options.Pool, F32: m.VLM.Options.F32, Template: m.VLM.Template.String(), Home: m.VLM.Options.Home}
 	if none != nil { // an adapter
-		dir = m.VLM.Dir
+		dir, o.Quantize = m.VLM.Dir, m.VLM.Options.Quantize
 	}
-	s, err := chat.Open(dir, chat.Options{Pool: m.VLM.Options.Pool, F32: m.VLM.Options.F32, Template: m.VLM.Template.String()})
+	s, err := chat.Open(dir, o)
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,14 @@ func (run Run) checkDevices(r report) {
 	}
 }
 
+// Quantization is model.quantize; "" where nothing is said.
+func (m Model) Quantization() string {
+	if m.Quantize == nil {
+		return ""
+	}
+	return *m.Quantize
+}
+
 // Bytes is run.memory; 0 where nothing is said.
 func (run Run) Bytes() int64 {
 	n, _ := run.bytes() // refused when the file was read

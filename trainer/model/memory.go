@@ -66,6 +66,9 @@ func Homes(e *experiment.Experiment) []nn.Home {
 		home, _ := nn.HomeNamed(*e.Model.Home) // whose name was checked when the file was read
 		return []nn.Home{home}
 	}
+	if e.Model.Quantize != nil { // whose codes no file has
+		return []nn.Home{nn.Device}
+	}
 	return []nn.Home{nn.Device, nn.Disk}
 }
 

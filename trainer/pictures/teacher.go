@@ -36,6 +36,8 @@ func (m *Model) openTeacher(e *experiment.Experiment) (err error) {
 	_, none := pipeline.ClassOf(dir)
 	if none != nil { // an adapter
 		dir = m.Pipeline.Dir()
+	} else {
+		o.Quantize = ""
 	}
 	if m.Policy.teacher, err = pipeline.Open(dir, o); err != nil {
 		return err

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
@@ -55,6 +58,79 @@ func TestHomes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestQuantized: a run that compresses the model as it is loaded is the run on a folder with the values that codes stand
+// for. Its first ratio is 1.
+func TestQuantized(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains three models three times; left out by -short")
+	}
+	for name, part := range map[string]string{"tiny-sd3": "transformer", "tiny-vlm": ""} {
+		for _, kind := range quant.Kinds() {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				plain, compressed, dir := t.TempDir(), t.TempDir(), unpacked(t, name, part, kind)
+				if _, err := train(t, homed()[name](t, "model.quantize="+kind), compressed, false, 2, -1); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := train(t, homed()[name](t, "model.path="+dir), plain, false, 2, -1); err != nil {
+					t.Fatal(err)
+				}
+				if c := firstLine(t, compressed).Check; c == nil || c.Ratio != 1 {
+					t.Errorf("the check is %+v", c)
+				}
+				got, want := contents(t, compressed), contents(t, plain)
+				for file := range want {
+					if strings.HasSuffix(file, "adapter_config.json") { // which names the folder
+						delete(got, file)
+						delete(want, file)
+					}
+				}
+				same(t, "compressed beside unpacked", got, want)
+			})
+		}
+	}
+}
+
+// unpacked is a copy of an embedded model, of which a part has the values that codes of a kind stand for.
+func unpacked(t *testing.T, name, part, kind string) (dir string) {
+	t.Helper()
+	from, err := assets.Resolve("embed:" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(t.TempDir(), name)
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	set, err := safetensors.OpenFolder(filepath.Join(from, part))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	stored, err := quant.Quantize(set, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []safetensors.Tensor
+	changed := 0
+	for _, name := range stored.Names() {
+		x, err := stored.Tensor(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if quant.Compresses(name, x.Shape) {
+			changed++
+		}
+		all = append(all, x)
+	}
+	if changed < 8 || len(set.Files) != 1 {
+		t.Fatalf("%d matrices of %d files", changed, len(set.Files))
+	}
+	if err := safetensors.Write(filepath.Join(dir, part, filepath.Base(set.Files[0].Path)), all, set.Metadata); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // TestHomeLost: a file of weights that is cut while a run reads it ends the run by its name and place. Once the file is
@@ -106,4 +182,35 @@ func TestHomeLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "gone on with", contents(t, dir), contents(t, kept))
+}
+
+// TestPresetsQuantized: rolls, references and updates read the same operands, so that the first ratio is 1 on compressed
+// models, in every preset.
+func TestPresetsQuantized(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains models of moments; left out by -short")
+	}
+	if !*long {
+		t.Logf("of %d presets %s are trained; -long trains them all", len(experiment.Presets()), strings.Join(somePresets, " and "))
+	}
+	for _, p := range experiment.Presets() {
+		if !*long && !slices.Contains(somePresets, p.Name.Name) {
+			continue
+		}
+		for _, kind := range []string{"nf4", "fp8"} {
+			t.Run(p.Name.Name+" "+kind, func(t *testing.T) {
+				dir := t.TempDir()
+				if _, err := train(t, smallOf(t, p, "run.iterations=1", "model.quantize="+kind), dir, false, 2, -1); err != nil {
+					t.Fatal(err)
+				}
+				line := firstLine(t, dir)
+				if c := line.Check; c != nil && c.Ratio != 1 {
+					t.Errorf("the first ratio is %v", c.Ratio)
+				}
+				if u := line.Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 && p.Name.Name != "gepo" { // whose ratio is to a group's mean
+					t.Errorf("the first update's ratios go up to %v", u[0].RatioMost)
+				}
+			})
+		}
+	}
 }

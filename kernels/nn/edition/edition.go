@@ -218,3 +218,19 @@ func copyFile(to, from string) (err error) {
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Close())
 }
+
+// Header is a compressed tensor's.
+func (o overlay) Header(name string) (h quant.Header, ok bool, err error) {
+	if at, coded := o.Source.(quant.Coded); coded && !slices.Contains(o.names, name) {
+		return at.Header(name)
+	}
+	return h, false, nil
+}
+
+// Codes are a compressed tensor's.
+func (o overlay) Codes(name string) (c quant.Codes, d safetensors.DType, ok bool, err error) {
+	if at, coded := o.Source.(quant.Coded); coded && !slices.Contains(o.names, name) {
+		return at.Codes(name)
+	}
+	return c, d, false, nil
+}

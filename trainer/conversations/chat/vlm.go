@@ -35,6 +35,8 @@ type Options struct {
 	Weights nn.Source
 	// Home is where frozen matrices lie while no product reads them.
 	Home nn.Home
+	// Quantize is the form that matrices are compressed to as they are loaded (quant.Kinds); "": none.
+	Quantize string
 	// Template, where set, names the form of conversations (vlm.TemplateOf).
 	Template string
 }
@@ -113,9 +115,12 @@ func (s *VLM) load(c vlm.Config) error {
 		if err != nil {
 			return err
 		}
-		o.Source, s.source = files, files
+		s.source = files
+		if o.Source, err = quant.Quantize(files, s.Options.Quantize); err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", s.Dir, err), s.Close())
+		}
 		if s.Options.Weights != nil {
-			o.Source = edition.Over(files, s.Options.Weights)
+			o.Source = edition.Over(o.Source, s.Options.Weights)
 		}
 	}
 	var err error
