@@ -60,8 +60,8 @@ func TestHomes(t *testing.T) {
 	}
 }
 
-// TestQuantized: a run that compresses the model as it is loaded is the run on a folder with the values that codes stand
-// for. Its first ratio is 1.
+// TestQuantized: a run that compresses the model as it is loaded is the run on a folder with the values of the codes.
+// Its first ratio is 1.
 func TestQuantized(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains three models three times; left out by -short")
@@ -184,7 +184,7 @@ func TestHomeLost(t *testing.T) {
 	same(t, "gone on with", contents(t, dir), contents(t, kept))
 }
 
-// TestPresetsQuantized: rolls, references and updates read the same operands, so that the first ratio is 1 on compressed
+// TestPresetsQuantized: rolls, references and updates read the same operands. So the first ratio is 1 on compressed
 // models, in every preset.
 func TestPresetsQuantized(t *testing.T) {
 	if testing.Short() {
