@@ -15,6 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/fleet"
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/inspect"
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/plan"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/quantize"
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/sample"
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/score"
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/train"
@@ -60,6 +61,7 @@ monitor, 130 interrupted and saved.`,
 		reportCommand(),
 		pretrainCommand(),
 		pullCommand(),
+		quantize.Command(),
 		sample.Command(),
 		score.Command(),
 		versionCommand(),

@@ -113,7 +113,8 @@ const leastAbsmax = 1e-38
 func Quantize4(values []float32, table [16]float32, block int) Bits4 {
 	codes := Order(table)
 	between := Bounds(table)
-	w := Bits4{Table: table, Block: block, Codes: make([]byte, (len(values)+1)/2)}
+	blocks := (len(values) + block - 1) / block
+	w := Bits4{Table: table, Block: block, Codes: make([]byte, (len(values)+1)/2), Absmax: make([]float32, blocks)}
 	put := func(i int, scaled float32) {
 		code := codes[below(between, min(max(scaled, -1), 1))]
 		if i%2 == 0 {
@@ -121,22 +122,24 @@ func Quantize4(values []float32, table [16]float32, block int) Bits4 {
 		}
 		w.Codes[i/2] |= code
 	}
-	for from := 0; from < len(values); from += block {
-		part := values[from:min(from+block, len(values))]
-		most := largest(part)
-		if len(part) < block {
-			most = max(most, leastAbsmax)
-		}
-		inverse := 1 / max(most, leastAbsmax)
-		for i, v := range part {
+	chunks(len(values), 2*block, func(from, to int) {
+		for ; from < to; from += block {
+			part := values[from:min(from+block, to)]
+			most := largest(part)
 			if len(part) < block {
-				put(from+i, v/most)
-			} else {
-				put(from+i, v*inverse)
+				most = max(most, leastAbsmax)
 			}
+			inverse := 1 / max(most, leastAbsmax)
+			for i, v := range part {
+				if len(part) < block {
+					put(from+i, v/most)
+				} else {
+					put(from+i, v*inverse)
+				}
+			}
+			w.Absmax[from/block] = most
 		}
-		w.Absmax = append(w.Absmax, most)
-	}
+	})
 	if len(values)%2 == 1 {
 		put(len(values), 0)
 	}

@@ -225,7 +225,7 @@ func (w Blocks) codes(c Codes) (Codes, error) {
 // Codes lie in one piece of memory: table, scales, minima, codes, each from a multiple of 64 bytes on.
 const aligned = 64
 
-func (c Codes) parts() (at [5]int) {
+func (c Codes) places() (at [5]int) {
 	for i, n := range []int{4 * len(c.Table), 4 * len(c.Scale.Values), 4 * len(c.Min.Values), len(c.Codes)} {
 		at[i+1] = at[i] + (n+aligned-1)/aligned*aligned
 	}
@@ -233,11 +233,11 @@ func (c Codes) parts() (at [5]int) {
 }
 
 // Size is the bytes of that memory.
-func (c Codes) Size() int { return c.parts()[4] }
+func (c Codes) Size() int { return c.places()[4] }
 
 // Write fills that memory.
 func (c Codes) Write(dst []byte) {
-	at := c.parts()
+	at := c.places()
 	for i, values := range [][]float32{c.Table, c.Scale.Values, c.Min.Values} {
 		for k, v := range values {
 			binary.LittleEndian.PutUint32(dst[at[i]+4*k:], math.Float32bits(v))
@@ -248,7 +248,7 @@ func (c Codes) Write(dst []byte) {
 
 // In is the operation that unpacks what Write has written into a buffer, from a byte on that is a multiple of 64.
 func (c Codes) In(buf *kernels.Buffer, from int, dst kernels.Mat) *kernels.Unpack {
-	at := c.parts()
+	at := c.places()
 	floats := func(i, n int) kernels.Span {
 		return kernels.Span{Buf: buf, Off: (from + at[i]) / 4, Len: n, DType: kernels.F32}
 	}

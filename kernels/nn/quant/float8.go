@@ -79,15 +79,20 @@ func cast8(form safetensors.DType, v float32) byte {
 // quantize8 divides each block by its scale, and casts.
 func quantize8(form safetensors.DType, values []float32, g Grid, scale func(most float32) float32, scaled func(v, scale float32) float32) Float8 {
 	w := Float8{Form: form, Codes: make([]byte, len(values)), Scale: g}
-	g.blocks(len(values)/g.Columns, func(_ int, places []int) {
-		most := float32(0)
-		for _, i := range places {
-			most = max(most, magnitude(values[i]))
+	rows := len(values) / max(1, g.Columns)
+	most := make([]float32, g.count(rows))
+	g.blocks(rows, func(block, top, bottom, left, right int) {
+		for r := top; r < bottom; r++ {
+			most[block] = max(most[block], largest(values[r*g.Columns+left:r*g.Columns+right]))
 		}
-		s := scale(most)
-		w.Scale.Scales = append(w.Scale.Scales, s)
-		for _, i := range places {
-			w.Codes[i] = Cast8(form, scaled(values[i], s))
+	})
+	w.Scale.Scales = make([]float32, len(most))
+	for i, m := range most {
+		w.Scale.Scales[i] = scale(m)
+	}
+	chunks(len(values), 1, func(from, to int) {
+		for i := from; i < to; i++ {
+			w.Codes[i] = Cast8(form, scaled(values[i], w.Scale.at(i)))
 		}
 	})
 	return w

@@ -53,21 +53,22 @@ func integer(v float32, least, most float64) int8 {
 
 // QuantizeLLMInt8 is bitsandbytes' quantiser: the matrix is rounded to float16 before.
 func QuantizeLLMInt8(values []float32, columns int) Int8 {
-	var scb []float32
+	scb := make([]float32, len(values)/max(1, columns))
 	codes := make([]byte, len(values))
-	for from := 0; from < len(values); from += columns {
+	together(len(scb), func(r int) {
+		from := r * columns
 		row := append([]float32(nil), values[from:from+columns]...)
 		Round(safetensors.F16, row)
 		most := largest(row)
-		scb = append(scb, most)
+		scb[r] = most
 		if most == 0 {
-			continue // undefined upstream
+			return // undefined upstream
 		}
 		by := float32(1/most) * 127
 		for i, v := range row {
 			codes[from+i] = byte(integer(v*by, -128, 127))
 		}
-	}
+	})
 	return LLMInt8(codes, scb)
 }
 

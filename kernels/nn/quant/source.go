@@ -57,6 +57,9 @@ func (e *Expanded) Tensor(name string) (safetensors.Tensor, error) {
 	return m.Tensor(), nil
 }
 
+// Matrix is the compressed matrix of a name, if it is one.
+func (e *Expanded) Matrix(name string) (Matrix, bool, error) { return e.finder.matrix(name) }
+
 // Drop gives back the pages that were read.
 func (e *Expanded) Drop(name string) {
 	if d, ok := e.Tensors.(interface{ Drop(string) }); ok {

@@ -1,6 +1,12 @@
 package quant
 
-import "github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+)
 
 // A Weight is a compressed tensor.
 type Weight interface {
@@ -71,8 +77,21 @@ func (g Grid) at(place int) float32 {
 	return g.Scales[row*across+column]
 }
 
-// blocks calls f with the places of each block of a matrix.
-func (g Grid) blocks(rows int, f func(block int, places []int)) {
+// count is how many blocks a matrix has.
+func (g Grid) count(rows int) int {
+	n := 1
+	if g.Across > 0 {
+		n = (g.Columns + g.Across - 1) / g.Across
+	}
+	if g.Rows > 0 {
+		n *= (rows + g.Rows - 1) / g.Rows
+	}
+	return n
+}
+
+// blocks calls f with each block of a matrix: rows from top to bottom-1, columns from left to right-1. Calls run side
+// by side.
+func (g Grid) blocks(rows int, f func(block, top, bottom, left, right int)) {
 	high, wide := g.Rows, g.Across
 	if high == 0 {
 		high = rows
@@ -80,17 +99,29 @@ func (g Grid) blocks(rows int, f func(block int, places []int)) {
 	if wide == 0 {
 		wide = g.Columns
 	}
-	n := 0
-	for r := 0; r < rows; r += high {
-		for c := 0; c < g.Columns; c += wide {
-			var places []int
-			for i := r; i < min(r+high, rows); i++ {
-				for j := c; j < min(c+wide, g.Columns); j++ {
-					places = append(places, i*g.Columns+j)
-				}
+	beside := (g.Columns + wide - 1) / wide
+	together((rows+high-1)/high*beside, func(block int) {
+		top, left := block/beside*high, block%beside*wide
+		f(block, top, min(top+high, rows), left, min(left+wide, g.Columns))
+	})
+}
+
+// together calls f of 0 to n-1 side by side.
+func together(n int, f func(i int)) {
+	var group sync.WaitGroup
+	var next atomic.Int64
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
 			}
-			f(n, places)
-			n++
-		}
+		})
 	}
+	group.Wait()
+}
+
+// chunks calls f with parts of n values, from a multiple of a length on, side by side.
+func chunks(n, length int, f func(from, to int)) {
+	size := max(1, part/max(1, length)) * length
+	together((n+size-1)/size, func(i int) { f(i*size, min((i+1)*size, n)) })
 }
