@@ -14,7 +14,6 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/edition"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
-	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
@@ -86,7 +85,7 @@ func (d *denoiser) loaded(i int) (*expert, error) {
 		train = nil
 	}
 	names := func(stored nn.Source) (nn.Source, error) {
-		stored, err := quant.Quantize(stored, d.Quantize)
+		stored, err := d.quantized(stored, d.parts[i])
 		if w := d.Weights[i]; w != nil && err == nil {
 			stored = edition.Over(stored, w)
 		}

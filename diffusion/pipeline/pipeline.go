@@ -48,7 +48,7 @@ type Options struct {
 	TextLayers []int
 	Cache      Cache
 	Memory     Memory
-	Quantize   string   // what the denoiser's matrices are compressed to as they are loaded (quant.Kinds); "": nothing
+	Quantize   string   // the form of the denoiser's matrices, compressed as they are loaded (quant.Kinds); "": the folder's
 	Train      []string // names of the denoiser's parameters that are trained, as expressions
 	// Frozen lists the experts (of two) that are not trained.
 	Frozen Experts

@@ -144,7 +144,22 @@ func (l *loader) load(part string, o nn.Options, names func(nn.Source) (nn.Sourc
 	return n, nil
 }
 
-// plainly is a change of names that cannot fail; nil: there is none.
+// quantized is a part's source whose matrices are compressed as Options.Quantize says.
+func (l *loader) quantized(stored nn.Source, part string) (nn.Source, error) {
+	if l.Quantize == "" {
+		return stored, nil
+	}
+	if l.folder.file != nil {
+		return nil, fmt.Errorf("a single file is not quantised to %s as it is loaded\nhint: 'darkroom quantize FILE --as %s --out DIR' writes one that is", l.Quantize, l.Quantize)
+	}
+	dir, err := l.folder.part(part)
+	if err != nil {
+		return nil, err
+	}
+	return quant.Quantize(stored, l.Quantize, dir)
+}
+
+// plainly is a change of names that cannot fail; nil stays nil.
 func plainly(names func(nn.Source) nn.Source) func(nn.Source) (nn.Source, error) {
 	if names == nil {
 		return nil

@@ -73,7 +73,7 @@ func (w *writer) file() error {
 		return err
 	}
 	defer set.Close()
-	n := &network{writer: w, from: w.model, set: set, saving: saving, choice: choice{blocks: w.as == "fp8" || w.as == "int8", kept: w.kept}}
+	n := &network{writer: w, from: w.model, set: set, saving: saving, choice: choice{Choice: quant.Choice{Blocks: w.as == "fp8" || w.as == "int8"}, kept: w.kept}}
 	if err := n.write(filepath.Dir(out), strings.TrimSuffix(filepath.Base(out), ".safetensors"), math.MaxInt64); err != nil {
 		return err
 	}
@@ -161,13 +161,12 @@ func (w *writer) part(c edition.Copy, below string) error {
 	if below == "." {
 		n.prefix = ""
 	}
-	base, diffusers := "model", false
-	if n.class, diffusers = config["_class_name"].(string); diffusers {
+	base := "model"
+	class, diffusers := quant.ClassOf(config)
+	if diffusers {
 		base = "diffusion_pytorch_model"
-	} else if classes, _ := config["architectures"].([]any); len(classes) > 0 {
-		n.class, _ = classes[0].(string)
 	}
-	n.blocks = w.as == "fp8" && diffusers
+	n.Choice = quant.ChoiceOf(w.as, class, diffusers)
 	if w.as == "fp8" && !diffusers {
 		n.saving = quant.BlockFloat8()
 	}

@@ -1,82 +1,99 @@
 package quant
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
-// Compression of a model's matrices, when it is loaded (Quantized) or for a folder ('darkroom quantize').
-//
-//	nf4    bitsandbytes: 4 bits, a scale of each 64 values
-//	fp8    ComfyUI's fp8_scaled: E4M3, a scale a matrix
-//	int8   ComfyUI's int8: a scale a row
+// Which matrices are compressed, when a model is loaded (Quantized) or for a folder ('darkroom quantize'). bitsandbytes
+// replaces every linear layer but for the head of a language model, and for modules that a class keeps in fp32.
+// ComfyUI's files have the layers of the numbered blocks compressed. A file does not tell matrices from embeddings:
+// names do.
 
-// Kinds are the names of compressions that models are quantised to.
+// embeddings are tables of rows, and heads.
+var embeddings = regexp.MustCompile(`(^|[._])(shared|embed_tokens|tok_embeddings|wte|wpe|word_embeddings|token_embedding|position_embedding|` +
+	`position_embeddings|token_type_embeddings|relative_attention_bias|relative_attn_bias|embed_positions|pos_embed|class_embedding|lm_head)\.weight$`)
+
+// numbered are layers of a block.
+var numbered = regexp.MustCompile(`\.\d+\.`)
+
+// inFP32 are modules that diffusers' and transformers' classes keep in fp32 (_keep_in_fp32_modules), and so plain.
+var inFP32 = map[string]string{
+	"T5EncoderModel": "wo", "T5ForConditionalGeneration": "wo", "UMT5EncoderModel": "wo",
+	"WanTransformer3DModel": "time_embedder",
+}
+
+// A Choice says of a network's tensors which are compressed.
+type Choice struct {
+	Class  string
+	Blocks bool // matrices of numbered blocks alone
+}
+
+// ChoiceOf is that of a network in a folder of diffusers or transformers.
+func ChoiceOf(kind, class string, diffusers bool) Choice {
+	return Choice{Class: class, Blocks: kind == "fp8" && diffusers}
+}
+
+// Compresses reports whether a tensor is compressed.
+func (c Choice) Compresses(info safetensors.Info) bool {
+	module := inFP32[c.Class]
+	return IsMatrix(info) && !IsEmbedding(info.Name) && (module == "" || !slices.Contains(strings.Split(info.Name, "."), module)) &&
+		(!c.Blocks || numbered.MatchString(info.Name))
+}
+
+// IsMatrix reports whether a tensor is the weight of a linear layer, or of a table, and plain.
+func IsMatrix(info safetensors.Info) bool {
+	plain := info.DType == safetensors.F32 || info.DType == safetensors.BF16 || info.DType == safetensors.F16
+	return plain && len(info.Shape) == 2 && info.Bytes > 0 && strings.HasSuffix(info.Name, ".weight")
+}
+
+// IsEmbedding reports whether a matrix is a table, or a head.
+func IsEmbedding(name string) bool { return embeddings.MatchString(name) }
+
+// ClassOf is the class that a network's config.json names, and whether it is one of diffusers'.
+func ClassOf(config map[string]any) (class string, diffusers bool) {
+	if class, diffusers = config["_class_name"].(string); diffusers {
+		return class, true
+	}
+	if classes, _ := config["architectures"].([]any); len(classes) > 0 {
+		class, _ = classes[0].(string)
+	}
+	return class, false
+}
+
+// Kinds are the names of compressions that models are quantised to as they are loaded.
 func Kinds() []string { return []string{"nf4", "fp8", "int8"} }
 
-// tables are rows to look up, and heads that share them.
-var tables = regexp.MustCompile(`(^|\.)(embed_tokens|shared|token_embedding|position_embedding|relative_attention_bias|wte|wpe|lm_head|pos_embed)(\.|$)`)
-
-// Compresses reports whether a tensor is compressed: a matrix of whole blocks that is no table.
-func Compresses(name string, shape []int) bool {
-	return len(shape) == 2 && strings.HasSuffix(name, ".weight") && shape[0]*shape[1]%nf4Block == 0 && !tables.MatchString(name)
-}
-
-// nf4Block is how many values have a scale in nf4.
-const nf4Block = 64
-
-// Compress compresses a matrix.
-func Compress(kind string, t safetensors.Tensor) (Matrix, error) {
-	values, err := t.Float32(nil)
-	if err != nil {
-		return Matrix{}, err
+// savingOf is how 'darkroom quantize' compresses a folder.
+func savingOf(kind string, diffusers bool) Saving {
+	switch {
+	case kind == "int8":
+		return BitsandbytesInt8()
+	case kind == "fp8" && diffusers:
+		return ComfyFloat8()
+	case kind == "fp8":
+		return BlockFloat8()
 	}
-	m := Matrix{Name: t.Name, Shape: slices.Clone(t.Shape), DType: safetensors.BF16, Format: kind}
-	columns := t.Shape[1]
-	switch kind {
-	case "nf4":
-		m.DType, m.Weight = t.DType, quantized4(values)
-	case "fp8":
-		m.Weight = QuantizeComfy8(safetensors.F8E4M3, values, columns, safetensors.BF16)
-	case "int8":
-		m.Weight = QuantizeComfy(values, columns, safetensors.BF16, true)
-	default:
-		return m, fmt.Errorf("%q is no compression; %s are", kind, strings.Join(Kinds(), ", "))
-	}
-	return m, nil
-}
-
-// quantized4 is Quantize4 on several goroutines, each with whole blocks.
-func quantized4(values []float32) Bits4 {
-	whole := Bits4{Table: NF4(), Block: nf4Block, Codes: make([]byte, (len(values)+1)/2), Absmax: make([]float32, (len(values)+nf4Block-1)/nf4Block)}
-	var group sync.WaitGroup
-	for worker := range runtime.GOMAXPROCS(0) {
-		group.Go(func() {
-			for from := worker * part; from < len(values); from += runtime.GOMAXPROCS(0) * part {
-				w := Quantize4(values[from:min(from+part, len(values))], whole.Table, nf4Block)
-				copy(whole.Codes[from/2:], w.Codes)
-				copy(whole.Absmax[from/nf4Block:], w.Absmax)
-			}
-		})
-	}
-	group.Wait()
-	return whole
+	return Bitsandbytes4(kind, true)
 }
 
 // Quantized is a model whose matrices are compressed when they are read.
 type Quantized struct {
 	Tensors
-	Kind string
+	kind   string
+	choice Choice
+	saving Saving
 }
 
-// Quantize is a model that is not compressed, and whose matrices are to be; "" leaves it as it is.
-func Quantize(t Tensors, kind string) (Tensors, error) {
+// Quantize is a folder's network that is not compressed, and whose matrices are to be; kind "" leaves it as it is.
+func Quantize(t Tensors, kind, dir string) (Tensors, error) {
 	if kind == "" {
 		return t, nil
 	}
@@ -85,24 +102,38 @@ func Quantize(t Tensors, kind string) (Tensors, error) {
 			return nil, fmt.Errorf("%s is compressed already (%d bytes, of the shape %v): it is not quantised to %s\nhint: model.quantize is for models in bf16, f16 or f32", name, h.Size, h.Shape, kind)
 		}
 	}
-	return &Quantized{t, kind}, nil
+	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		return nil, err
+	}
+	var config map[string]any
+	if err := json.Unmarshal(text, &config); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "config.json"), err)
+	}
+	class, diffusers := ClassOf(config)
+	return &Quantized{t, kind, ChoiceOf(kind, class, diffusers), savingOf(kind, diffusers)}, nil
+}
+
+// Compresses reports whether a tensor is compressed.
+func (q *Quantized) Compresses(t safetensors.Tensor) bool {
+	return q.choice.Compresses(safetensors.Info{Name: t.Name, DType: t.DType, Shape: t.Shape, Bytes: int64(len(t.Data))})
 }
 
 // Header is that of a tensor that is compressed.
 func (q *Quantized) Header(name string) (h Header, ok bool, err error) {
 	t, err := q.Tensors.Tensor(name)
-	if err != nil || !Compresses(name, t.Shape) {
+	if err != nil || !q.Compresses(t) {
 		return h, false, err
 	}
 	n := t.Shape[0] * t.Shape[1]
 	h = Header{Shape: t.Shape, DType: safetensors.BF16}
-	switch q.Kind {
-	case "nf4":
-		h.DType, h.Size = t.DType, sized(n/2, 16, n/nf4Block)
-	case "int8":
+	switch {
+	case q.kind == "nf4":
+		h.DType, h.Size = t.DType, sized(parts(n, 2), 16, parts(n, block4))
+	case q.kind == "int8":
 		h.Size = sized(n, 256, t.Shape[0])
 	default:
-		h.Size = sized(n, 256, 1)
+		h.Size = sized(n, 256, parts(t.Shape[0], 128)*parts(t.Shape[1], 128))
 	}
 	return h, true, nil
 }
@@ -130,11 +161,18 @@ func (q *Quantized) Tensor(name string) (safetensors.Tensor, error) {
 
 func (q *Quantized) matrix(name string) (m Matrix, ok bool, err error) {
 	t, err := q.Tensors.Tensor(name)
-	if err != nil || !Compresses(name, t.Shape) {
+	if err != nil || !q.Compresses(t) {
 		return m, false, err
 	}
-	m, err = Compress(q.Kind, t)
-	return m, err == nil, err
+	values, err := t.Float32(nil)
+	if err != nil {
+		return m, false, err
+	}
+	_, m = q.saving.Save(name, t.DType, slices.Clone(t.Shape), values)
+	if q.kind != "nf4" { // whose files say the precision of the values
+		m.DType = safetensors.BF16
+	}
+	return m, true, nil
 }
 
 // Drop gives back the pages that were read.

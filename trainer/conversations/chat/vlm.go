@@ -116,7 +116,7 @@ func (s *VLM) load(c vlm.Config) error {
 			return err
 		}
 		s.source = files
-		if o.Source, err = quant.Quantize(files, s.Options.Quantize); err != nil {
+		if o.Source, err = quant.Quantize(files, s.Options.Quantize, s.Dir); err != nil {
 			return errors.Join(fmt.Errorf("%s: %w", s.Dir, err), s.Close())
 		}
 		if s.Options.Weights != nil {
