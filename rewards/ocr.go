@@ -167,13 +167,15 @@ func (o OCRRule) Mean(each []float64) float64 {
 // OCROptions are of reward ocr.
 type OCROptions struct {
 	OCRRule
+	Engine   string `toml:"engine" enum:",tesseract,ppocr" doc:"the reader: tesseract, the program that path names; ppocr, the folder of ONNX files that path names (det, rec, cls). Empty: tesseract where there is a path, else the built-in one"`
+	Rules    string `toml:"rules" enum:"paddleocr,rapidocr" doc:"of ppocr: PaddleOCR's as flow_grpo reads, or rapidocr's, which turns lines that are upside down"`
 	Language string `toml:"language" doc:"of Tesseract: eng, chi_sim ..."`
 	Page     int    `toml:"page" range:"[0,13]" doc:"Tesseract's page segmentation mode; 0: 6, a block of text"`
 }
 
 // SetDefaults is flow_grpo's formula.
 func (o *OCROptions) SetDefaults() {
-	*o = OCROptions{OCRRule: OCRRule{Formula: "flow_grpo", Interval: 4}, Language: "eng"}
+	*o = OCROptions{OCRRule: OCRRule{Formula: "flow_grpo", Interval: 4}, Rules: "paddleocr", Language: "eng"}
 }
 
 // OCRKey is the table of OCROptions.
@@ -187,20 +189,36 @@ type ocrKeys struct {
 	OCRKey
 }
 
+// ppocr reports whether PP-OCR reads.
+func (k ocrKeys) ppocr() bool { return k.OCR != nil && k.OCR.Engine == "ppocr" }
+
 // OCRKind is reward ocr: it reads drawn words itself, or by the program that path names, Tesseract.
 var OCRKind = Kind{
 	Name:    "ocr",
 	Card:    "Words that can be read in the picture, against those asked for: drawn ones, or with path = \"tesseract\" others.",
 	Paper:   "Flow-GRPO (Liu et al., 2025)",
-	Cases:   []string{"ocr.reward", "ocr.reward_flow_factory", "ocr.reward_video", "ocr.tesseract"},
+	Cases:   []string{"ocr.reward", "ocr.reward_flow_factory", "ocr.reward_video", "ocr.tesseract", "eyes.db_boxes", "eyes.ctc_decode"},
 	Judges:  Pictures,
 	Traits:  Averages,
 	Toy:     "a toy reader, which knows nothing but the words in the program's own drawings of 64 x 64 pixels",
 	Remedy:  `write path = "tesseract" (Debian: tesseract-ocr)`,
 	Options: ocrKeys{},
-	Program: With(func(k ocrKeys) string { return k.Path }),
-	Absent:  "reads by %q, which is not installed here (Debian: tesseract-ocr); without path the built-in reader reads drawn words",
+	Program: With(func(k ocrKeys) string {
+		if k.ppocr() {
+			return ""
+		}
+		return k.Path
+	}),
+	Absent: "reads by %q, which is not installed here (Debian: tesseract-ocr); without path the built-in reader reads drawn words",
 	Check: Checks(func(k ocrKeys, report Report) {
+		if k.OCR != nil && k.OCR.Engine != "" && k.Path == "" {
+			report("path", "the engine "+k.OCR.Engine+" has no path", `write path = "tesseract", or for ppocr the folder of its .onnx files`)
+			return
+		}
+		if k.OCR != nil && k.ppocr() && (k.OCR.Language != "eng" || k.OCR.Page != 0) {
+			report("ocr", "language and page are Tesseract's, and ppocr reads", "leave them out")
+			return
+		}
 		if k.OCR != nil && k.Path == "" && (k.OCR.Language != "eng" || k.OCR.Page != 0) {
 			report("ocr", "language and page are Tesseract's, and the built-in reader reads", `write path = "tesseract"`)
 		}
@@ -212,6 +230,9 @@ var OCRKind = Kind{
 	Open: Opens(func(k ocrKeys, b Bench) (Opened, error) {
 		set := config.Filled(k.OCR)
 		o := OCR{Reader: SceneReader{}, OCRRule: set.OCRRule}
+		if k.ppocr() {
+			return openPPOCR(k, o)
+		}
 		if k.Path != "" {
 			t := Tesseract{Program: k.Path, Language: set.Language, Layout: set.Page, Timeout: b.Policy.Timeout}
 			if _, err := t.Version(context.Background()); err != nil {

@@ -3,6 +3,7 @@ package rewards
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/video"
@@ -74,5 +75,37 @@ func TestOCRClip(t *testing.T) {
 		if err != nil || s.Value != want {
 			t.Errorf("%s: %v, want %v, %v", formula, s.Value, want, err)
 		}
+	}
+}
+
+// TestOCREngines: ppocr needs a folder and takes no keys of Tesseract; it starts no program.
+func TestOCREngines(t *testing.T) {
+	check := func(path string, change func(o *OCROptions)) (said string) {
+		k := ocrKeys{OCRKey: OCRKey{OCR: &OCROptions{}}}
+		k.OCR.SetDefaults()
+		k.Path = path
+		change(k.OCR)
+		OCRKind.Check(k, func(key, problem, _ string) { said = key + ": " + problem })
+		if program := OCRKind.Program(k); k.OCR.Engine == "ppocr" && program != "" {
+			t.Errorf("ppocr starts %q", program)
+		}
+		return said
+	}
+	for _, c := range []struct {
+		path, engine, language, want string
+	}{
+		{"", "", "eng", ""},
+		{"tesseract", "tesseract", "fra", ""},
+		{"models/ppocr", "ppocr", "eng", ""},
+		{"", "ppocr", "eng", "path: the engine ppocr has no path"},
+		{"models/ppocr", "ppocr", "fra", "ocr: language and page are Tesseract's, and ppocr reads"},
+	} {
+		if got := check(c.path, func(o *OCROptions) { o.Engine, o.Language = c.engine, c.language }); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+	k := ocrKeys{PathKey: PathKey{Path: t.TempDir()}, OCRKey: OCRKey{OCR: &OCROptions{Engine: "ppocr"}}}
+	if _, err := OCRKind.Open(k, Bench{}); err == nil || !strings.Contains(err.Error(), "no .onnx file there") {
+		t.Errorf("an empty folder: %v", err)
 	}
 }

@@ -189,6 +189,7 @@ var areas = []map[string]Op{
 	detectorOps,
 	pipelineOps,
 	quantOps,
+	readerOps,
 	replyOps,
 	rewardOps,
 	scheduleOps,

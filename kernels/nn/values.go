@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// Parameters for writers and readers of gradients.
+// What parameters are, for those who write them down or read their gradients.
 
 // Tensors are the trained parameters whose names begin with prefix, in fp32 and in the
 // shapes of the disk, for writing.
@@ -28,8 +28,8 @@ func (p *Params) Tensors() []safetensors.Tensor {
 	return all
 }
 
-// Stored is every parameter and table in fp32, in the shapes of the disk: the content of a model's folder. All
-// parameters must be trained ones; a frozen weight exists in packed form alone.
+// Stored is every parameter and table in fp32, in the shapes of the disk: what a folder of the
+// model holds. All parameters must be trained ones; a frozen weight exists in packed form alone.
 func (p *Params) Stored() ([]safetensors.Tensor, error) {
 	for _, e := range p.root.order {
 		if !e.param.Trained && strings.HasPrefix(e.name, p.prefix) {
@@ -45,7 +45,7 @@ func (p *Params) Stored() ([]safetensors.Tensor, error) {
 	return all, nil
 }
 
-// Asked is the parameters that the model asked for until now, with their shapes on the disk.
+// Asked is what the model asked for so far, with the shapes that it expects on the disk.
 func (p *Params) Asked() map[string][]int {
 	all := map[string][]int{}
 	for name, e := range p.root.entries {
@@ -56,7 +56,8 @@ func (p *Params) Asked() map[string][]int {
 	return all
 }
 
-// Set gives a trained parameter other values: f gets them in the order of the disk, and changes them.
+// Set gives a trained parameter other values: f is told them in the order of the disk, and
+// changes them.
 func (p *Params) Set(name string, f func(x []float32)) error {
 	e := p.root.entries[p.name(name)]
 	if e == nil || e.param == nil || !e.param.Trained || e.turned || e.frames > 0 || e.param.Conv.KH*e.param.Conv.KW > 1 {

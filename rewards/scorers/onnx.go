@@ -65,7 +65,7 @@ func (o *ONNXOptions) SetDefaults() { *o = ONNXOptions{Index: -1} }
 // open_nsfw of Keras; ArcFace of insightface on aligned faces.
 var presets = map[string]ONNXOptions{
 	"yolo":      {Size: []int{640, 640}, Fit: "letterbox", Filter: "opencv", Boxes: "yolo", Index: -1},
-	"nudenet":   {Size: []int{320, 320}, Fit: "pad", Filter: "opencv", Order: "bgr", Boxes: "yolo", Least: 0.2, Index: -1},
+	"nudenet":   {Size: []int{320, 320}, Fit: "pad", Filter: "opencv", Order: "bgr", Boxes: "yolo", Index: -1},
 	"detr":      {Size: []int{640, 640}, Boxes: "detr", Activation: "sigmoid", Index: -1},
 	"nsfw":      {Size: []int{224, 224}, Filter: "bicubic", Mean: []float64{0.5, 0.5, 0.5}, Std: []float64{0.5, 0.5, 0.5}, Activation: "softmax", Index: 1},
 	"open_nsfw": {Size: []int{224, 224}, Resize: []int{256, 256}, Fit: "crop", Order: "bgr", Factor: 1, Mean: []float64{104, 117, 123}, Index: 1},
@@ -347,7 +347,7 @@ var ONNXKind = rewards.Kind{
 	Name:    "onnx",
 	Card:    "Any network that is an ONNX file: scorers, classifiers, detectors (the surest box, their number, the area), and faces beside the source's.",
 	Paper:   "ONNX; presets for Ultralytics YOLO, nudenet, DETR, open_nsfw, ArcFace",
-	Cases:   []string{"eyes.onnx_node", "eyes.yolo_boxes", "eyes.nudenet", "eyes.open_nsfw"},
+	Cases:   []string{"eyes.yolo_boxes"},
 	Parts:   []string{"boxes"},
 	Judges:  rewards.Pictures,
 	Traits:  rewards.Weights,

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Error is the problem of a file, and its remedy.
+// Error says what is wrong with a file, and what to do about it.
 type Error struct {
 	Path    string
 	Tensor  string // may be empty
