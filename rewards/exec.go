@@ -29,7 +29,7 @@ func NewExec(argv []string, batch int, p call.Policy, cache *call.Cache) (*Exec,
 }
 
 func (e *Exec) send(ctx context.Context, body []byte, items int) ([]byte, error) {
-	return e.Ask(ctx, body, func(reply []byte) error {
+	return e.Call(ctx, body, func(reply []byte) error {
 		_, _, err := decodeResults(reply, items)
 		return err
 	})

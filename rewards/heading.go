@@ -20,8 +20,8 @@ type Heading struct {
 // errRest is why rest is not judged.
 var errRest = errors.New("the prompt asks for no motion, which has no heading (reward flicker judges rest)")
 
-// Asked is the motion that a prompt asks for.
-func (Heading) Asked(prompt string, meta Meta) (v [2]float64, err error) {
+// Target is the motion that a prompt asks for.
+func (Heading) Target(prompt string, meta Meta) (v [2]float64, err error) {
 	if _, there := meta["motion"]; there {
 		err = meta.Read("motion", &v)
 	} else if s, other := moving.Parse(prompt); other == nil {
@@ -43,7 +43,7 @@ func (r Heading) Score(ctx context.Context, item Item) (Score, error) {
 	if err := item.Clip.Check(); err != nil {
 		return Score{}, err
 	}
-	asked, err := r.Asked(item.Prompt, item.Meta)
+	asked, err := r.Target(item.Prompt, item.Meta)
 	if err != nil {
 		return Score{}, err
 	}
@@ -78,7 +78,7 @@ var HeadingKind = Kind{
 	Judges:  Clips,
 	Options: MotionKey{},
 	Bounds:  Unit,
-	Needs:   Always(func(p Prompt) error { _, err := Heading{}.Asked(p.Text, p.Meta); return err }),
+	Needs:   Always(func(p Prompt) error { _, err := Heading{}.Target(p.Text, p.Meta); return err }),
 	Open: Opens(func(k MotionKey, _ Bench) (Opened, error) {
 		h := Heading{}
 		if k.Motion != nil {

@@ -45,7 +45,7 @@ func (r SceneEdit) Score(_ context.Context, item Item) (Score, error) {
 	if err != nil {
 		return Score{}, err
 	}
-	edit, err := r.Asked(item.Prompt, item.Meta)
+	edit, err := r.Target(item.Prompt, item.Meta)
 	if err != nil {
 		return Score{}, err
 	}
@@ -69,8 +69,8 @@ func (SceneEdit) Judges(width, height int) bool {
 	return width == height && width >= scenes.Size/2 && width <= scenes.Size
 }
 
-// Asked is the edit that a prompt asks for.
-func (SceneEdit) Asked(prompt string, meta Meta) (scenes.Edit, error) {
+// Target is the edit that a prompt asks for.
+func (SceneEdit) Target(prompt string, meta Meta) (scenes.Edit, error) {
 	caption, err := meta.Text("scene")
 	if err != nil {
 		return scenes.Edit{}, err
@@ -88,7 +88,7 @@ func edited(name, card string, of EditPart) Kind {
 		Judges: Pictures,
 		Traits: Scenes | Edits,
 		Bounds: Unit,
-		Needs:  Always(func(p Prompt) error { _, err := SceneEdit{}.Asked(p.Text, p.Meta); return err }),
+		Needs:  Always(func(p Prompt) error { _, err := SceneEdit{}.Target(p.Text, p.Meta); return err }),
 		Open:   Plain(SceneEdit{Of: of}),
 	}
 }

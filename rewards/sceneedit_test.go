@@ -20,7 +20,7 @@ func TestSceneEdit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, made := range []scenes.Made{scenes.Asked, scenes.Redone, scenes.Kept} {
+		for _, made := range []scenes.Made{scenes.Requested, scenes.Redone, scenes.Kept} {
 			before, after := e.Pair(made, rng.New(12).Sample(i).Draw())
 			item := Item{Prompt: e.Text, Meta: Meta{"scene": caption}, Image: drawnScene(after), Sources: []*vision.Image{drawnScene(before)}}
 			for of := range mean {
@@ -33,13 +33,13 @@ func TestSceneEdit(t *testing.T) {
 		}
 	}
 	t.Log(mean)
-	if m := mean[OfBoth]; m[scenes.Asked] < 0.7 || m[scenes.Redone] > 0.4 || m[scenes.Kept] != 0 {
+	if m := mean[OfBoth]; m[scenes.Requested] < 0.7 || m[scenes.Redone] > 0.4 || m[scenes.Kept] != 0 {
 		t.Errorf("by both: %v", m)
 	}
-	if m := mean[OfDone]; m[scenes.Redone] < 0.9*m[scenes.Asked] || m[scenes.Kept] != 0 {
+	if m := mean[OfDone]; m[scenes.Redone] < 0.9*m[scenes.Requested] || m[scenes.Kept] != 0 {
 		t.Errorf("by what is done: %v", m)
 	}
-	if m := mean[OfKept]; m[scenes.Kept] < m[scenes.Asked] || m[scenes.Redone] > 0.5 {
+	if m := mean[OfKept]; m[scenes.Kept] < m[scenes.Requested] || m[scenes.Redone] > 0.5 {
 		t.Errorf("by what is kept: %v", m)
 	}
 }
@@ -51,7 +51,7 @@ func TestSceneEditSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, after := e.Pair(scenes.Asked, rng.New(12).Sample(0).Draw())
+	before, after := e.Pair(scenes.Requested, rng.New(12).Sample(0).Draw())
 	score := func(side int) (Score, error) {
 		m, err := drawnScene(after).Resize(side, side, vision.Lanczos)
 		if err != nil {

@@ -136,7 +136,7 @@ func (o *ablateOptions) run(cmd *cobra.Command, args []string) error {
 	log := cmd.ErrOrStderr()
 	bar := console.NewProgress(log, "ablate")
 	ran := g.Run(cmd.Context(), ablate.Runner{Devices: o.devices, Open: o.open, Version: version.Read().String(),
-		Say: func(format string, args ...any) {
+		Logf: func(format string, args ...any) {
 			bar.End()
 			fmt.Fprintf(log, format+"\n", args...)
 		},
@@ -161,7 +161,7 @@ func (o *ablateOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if errors.Is(ran, context.Canceled) {
-		return exits.Early{Code: exits.Interrupted, Says: "interrupted, and saved: the same command goes on"}
+		return exits.Early{Code: exits.Interrupted, Message: "interrupted, and saved: the same command goes on"}
 	}
 	return ran
 }

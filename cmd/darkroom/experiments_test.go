@@ -179,7 +179,7 @@ func speaker(t *testing.T, dir string, steps int) {
 		t.Fatal(err)
 	}
 	defer be.Close()
-	if err := pretrain.Run(&r, dir, pretrain.Hooks{Backend: be, Say: func(string) {}}); err != nil {
+	if err := pretrain.Run(&r, dir, pretrain.Hooks{Backend: be, Log: func(string) {}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -95,7 +95,7 @@ func (o *pretrainOptions) make(ctx context.Context, cmd *cobra.Command, file str
 	}
 	defer be.Close()
 	began := time.Now()
-	return pretrain.Run(r, out, pretrain.Hooks{Backend: be, Context: ctx, Say: func(line string) {
+	return pretrain.Run(r, out, pretrain.Hooks{Backend: be, Context: ctx, Log: func(line string) {
 		fmt.Fprintf(cmd.OutOrStdout(), "%6.0f s  %s\n", time.Since(began).Seconds(), strings.ReplaceAll(line, "\n", "\n          "))
 	}})
 }

@@ -351,7 +351,7 @@ func parseObject(spec string) ([]rewards.Part, error) {
 }
 
 func judgeText(c *Case) {
-	c.Put("text", must(judge.Ask(c.String("template"), judge.Blanks{Prompt: c.String("prompt")})))
+	c.Put("text", must(judge.FillTemplate(c.String("template"), judge.Blanks{Prompt: c.String("prompt")})))
 }
 
 // sent is a request's body, its pictures replaced by their descriptions.
@@ -402,7 +402,7 @@ func blank(width, height int) *vision.Image {
 }
 
 func judgeRequest(c *Case) {
-	text := must(judge.Ask("flow_grpo_score", judge.Blanks{Prompt: c.String("prompt")}))
+	text := must(judge.FillTemplate("flow_grpo_score", judge.Blanks{Prompt: c.String("prompt")}))
 	body := must(judge.FlowGRPO("", nil).Body([]*vision.Image{blank(c.Int("width"), c.Int("height"))}, text))
 	request := sent(body)
 	score, _ := judge.FinalFrom1(c.String("answer"))

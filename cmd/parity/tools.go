@@ -284,7 +284,7 @@ func (p recordedProgram) Run(string) (tools.Execution, error) {
 	}
 	done, _ := p.result["result"].(map[string]any)
 	text, ok := done["text"].(string)
-	e.Text, e.Silent = text, !ok
+	e.Text, e.NoOutput = text, !ok
 	figures, _ := done["total_figures"].(float64)
 	e.Figures = int(figures)
 	drawn, _ := done["images"].([]any)
@@ -410,8 +410,8 @@ func (s *script) protocol(parallel int) *tools.Protocol {
 			}
 			return tools.Plan{}, nil
 		}}},
-		Say:   func(_ *tools.State, r *tools.Reply) string { return strings.Repeat(tools.VisionPad, r.Pictures) },
-		Worth: func(tools.Result) float64 { return now.reward },
+		Observation: func(_ *tools.State, r *tools.Reply) string { return strings.Repeat(tools.VisionPad, r.Pictures) },
+		Worth:       func(tools.Result) float64 { return now.reward },
 	}
 }
 

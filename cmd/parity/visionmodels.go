@@ -137,7 +137,7 @@ func (r *reader) tell() {
 	batch, length, v := ids.Shape[0], ids.Shape[1], r.m.Text.Vocabulary
 	t := told{length: length, vocabulary: v, logits: make([]float64, batch*length*v), entropy: make([]float64, batch*length), logprobs: make([]float64, batch*(length-1))}
 	routes := routes{batch * length, map[int][]vlm.Routing{}}
-	r.m.Hear(func(x vlm.Routing) { routes.of[x.Layer] = append(routes.of[x.Layer], x) })
+	r.m.OnRouting(func(x vlm.Routing) { routes.of[x.Layer] = append(routes.of[x.Layer], x) })
 	for b := range batch {
 		r.forward(&t, b)
 	}

@@ -70,7 +70,7 @@ func messagesPrompt(row string) (p Prompt, err error) {
 		}
 	}
 	text := pytext.Dumps(asked)
-	c, err := sft.ReadAsked(text)
+	c, err := sft.ReadPrompt(text)
 	if err != nil {
 		return p, err
 	}

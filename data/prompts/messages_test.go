@@ -83,7 +83,7 @@ func TestMessages(t *testing.T) {
 			widths = append(widths, m.Width)
 		}
 		row, ok := list[i].Messages()
-		c, wrong := sft.ReadAsked(row)
+		c, wrong := sft.ReadPrompt(row)
 		if err != nil || wrong != nil || !ok || !slices.Equal(widths, want) || len(c.Messages) != 1 || len(c.Pictures) != len(want) || list[i].Text != "Find x." {
 			t.Errorf("row %d: pictures of widths %v, %v; %q, %v, text %q", i, widths, err, row, wrong, list[i].Text)
 		}
@@ -105,7 +105,7 @@ func TestMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	row, _ := list[0].Messages()
-	c, err := sft.ReadAsked(row)
+	c, err := sft.ReadPrompt(row)
 	if err != nil || len(c.Messages) != 4 || c.Messages[0].Role != "system" || len(c.Tools) != 1 || list[0].Text != "Cats." || metaText(list[0], "answer") != `"3"` || metaText(list[0], "level") != "2" {
 		t.Errorf("%+v, %v of %+v", c, err, list[0])
 	}

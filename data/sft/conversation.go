@@ -212,7 +212,7 @@ func (c Conversation) Last() string {
 
 // ReadAsked reads a row's messages before the assistant's turn: "prompt" as a list of messages (verl's
 // rows, TRL's), with "images", "tools" and "system" as in ReadConversation. Such a conversation ends with the user.
-func ReadAsked(text string) (c Conversation, err error) {
+func ReadPrompt(text string) (c Conversation, err error) {
 	v, err := pytext.OrderedJSON(text)
 	if err != nil {
 		return c, err

@@ -25,8 +25,8 @@ import (
 // A Judged is a conversation whose end was judged.
 type Judged struct {
 	Conversation
-	Asked int  // messages of the prompt
-	Good  bool // or the better one
+	PromptMessages int  // messages of the prompt
+	Good           bool // or the better one
 }
 
 // ReadPreference reads a row: two answers, the better before the worse, or one.
@@ -64,8 +64,8 @@ func ReadPreference(text string) (all []Judged, err error) {
 		if j.Conversation, err = conversationOf(o, slices.Concat(prompt, answer), "prompt and answer"); err != nil {
 			return nil, err
 		}
-		j.Asked = len(j.Messages) - len(answer)
-		if !slices.ContainsFunc(j.Messages[j.Asked:], func(m vlm.Message) bool { return m.Role == "assistant" }) {
+		j.PromptMessages = len(j.Messages) - len(answer)
+		if !slices.ContainsFunc(j.Messages[j.PromptMessages:], func(m vlm.Message) bool { return m.Role == "assistant" }) {
 			return nil, errors.New("in an answer the assistant says nothing")
 		}
 		if err := j.checkMarks(); err != nil {

@@ -22,7 +22,7 @@ func TestPreference(t *testing.T) {
 			continue
 		}
 		for i, says := range []string{"7", "3"} {
-			if j := all[i]; j.Good != (i == 0) || j.Asked != 1 || j.Last() != says || j.Question() != "Which?" || len(j.Pictures) != 1 || j.Pictures[0] != "a.png" {
+			if j := all[i]; j.Good != (i == 0) || j.PromptMessages != 1 || j.Last() != says || j.Question() != "Which?" || len(j.Pictures) != 1 || j.Pictures[0] != "a.png" {
 				t.Errorf("%s: answer %d is %+v", name, i, j)
 			}
 		}
@@ -52,12 +52,12 @@ func TestPreference(t *testing.T) {
 		"texts":         `{"prompt": "Which?", "completion": "3", "label": false}`,
 		"LLaMA-Factory": `{"conversations": [{"from": "human", "value": "Which?"}, {"from": "gpt", "value": "3"}], "kto_tag": false}`,
 	} {
-		if all, err := ReadPreference(row); err != nil || len(all) != 1 || all[0].Good || all[0].Last() != "3" || all[0].Asked != 1 {
+		if all, err := ReadPreference(row); err != nil || len(all) != 1 || all[0].Good || all[0].Last() != "3" || all[0].PromptMessages != 1 {
 			t.Errorf("%s: %+v, %v", name, all, err)
 		}
 	}
 	turns := `{"system": "Be brief.", "prompt": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "Which?"}], "completion": "3", "label": true}`
-	if all, err := ReadPreference(turns); err != nil || !all[0].Good || all[0].Asked != 4 {
+	if all, err := ReadPreference(turns); err != nil || !all[0].Good || all[0].PromptMessages != 4 {
 		t.Errorf("a prompt of several turns: %+v, %v", all, err)
 	}
 	for says, row := range map[string]string{

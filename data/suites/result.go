@@ -23,8 +23,8 @@ type Answer struct {
 	Lost     string   `json:"lost,omitempty"` // why there is no answer: a tool outside failed
 }
 
-// Said is its last turn.
-func (a Answer) Said() string {
+// Reply is the last turn.
+func (a Answer) Reply() string {
 	if len(a.Turns) == 0 {
 		return ""
 	}
@@ -33,16 +33,16 @@ func (a Answer) Said() string {
 
 // How is all that a result depends on beside the questions.
 type How struct {
-	Model    string         `json:"model"`
-	Weights  string         `json:"weights_sha256"` // of the model's files, and of the trained weights
-	Protocol string         `json:"protocol"`
-	Tools    []string       `json:"tools_outside,omitempty"` // servers and programs, by name and place: hashes of weights do not cover their answers
-	Limits   map[string]int `json:"limits"`
-	Sampling map[string]any `json:"sampling"`
-	System   string         `json:"system,omitempty"`
-	Question string         `json:"around_question,omitempty"`
-	Told     string         `json:"instructions_of,omitempty"` // where system and question were published
-	Version  string         `json:"version"`                   // of the program
+	Model          string         `json:"model"`
+	Weights        string         `json:"weights_sha256"` // of the model's files, and of the trained weights
+	Protocol       string         `json:"protocol"`
+	Tools          []string       `json:"tools_outside,omitempty"` // servers and programs, by name and place: hashes of weights do not cover their answers
+	Limits         map[string]int `json:"limits"`
+	Sampling       map[string]any `json:"sampling"`
+	System         string         `json:"system,omitempty"`
+	Question       string         `json:"around_question,omitempty"`
+	InstructionsOf string         `json:"instructions_of,omitempty"` // where system and question were published
+	Version        string         `json:"version"`                   // of the program
 }
 
 // A Part is the accuracy of one category.
@@ -142,8 +142,8 @@ func (r Result) Card() string {
 	w("| prompts | SHA-256 `%s` |", r.Prompts)
 	w("| answers | SHA-256 `%s` |", r.Answers)
 	w("| protocol | %s |", r.How.Protocol)
-	if r.How.Told != "" {
-		w("| told of its tools | as %s |", r.How.Told)
+	if r.How.InstructionsOf != "" {
+		w("| told of its tools | as %s |", r.How.InstructionsOf)
 	}
 	if len(r.How.Tools) > 0 {
 		w("| tools outside | %s |", strings.Join(r.How.Tools, ", "))

@@ -287,7 +287,7 @@ func (x *texts) absentBytes(e *encoder) (bytes int64) {
 	if err != nil {
 		return 0
 	}
-	for _, shape := range n.params.Asked() {
+	for _, shape := range n.params.Requested() {
 		size := int64(2)
 		for _, d := range shape {
 			size *= int64(d)

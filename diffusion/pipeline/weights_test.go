@@ -63,7 +63,7 @@ func TestPublished(t *testing.T) {
 }
 
 func parameters(p *nn.Params) (all int) {
-	for _, shape := range p.Asked() {
+	for _, shape := range p.Requested() {
 		n := 1
 		for _, d := range shape {
 			n *= d

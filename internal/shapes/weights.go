@@ -70,7 +70,7 @@ func (b build) asked(dir string) (map[string][]int, error) {
 	if err := b(dir, p); err != nil {
 		return nil, err
 	}
-	return p.Asked(), p.Check()
+	return p.Requested(), p.Check()
 }
 
 // tensors are parameters without values, by name.

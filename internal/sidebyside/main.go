@@ -119,7 +119,7 @@ func darkroom(ctx context.Context, e *experiment.Experiment, o options, dir stri
 	}
 	backend := cpu.NewWith(cpu.Options{Path: path, Threads: o.threads})
 	defer backend.Close()
-	result, err := run.Run(ctx, e, run.Options{Dir: dir, Backend: backend, Say: func(string, ...any) {},
+	result, err := run.Run(ctx, e, run.Options{Dir: dir, Backend: backend, Logf: func(string, ...any) {},
 		Report: func(l *ledger.Line, t *ledger.TimingLine) {
 			fmt.Fprintf(os.Stderr, "darkroom, seed %d, iteration %d: reward %.3f, %.2f s\n", e.Run.Seed, l.Iteration, l.Total.Mean, ledger.Work(t.Seconds))
 		}})

@@ -77,7 +77,7 @@ func TestLinearAs(t *testing.T) {
 	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "proj: its shape is [3 5], the model's [5 3]") {
 		t.Errorf("the wrong way round: %v", err)
 	}
-	if got := p.Asked()["proj"]; !slices.Equal(got, []int{in, out}) {
+	if got := p.Requested()["proj"]; !slices.Equal(got, []int{in, out}) {
 		t.Errorf("asked for %v", got)
 	}
 }

@@ -45,8 +45,8 @@ func (p *Params) Stored() ([]safetensors.Tensor, error) {
 	return all, nil
 }
 
-// Asked is what the model asked for so far, with the shapes that it expects on the disk.
-func (p *Params) Asked() map[string][]int {
+// Requested are the names that the model has requested so far, with the shapes that it expects on the disk.
+func (p *Params) Requested() map[string][]int {
 	all := map[string][]int{}
 	for name, e := range p.root.entries {
 		if strings.HasPrefix(name, p.prefix) {

@@ -182,7 +182,7 @@ type TranscriptLine struct {
 	Prompt    int               `json:"prompt"`
 	Sample    int               `json:"sample"`
 	Text      string            `json:"text"`
-	Said      []string          `json:"said"`              // the model, a turn each
+	Replies   []string          `json:"said"`              // the model, a turn each
 	Pieces    []string          `json:"pieces"`            // the same, a token each
 	Given     int               `json:"given,omitempty"`   // how many of the first were not drawn ([episode.guided], [episode.tree])
 	Picture   string            `json:"picture,omitempty"` // the question's with crops, in the run's folder, where it was kept

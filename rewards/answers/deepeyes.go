@@ -42,10 +42,10 @@ const (
 
 // DeepEyes is the reading of a reply's form, before a judge is asked.
 type DeepEyes struct {
-	Answer    string
-	Ask       bool // whether the judge's opinion counts
-	BadFormat bool
-	Pictures  int // that tools gave back
+	Answer     string
+	NeedsJudge bool // whether the judge's opinion counts
+	BadFormat  bool
+	Pictures   int // that tools gave back
 }
 
 const (
@@ -69,8 +69,8 @@ func deepEyes(reply string) (d DeepEyes, thought string) {
 func DeepEyesVisual(reply string) DeepEyes {
 	d, _ := deepEyes(reply)
 	d.Answer = pytext.Strip(pytext.First(pytext.Last(reply, "<answer>"), "</answer>"))
-	d.Ask = utf8.RuneCountInString(d.Answer) < longAnswer
-	d.BadFormat = d.BadFormat || !d.Ask
+	d.NeedsJudge = utf8.RuneCountInString(d.Answer) < longAnswer
+	d.BadFormat = d.BadFormat || !d.NeedsJudge
 	return d
 }
 
@@ -79,8 +79,8 @@ func DeepEyesReasoning(reply string) DeepEyes {
 	d, thought := deepEyes(reply)
 	a, _ := firstIn(answerTag, thought)
 	d.Answer = pytext.Strip(a)
-	d.Ask = d.Answer != "" && utf8.RuneCountInString(d.Answer) < longAnswer
-	d.BadFormat = d.BadFormat || !d.Ask
+	d.NeedsJudge = d.Answer != "" && utf8.RuneCountInString(d.Answer) < longAnswer
+	d.BadFormat = d.BadFormat || !d.NeedsJudge
 	return d
 }
 
@@ -91,7 +91,7 @@ func DeepEyesMaths(reply string) DeepEyes {
 	d := DeepEyes{BadFormat: unpaired(reply, "<think>", "</think>")}
 	all := shortBox.FindAllStringSubmatch(pytext.Strip(pytext.Last(reply, "</think>")), -1)
 	d.BadFormat = d.BadFormat || len(all) != 1
-	if d.Ask = len(all) > 0; d.Ask {
+	if d.NeedsJudge = len(all) > 0; d.NeedsJudge {
 		d.Answer = all[len(all)-1][1]
 	}
 	return d
@@ -108,7 +108,7 @@ func (d DeepEyes) MathsReward(v Judgement) float64 {
 	return float64(1.2*d.right(v)) + float64(0.4*d.format())
 }
 
-func (d DeepEyes) right(v Judgement) float64 { return one(d.Ask && v == Right) }
+func (d DeepEyes) right(v Judgement) float64 { return one(d.NeedsJudge && v == Right) }
 
 func (d DeepEyes) format() float64 { return -one(d.BadFormat) }
 

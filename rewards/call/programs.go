@@ -84,14 +84,14 @@ func scriptOf(argv []string) string {
 // ErrClosed is the error of a request to programs that were closed.
 var ErrClosed = errors.New("the programs were closed")
 
-// Ask is a request, a JSON object, to one that is idle. valid says of a reply without a number whether it is one.
-func (e *Programs) Ask(ctx context.Context, body []byte, valid func(reply []byte) error) ([]byte, error) {
-	return e.AskCopy(ctx, body, valid, new(int))
+// Call sends a request, a JSON object, to an idle program. valid checks a reply that has no number.
+func (e *Programs) Call(ctx context.Context, body []byte, valid func(reply []byte) error) ([]byte, error) {
+	return e.CallCopy(ctx, body, valid, new(int))
 }
 
-// AskCopy is Ask of one copy, for a program with a state: copy 0 is any, and becomes the number of the one that
+// CallCopy is Call of one copy, for a program with a state: copy 0 is any, and becomes the number of the one that
 // answered. A copy that was stopped is never asked again, and the error says why it was.
-func (e *Programs) AskCopy(ctx context.Context, body []byte, valid func(reply []byte) error, copy *int) ([]byte, error) {
+func (e *Programs) CallCopy(ctx context.Context, body []byte, valid func(reply []byte) error, copy *int) ([]byte, error) {
 	p, err := e.take(*copy)
 	if err != nil {
 		return nil, err

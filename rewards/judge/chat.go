@@ -96,8 +96,8 @@ func (c Chat) Endpoint() string {
 	return strings.TrimSuffix(strings.TrimRight(c.URL, "/"), "/v1") + "/v1/chat/completions"
 }
 
-// Ask is the model's answer.
-func (c Chat) Ask(ctx context.Context, pictures []*vision.Image, text string) (string, error) {
+// Complete implements Completer.
+func (c Chat) Complete(ctx context.Context, pictures []*vision.Image, text string) (string, error) {
 	body, err := c.Body(pictures, text)
 	if err != nil {
 		return "", err
@@ -106,7 +106,7 @@ func (c Chat) Ask(ctx context.Context, pictures []*vision.Image, text string) (s
 	err = c.Caller.Do(ctx, append([]byte(c.Endpoint()+"\n"), body...), func(ctx context.Context) ([]byte, error) {
 		return c.Caller.Post(ctx, c.Endpoint(), c.header(), body)
 	}, func(reply []byte) (whole bool, err error) {
-		said, err = Said(reply)
+		said, err = ReplyText(reply)
 		return true, err
 	})
 	if err != nil {
@@ -115,8 +115,8 @@ func (c Chat) Ask(ctx context.Context, pictures []*vision.Image, text string) (s
 	return said, nil
 }
 
-// Said is the text of a completion.
-func Said(reply []byte) (string, error) {
+// ReplyText is the text of a completion.
+func ReplyText(reply []byte) (string, error) {
 	var r struct {
 		Choices []struct {
 			Message struct {

@@ -22,7 +22,7 @@ import (
 // else the prompt is. Pictures that tools gave back are counted in the transcript.
 // Invariants (tests): an answer that does not count is not asked about.
 type DeepEyes struct {
-	Model  Asker
+	Model  Completer
 	Kind   string                         // "visual", "reasoning", "math"
 	Proved func(reply, truth string) bool // symbolic mathematics, where there is some; nil: none
 	Tries  int                            // 8
@@ -63,12 +63,12 @@ func (d DeepEyes) Score(ctx context.Context, item rewards.Item) (rewards.Score, 
 	s := rewards.Score{}
 	judgement := answers.Wrong
 	switch {
-	case !read.Ask:
+	case !read.NeedsJudge:
 		s.Because("format", "no answer that counts")
 	case d.Kind == "math" && d.Proved != nil && d.Proved(read.Answer, truth):
 		judgement = answers.Right
 	default:
-		text, err := Ask(kind.question, Blanks{Prompt: asked(item), Truth: truth, Answer: read.Answer})
+		text, err := FillTemplate(kind.question, Blanks{Prompt: asked(item), Truth: truth, Answer: read.Answer})
 		if err != nil {
 			return s, err
 		}

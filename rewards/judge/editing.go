@@ -36,7 +36,7 @@ func sourced(item rewards.Item) ([]*vision.Image, error) {
 }
 
 // EditScore asks two questions about an edit.
-type EditScore struct{ Model Asker }
+type EditScore struct{ Model Completer }
 
 // Score asks about an item.
 func (e EditScore) Score(ctx context.Context, item rewards.Item) (rewards.Score, error) {
@@ -64,11 +64,11 @@ func (e EditScore) Score(ctx context.Context, item rewards.Item) (rewards.Score,
 
 // marks are the answer to one of the questions.
 func (e EditScore) marks(ctx context.Context, s *rewards.Score, template, prompt string, pictures []*vision.Image) ([2]float64, error) {
-	text, err := Ask(template, Blanks{Prompt: prompt})
+	text, err := FillTemplate(template, Blanks{Prompt: prompt})
 	if err != nil {
 		return [2]float64{}, err
 	}
-	reply, err := e.Model.Ask(ctx, pictures, text)
+	reply, err := e.Model.Complete(ctx, pictures, text)
 	if err != nil {
 		return [2]float64{}, err
 	}
@@ -93,7 +93,7 @@ func (e EditChance) Score(ctx context.Context, item rewards.Item) (rewards.Score
 		return rewards.Score{}, err
 	}
 	requirement, _ := item.Meta.Text("requirement") // upstream: "" without one
-	text, err := Ask("edit_r1_score", Blanks{Prompt: item.Prompt, Requirement: requirement})
+	text, err := FillTemplate("edit_r1_score", Blanks{Prompt: item.Prompt, Requirement: requirement})
 	if err != nil {
 		return rewards.Score{}, err
 	}

@@ -206,7 +206,7 @@ func unknownBlank(question string) string {
 
 // A Model answers in words, and tells how likely answers are: Chat and vlm.Answerer do.
 type Model interface {
-	Asker
+	Completer
 	Teller
 }
 
@@ -309,9 +309,9 @@ func (o Options) chat(f Form, url, key string, b rewards.Bench) Chat {
 	return c
 }
 
-// Asker is a model that answers questions about pictures: Chat is one.
-type Asker interface {
-	Ask(ctx context.Context, pictures []*vision.Image, text string) (string, error)
+// Completer is a model that answers questions about pictures: Chat is one.
+type Completer interface {
+	Complete(ctx context.Context, pictures []*vision.Image, text string) (string, error)
 }
 
 var errNoPicture = errors.New("there is no picture for the judge")

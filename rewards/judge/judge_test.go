@@ -14,7 +14,7 @@ import (
 
 func TestAsk(t *testing.T) {
 	for _, name := range Templates() {
-		text, err := Ask(name, Blanks{Prompt: "a {truth} cup", Truth: "T", Answer: "A", Requirement: "R"})
+		text, err := FillTemplate(name, Blanks{Prompt: "a {truth} cup", Truth: "T", Answer: "A", Requirement: "R"})
 		if err != nil || len(text) < 100 || strings.Contains(text, "{prompt}") || strings.Contains(text, "{answer}") {
 			t.Errorf("%s: %v, %.80q", name, err, text)
 		}
@@ -23,7 +23,7 @@ func TestAsk(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "none", "../prompts/flow_grpo_score"} {
-		if text, err := Ask(name, Blanks{}); err == nil {
+		if text, err := FillTemplate(name, Blanks{}); err == nil {
 			t.Errorf("%q: %.40q", name, text)
 		}
 	}
@@ -154,7 +154,7 @@ func FuzzReplies(f *testing.F) {
 			t.Error(err)
 		}
 		Editing("a", "b")(reply)
-		Said([]byte(reply))
+		ReplyText([]byte(reply))
 	})
 }
 

@@ -24,7 +24,7 @@ import (
 
 // A Pairwise judge compares the items of a group.
 type Pairwise struct {
-	Model      Asker
+	Model      Completer
 	Form       string // "think", "flex", "edit_pairwise"
 	Flex       Flex   // of flex
 	BothOrders bool
@@ -117,7 +117,7 @@ func (p Pairwise) Judge(ctx context.Context, items []rewards.Item) []rewards.Res
 	if items[0].Image == nil {
 		question, thing = form.Video, "Video"
 	}
-	text, err := Ask(question, Blanks{Prompt: items[0].Prompt})
+	text, err := FillTemplate(question, Blanks{Prompt: items[0].Prompt})
 	if err != nil {
 		return fail(err)
 	}
@@ -211,7 +211,7 @@ func (p Pairwise) compare(ctx context.Context, pictures [][]*vision.Image, text 
 	problems := make([]error, len(all))
 	call.Spread(len(all), p.AtOnce, func(k int) {
 		c := &all[k]
-		c.Reply, problems[k] = p.Model.Ask(ctx, slices.Concat(p.before, pictures[c.First], pictures[c.Second]), text)
+		c.Reply, problems[k] = p.Model.Complete(ctx, slices.Concat(p.before, pictures[c.First], pictures[c.Second]), text)
 		c.Missing = problems[k] != nil
 	})
 	return all, problems

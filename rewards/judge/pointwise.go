@@ -24,14 +24,14 @@ import (
 
 // A Pointwise judge marks pictures one by one.
 type Pointwise struct {
-	Model    Asker
+	Model    Completer
 	Question string // a name of Templates
 	Sources  bool   // the pictures that it was made of are shown before it
 	Read     func(reply string) (value float64, parts map[string]float64, ok bool)
 }
 
 // NewPointwise is a judge by the name of its form.
-func NewPointwise(form string, m Asker) (Pointwise, error) {
+func NewPointwise(form string, m Completer) (Pointwise, error) {
 	var names []string
 	for _, f := range Forms() {
 		if f.Mark != nil && f.Name == form {
@@ -51,7 +51,7 @@ type Marking struct {
 	Read     func(reply string) (value float64, parts map[string]float64, ok bool)
 }
 
-func (k Marking) by(m Asker) Pointwise {
+func (k Marking) by(m Completer) Pointwise {
 	return Pointwise{Model: m, Question: k.Question, Sources: k.Sources, Read: k.Read}
 }
 
@@ -136,11 +136,11 @@ func (p Pointwise) Score(ctx context.Context, item rewards.Item) (rewards.Score,
 	if err != nil {
 		return rewards.Score{}, err
 	}
-	text, err := Ask(p.Question, Blanks{Prompt: item.Prompt})
+	text, err := FillTemplate(p.Question, Blanks{Prompt: item.Prompt})
 	if err != nil {
 		return rewards.Score{}, err
 	}
-	reply, err := p.Model.Ask(ctx, pictures, text)
+	reply, err := p.Model.Complete(ctx, pictures, text)
 	if err != nil {
 		return rewards.Score{}, err
 	}

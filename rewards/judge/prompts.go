@@ -24,8 +24,8 @@ import (
 //go:embed prompts/*.txt
 var files embed.FS
 
-// Ask is a question with its blanks filled in.
-func Ask(template string, b Blanks) (string, error) {
+// FillTemplate is a question with its blanks filled in.
+func FillTemplate(template string, b Blanks) (string, error) {
 	text, err := question(template)
 	return b.in(text), err
 }

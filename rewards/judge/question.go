@@ -30,7 +30,7 @@ import (
 // those that the rule cannot compare. A reply of the model that cannot be read is asked for again, up to Tries; then
 // there is no score. Invariants (tests): an unreadable reply is missing, never 0.
 type Question struct {
-	Model  Asker
+	Model  Completer
 	Text   string
 	Read   string
 	Tagged bool // a reply without an answer tag is 0, and not asked about
@@ -41,7 +41,7 @@ type Question struct {
 }
 
 // VRAG judges answers to questions about documents.
-func VRAG(m Asker) (Question, error) {
+func VRAG(m Completer) (Question, error) {
 	text, err := question("vrag")
 	return Question{Model: m, Text: text, Read: "judge", Tagged: true}, err
 }
@@ -164,13 +164,13 @@ func truthOf(m rewards.Meta) (string, error) {
 // insist repeats a question until its answer can be read. Each repetition is another question, so that the cache does
 // not answer it. A model that repeats an unreadable answer will repeat it again: a model that does not know the form
 // is asked twice, and not up to the number of tries.
-func insist(ctx context.Context, m Asker, pictures []*vision.Image, text string, tries int, clear func(reply string) bool) (said string, err error) {
+func insist(ctx context.Context, m Completer, pictures []*vision.Image, text string, tries int, clear func(reply string) bool) (said string, err error) {
 	if tries <= 0 {
 		tries = 8
 	}
 	before := ""
 	for n := range tries {
-		if said, err = m.Ask(ctx, pictures, text+strings.Repeat("\n", n)); err != nil || clear(said) {
+		if said, err = m.Complete(ctx, pictures, text+strings.Repeat("\n", n)); err != nil || clear(said) {
 			return said, err
 		}
 		if n > 0 && said == before && said != "" {

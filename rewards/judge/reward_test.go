@@ -23,7 +23,7 @@ import (
 // says is a model that answers by the first bytes of the pictures it sees.
 type says func(shown []uint8, text string) (string, error)
 
-func (s says) Ask(_ context.Context, pictures []*vision.Image, text string) (string, error) {
+func (s says) Complete(_ context.Context, pictures []*vision.Image, text string) (string, error) {
 	var shown []uint8
 	for _, m := range pictures {
 		shown = append(shown, m.Pix[0])
@@ -176,7 +176,7 @@ func TestChat(t *testing.T) {
 	for _, url := range []string{s.URL, s.URL + "/", s.URL + "/v1", s.URL + "/v1/"} {
 		chat := FlowGRPO(url, call.NewCaller(call.Policy{Timeout: 20 * time.Second, Tries: 1, Bytes: 5000}, cache))
 		chat.Key = "k"
-		said, err := chat.Ask(t.Context(), []*vision.Image{shade(3)}, "well?")
+		said, err := chat.Complete(t.Context(), []*vision.Image{shade(3)}, "well?")
 		if err != nil || said != "Final Score: 3" || asked != 1 {
 			t.Errorf("%s: %q after %d, %v", url, said, asked, err)
 		}
@@ -184,11 +184,11 @@ func TestChat(t *testing.T) {
 	chat := FlowGRPO(s.URL, call.NewCaller(call.Policy{Timeout: 20 * time.Second, Tries: 1, Bytes: 5000}, nil))
 	chat.Key = "k"
 	for _, reply = range []string{"", "{}", `{"choices": []}`, `{"choices": [{"message": {"content": null}}]}`, `{"choices": [{"message": {"content": 5}}]}`, "<html>", strings.Repeat("x", 6000)} {
-		if said, err := chat.Ask(t.Context(), []*vision.Image{shade(3)}, "well?"); err == nil || strings.Contains(err.Error(), "Bearer") {
+		if said, err := chat.Complete(t.Context(), []*vision.Image{shade(3)}, "well?"); err == nil || strings.Contains(err.Error(), "Bearer") {
 			t.Errorf("%.40q: %q, %v", reply, said, err)
 		}
 	}
-	if _, err := chat.Ask(t.Context(), []*vision.Image{nil}, "well?"); err == nil {
+	if _, err := chat.Complete(t.Context(), []*vision.Image{nil}, "well?"); err == nil {
 		t.Error("no picture was sent")
 	}
 	if b, err := PrefGRPO("", nil).Body([]*vision.Image{shade(1)}, "x"); err != nil || !strings.Contains(string(b), `"do_sample":false`) {

@@ -116,8 +116,8 @@ func TestAskedAreTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if q.UserText() != "" && n != 2 && q.Asked != "Which?" {
-			t.Errorf("environments hear that the user said %q", q.Asked)
+		if q.UserText() != "" && n != 2 && q.Question != "Which?" {
+			t.Errorf("environments hear that the user said %q", q.Question)
 		}
 		text, err := form.Render(q.Messages, vlm.Rendering{Generate: true, Tools: q.Tools})
 		if err != nil {

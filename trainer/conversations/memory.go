@@ -96,7 +96,7 @@ func (c *memoryCounter) iterate() error {
 	c.dry.ResetPeak()
 	var of trainer.Sample
 	var err error
-	if c.settings.Taught() {
+	if c.settings.Supervised() {
 		of, err = c.lesson()
 	} else if err = c.look(); err == nil {
 		if c.Engine == nil {
@@ -289,7 +289,7 @@ func (c *memoryCounter) count(e *rollout.Episode) {
 		}
 	}
 	n.Drawn = drawn
-	if !c.settings.Taught() && c.Engine == nil { // a prompt is read once for its group
+	if !c.settings.Supervised() && c.Engine == nil { // a prompt is read once for its group
 		n.Generated = int64(c.settings.Rollout.PromptsPerIteration)*int64(n.Prompt) + int64(samples)*int64(n.Episode-n.Prompt)
 	}
 	whole := int64(samples) * int64(n.Episode)

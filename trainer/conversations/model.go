@@ -172,7 +172,7 @@ func promptReader(e *experiment.Experiment, o model.Options, form vlm.Template) 
 		}
 		q.Meta = p.Meta
 		if row, ok := p.Messages(); ok {
-			c, err := sft.ReadAsked(row)
+			c, err := sft.ReadPrompt(row)
 			if err != nil {
 				return chat.Prompt{}, err
 			}

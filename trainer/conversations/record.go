@@ -21,7 +21,7 @@ import (
 // Describe implements model.Model.
 func (m *Model) Describe(line *ledger.Line, r *trainer.Report) {
 	line.Diversity = differ(r.Samples, trainer.Groups(r.Samples))
-	if line.Episodes = toolUse(r.Samples); line.Episodes != nil && !m.settings.Taught() {
+	if line.Episodes = toolUse(r.Samples); line.Episodes != nil && !m.settings.Supervised() {
 		worths(line.Episodes, r.Samples, r.Scores)
 	}
 	if m.Engine != nil && line.Episodes != nil {
@@ -154,7 +154,7 @@ func (m *Model) Record(to model.Outputs, line *ledger.Line, r *trainer.Report) (
 	for i, s := range r.Samples {
 		e := rollout.EpisodeOf(s)
 		l := ledger.TranscriptLine{Iteration: line.Iteration, Attempt: line.Attempt, Prompt: s.Key.Prompt, Sample: s.Key.Sample,
-			Text: m.train[s.Key.Prompt].Text, Said: e.Texts, Total: ledger.Number(r.Scores[i]), Advantage: ledger.Number(r.Advantages[i]), Given: e.Given, Episode: e.Transcript}
+			Text: m.train[s.Key.Prompt].Text, Replies: e.Texts, Total: ledger.Number(r.Scores[i]), Advantage: ledger.Number(r.Advantages[i]), Given: e.Given, Episode: e.Transcript}
 		for at, on := range e.Sampled {
 			if on {
 				l.Pieces = append(l.Pieces, m.VLM.Tokens.Decode(e.Tokens[at:at+1]))

@@ -25,13 +25,13 @@ import (
 
 // Measured has the measurements of an iteration. Missing ones are nil.
 type Measured struct {
-	Group  int     `json:"group"`            // samples a prompt
-	Groups int     `json:"groups"`           // prompts
-	Dead   int     `json:"dead_groups"`      // whose samples all have one total
-	Spread float64 `json:"spread"`           // mean deviation of totals inside a group
-	Apart  bool    `json:"apart,omitempty"`  // samples are not compared with their group's mean: pairs, the best, weights, no advantages
-	Free   bool    `json:"free,omitempty"`   // nothing is learned from how samples compare
-	Spoken bool    `json:"spoken,omitempty"` // samples are conversations
+	Group         int     `json:"group"`            // samples a prompt
+	Groups        int     `json:"groups"`           // prompts
+	Dead          int     `json:"dead_groups"`      // whose samples all have one total
+	Spread        float64 `json:"spread"`           // mean deviation of totals inside a group
+	Apart         bool    `json:"apart,omitempty"`  // samples are not compared with their group's mean: pairs, the best, weights, no advantages
+	Free          bool    `json:"free,omitempty"`   // nothing is learned from how samples compare
+	Conversations bool    `json:"spoken,omitempty"` // samples are conversations
 
 	Noise   *float64 `json:"reward_noise,omitempty"` // deviation of a total, where rewards were asked twice
 	Keeps   []Keep   `json:"keeps,omitempty"`        // every step that could draw
@@ -87,11 +87,11 @@ func KeepsOf(keeps []float64, trained []int) (all []Keep) {
 // A Finding is one reason for a flat reward.
 type Finding struct {
 	Cause  string `json:"cause"` // a word: see Findings
-	Says   string `json:"says"`
+	Text   string `json:"says"`
 	Remedy string `json:"remedy"`
 }
 
-func (f Finding) String() string { return f.Says + "; " + f.Remedy }
+func (f Finding) String() string { return f.Text + "; " + f.Remedy }
 
 // Where a number becomes a finding.
 const (
@@ -125,7 +125,7 @@ func (m Measured) dead() *Finding {
 
 // noise is the setting that samples of a prompt differ by.
 func (m Measured) noise() string {
-	if m.Spoken {
+	if m.Conversations {
 		return "episode.sampling.temperature"
 	}
 	return "sampler.noise"

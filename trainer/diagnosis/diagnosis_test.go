@@ -120,15 +120,15 @@ func TestAdvice(t *testing.T) {
 		{"pairs of a noisy judge", Measured{Group: 2, Groups: 6, Spread: 0.2, Apart: true, Noise: number(0.19)}, ""},
 		{"a teacher", Measured{Group: 2, Groups: 6, Dead: 6, Free: true}, ""},
 		{"dead pictures", Measured{Group: 8, Groups: 6, Dead: 6}, "sampler.noise"},
-		{"dead conversations", Measured{Group: 8, Groups: 6, Dead: 6, Spoken: true}, "episode.sampling.temperature"},
-		{"conversations of a noisy judge", Measured{Group: 8, Groups: 6, Spread: 0.2, Noise: number(0.19), Spoken: true}, "episode.sampling.temperature"},
+		{"dead conversations", Measured{Group: 8, Groups: 6, Dead: 6, Conversations: true}, "episode.sampling.temperature"},
+		{"conversations of a noisy judge", Measured{Group: 8, Groups: 6, Spread: 0.2, Noise: number(0.19), Conversations: true}, "episode.sampling.temperature"},
 	} {
 		found := c.m.Findings()
 		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Remedy, c.want)) {
 			t.Errorf("%s: %v", c.name, found)
 		}
 		for _, f := range found {
-			if c.m.Spoken && strings.Contains(f.String(), "sampler.") {
+			if c.m.Conversations && strings.Contains(f.String(), "sampler.") {
 				t.Errorf("%s: an episode has no sampler: %s", c.name, f)
 			}
 		}

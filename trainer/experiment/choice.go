@@ -239,8 +239,8 @@ func (r Rollout) SamePrompts(other Rollout) bool {
 	return slices.Equal(r.Prompts, other.Prompts) && slices.Equal(r.Shares, other.Shares)
 }
 
-// Asked are how many prompts of each list an iteration has by its share; nil without shares.
-func (r Rollout) Asked() (all []float64) {
+// PromptsPerList are the prompts of each list in an iteration, by its share; nil without shares.
+func (r Rollout) PromptsPerList() (all []float64) {
 	sum := 0.0
 	for _, s := range r.Shares {
 		sum += s
@@ -337,16 +337,18 @@ type Lessons struct {
 	Answers    int // of a row, that somebody judged; 0: the conversation itself is learned from
 }
 
-// Taught reports whether an iteration learns from conversations of a file.
-func (e *Experiment) Taught() bool { return e.Kind().Written() }
+// Supervised reports whether an iteration learns from conversations of a file.
+func (e *Experiment) Supervised() bool { return e.Kind().Written() }
 
 // Imitates reports whether an iteration learns from conversations of a file beside its rollouts.
-func (e *Experiment) Imitates() bool { return e.Episode != nil && e.Loss.Imitate.On() && !e.Taught() }
+func (e *Experiment) Imitates() bool {
+	return e.Episode != nil && e.Loss.Imitate.On() && !e.Supervised()
+}
 
 // Lessons are the files of all stages that learn from some, each once.
 func (e *Experiment) Lessons() (all []Lessons) {
 	for _, at := range e.EachStage() {
-		if l := at.lessons(); (at.Taught() || at.Imitates()) && l.File != "" && !slices.Contains(all, l) {
+		if l := at.lessons(); (at.Supervised() || at.Imitates()) && l.File != "" && !slices.Contains(all, l) {
 			all = append(all, l)
 		}
 	}
@@ -362,9 +364,9 @@ func (e *Experiment) lessons() Lessons {
 	return l
 }
 
-// AllTaught reports whether nothing is ever rolled.
-func (e *Experiment) AllTaught() bool {
-	return !slices.ContainsFunc(e.EachStage(), func(at *Experiment) bool { return !at.Taught() })
+// AllSupervised reports whether no stage has rollouts.
+func (e *Experiment) AllSupervised() bool {
+	return !slices.ContainsFunc(e.EachStage(), func(at *Experiment) bool { return !at.Supervised() })
 }
 
 // unchosen takes from a stage that learns from a file the experiment's choices by rewards: it is for the stages that
@@ -396,7 +398,7 @@ func (e *Experiment) unchosen(prefix string, s *Stage) {
 
 // checkLessons: who learns from a file needs one, and chooses nothing by rewards.
 func (e *Experiment) checkLessons(r report) {
-	roll, taught, judged, name := e.Rollout, e.Taught(), e.Kind().Learns == loss.JudgedAnswers, e.Loss.Objective
+	roll, taught, judged, name := e.Rollout, e.Supervised(), e.Kind().Learns == loss.JudgedAnswers, e.Loss.Objective
 	if judged {
 		e.checkJudged(r)
 	}
@@ -450,7 +452,7 @@ func (e *Experiment) checkJudged(r report) {
 func (e *Experiment) checkStagesLessons(r report) {
 	masks := map[string]Lessons{}
 	for i, at := range e.EachStage() {
-		if !at.Taught() && !at.Imitates() {
+		if !at.Supervised() && !at.Imitates() {
 			continue
 		}
 		now := at.lessons()
@@ -464,7 +466,7 @@ func (e *Experiment) checkStagesLessons(r report) {
 	}
 	compares := func(with string) bool {
 		return slices.ContainsFunc(e.EachStage(), func(at *Experiment) bool {
-			return at.Loss.KL.Reference == with && (at.Loss.KL.Weight > 0 && !at.Taught() || at.Kind().Has(loss.Reference))
+			return at.Loss.KL.Reference == with && (at.Loss.KL.Weight > 0 && !at.Supervised() || at.Kind().Has(loss.Reference))
 		})
 	}
 	if compares("stage") && compares("base") {

@@ -36,8 +36,8 @@ advantage = { estimator = "best" }
 		t.Errorf("lists %q", names)
 	}
 	at := e.EachStage()
-	if len(at[1].Rollout.Shares) != 0 || !slices.Equal(at[0].Rollout.Asked(), []float64{6, 2}) || !slices.Equal(at[2].Rollout.Asked(), []float64{4, 4}) {
-		t.Errorf("shares %v, %v, %v", at[0].Rollout.Asked(), at[1].Rollout.Shares, at[2].Rollout.Asked())
+	if len(at[1].Rollout.Shares) != 0 || !slices.Equal(at[0].Rollout.PromptsPerList(), []float64{6, 2}) || !slices.Equal(at[2].Rollout.PromptsPerList(), []float64{4, 4}) {
+		t.Errorf("shares %v, %v, %v", at[0].Rollout.PromptsPerList(), at[1].Rollout.Shares, at[2].Rollout.PromptsPerList())
 	}
 	if at[0].Rollout.SamePrompts(at[2].Rollout) || !at[2].Moves().Has("blocks.1.to_q.lora_A.weight") || at[2].Moves().Has("blocks.2.to_q") || !at[0].Moves().Has("blocks.2.to_q") {
 		t.Error("a stage goes on with other shares, or moves something else")

@@ -427,10 +427,10 @@ func (e *Experiment) checkServed(r report) {
 	for i, s := range e.Episode.Served {
 		key := fmt.Sprintf("episode.tool[%d].", i)
 		switch {
-		case !protocol.Open && !slices.Contains(protocol.Asks, s.Name):
+		case !protocol.Open && !slices.Contains(protocol.Outside, s.Name):
 			hint := `protocol = "darkroom"`
-			if len(protocol.Asks) > 0 {
-				hint += ", or one that it asks: " + strings.Join(protocol.Asks, ", ")
+			if len(protocol.Outside) > 0 {
+				hint += ", or one that it asks: " + strings.Join(protocol.Outside, ", ")
 			}
 			r(key+"name", fmt.Sprintf("%s has the tools that were published with it, and %q is none that it asks", e.Episode.Protocol, s.Name), hint)
 		case slices.Contains(names, s.Name):

@@ -102,7 +102,7 @@ func (e *Experiment) stageFacts() []Fact {
 		optimiser += fmt.Sprintf(", moving average %v", o.EMA)
 	}
 	all := []Fact{{"rollout", e.rolls()}}
-	if lag := e.Run.Lag; lag > 0 && !e.Taught() {
+	if lag := e.Run.Lag; lag > 0 && !e.Supervised() {
 		all = append(all, Fact{"lag", fmt.Sprintf("iteration i is rolled by the weights of iteration i - %d, so that workers have %s groups at once; %d further sets of weights are kept", lag, fmt.Sprint(e.Rollout.PromptsPerIteration*(lag+1)), lag+1)})
 	}
 	if sizes := e.sizeWords(); sizes != "" && e.Episode == nil {
@@ -155,9 +155,9 @@ func count(n int, what string) string {
 
 func (e *Experiment) rolls() string {
 	switch l := e.lessons(); {
-	case e.Taught() && l.Answers > 0:
+	case e.Supervised() && l.Answers > 0:
 		return fmt.Sprintf("nothing: %s of %s are learned from, %s each", count(e.Rollout.PromptsPerIteration, "row"), l.File, count(l.Answers, "judged answer"))
-	case e.Taught():
+	case e.Supervised():
 		return fmt.Sprintf("nothing: %s of %s are learned from, mask %s", count(e.Rollout.PromptsPerIteration, "conversation"), l.File, l.Mask)
 	case e.Rollout.Offline:
 		return fmt.Sprintf("nothing: %s with pictures of %s are learned from", count(e.Rollout.PromptsPerIteration, "prompt"), e.listWords())

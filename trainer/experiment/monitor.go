@@ -147,7 +147,7 @@ func (e *Experiment) measures(n ledger.Metric) bool {
 
 // objectiveNumbers are the objective's numbers beside those of all runs.
 func (e *Experiment) objectiveNumbers() []string {
-	if e.Episode == nil || e.Taught() {
+	if e.Episode == nil || e.Supervised() {
 		return e.Kind().Numbers
 	}
 	all := []string{"kl", "ppo_kl", "clipped", "clipped_dual"}

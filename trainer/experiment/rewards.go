@@ -244,7 +244,7 @@ func (e *Experiment) checkRewards(r report) {
 			r(key+"key_env", "this is not the name of an environment variable", "write the variable's name here, and never the key itself")
 		}
 	}
-	if !trained && !e.AllTaught() {
+	if !trained && !e.AllSupervised() {
 		r("reward", "all are gold (train = false): there is nothing to train on", "leave train out of one of them")
 	}
 }

@@ -88,7 +88,7 @@ func (run Run) bytes() (int64, error) {
 // checkLag: methods that cannot learn from samples of earlier weights, or need the last iteration's end before the
 // next one is rolled.
 func (e *Experiment) checkLag(r report) {
-	if e.Run.Lag == 0 || e.Taught() {
+	if e.Run.Lag == 0 || e.Supervised() {
 		return
 	}
 	o, roll := e.Kind(), e.Rollout

@@ -122,8 +122,8 @@ type Size [2]int
 
 func (s Size) String() string { return fmt.Sprintf("%d x %d", s[0], s[1]) }
 
-// Asked are the sizes that an iteration's pictures may have, where their prompts name none; none: the model's.
-func (it Settings) Asked() []Size {
+// PictureSizes are those of an iteration whose prompts name none; empty: the size of the model.
+func (it Settings) PictureSizes() []Size {
 	switch s, v := it.Sampler, it.Experiment.Evaluate; {
 	case it.Evaluates && v.Width > 0:
 		return []Size{{v.Width, v.Height}}
@@ -226,7 +226,7 @@ func (e *Experiment) sizeWords() string {
 		return strings.Join(said, "")
 	}
 	of := func(it Settings) string {
-		said := words(it.Asked())
+		said := words(it.PictureSizes())
 		if n := it.Frames(); n > 1 {
 			said = strings.TrimSuffix(fmt.Sprintf("%d frames, %s", n, said), ", ")
 		}

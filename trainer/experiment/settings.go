@@ -43,8 +43,8 @@ func (e *Experiment) Iteration(i int) (Settings, error) {
 	return it, err
 }
 
-// Quiet are the rows of a sampler that draws nowhere.
-func (it Settings) Quiet() ([]sde.Row, error) {
+// Deterministic returns the rows of the sampler without noise.
+func (it Settings) Deterministic() ([]sde.Row, error) {
 	s := it.Sampler
 	s.Solver = s.Outside
 	_, rows, err := s.rows(nil)
@@ -86,8 +86,10 @@ func (e *Experiment) Evaluation() (sde.Schedule, []sde.Row, error) {
 // Noised reports whether the objective looks at final samples alone.
 func (e *Experiment) Noised() bool { return e.Kind().OfFinished() }
 
-// Silent reports settings whose objective judges decisions, and whose window has none.
-func (it Settings) Silent() bool { return len(it.Trained) == 0 && it.Episode == nil && !it.Noised() }
+// NothingTrained reports an objective over steps whose window has none.
+func (it Settings) NothingTrained() bool {
+	return len(it.Trained) == 0 && it.Episode == nil && !it.Noised()
+}
 
 // BySample reports whether training uses the advantages of samples: the objective reads some, and tokens have none of
 // their own.

@@ -32,7 +32,7 @@ func (e *Experiment) readStages() {
 	for i := range e.doc.Len("stage") {
 		s := Stage{Sampler: e.Sampler, Rollout: e.Rollout, Advantage: e.Advantage, Loss: e.Loss, Optim: e.Optim, Together: e.Together}
 		e.doc.Decode(fmt.Sprintf("stage[%d]", i), &s)
-		if e.at(s).Taught() {
+		if e.at(s).Supervised() {
 			e.unchosen(fmt.Sprintf("stage[%d].", i), &s)
 		}
 		e.correctStage(fmt.Sprintf("stage[%d].", i), &s)

@@ -321,7 +321,7 @@ func idleTable() []idleSetting {
 	const ratios = "every ratio is 1, with one update an iteration, no lag and no buffer"
 	const further = "optim.updates = 2, run.lag = 1 or rollout.buffer makes ratios differ"
 	byRatio := func(e *Experiment) bool { return e.Kind().Has(loss.PlainAtOne) }
-	compares := func(e *Experiment) bool { return e.Kind().Has(loss.Advantages) && !e.Taught() }
+	compares := func(e *Experiment) bool { return e.Kind().Has(loss.Advantages) && !e.Supervised() }
 	alone := func(e *Experiment) bool { return e.Rollout.Group == 1 && compares(e) }
 	trained := func(e *Experiment) (n int) {
 		for _, w := range e.Rewards {
@@ -423,7 +423,7 @@ func idleTable() []idleSetting {
 		{"model.lora", true, func(e *Experiment) bool { _, adapter := e.Model.Trained(); return !adapter }, because("no adapter is trained"), `model.train = "lora"`},
 		{"model.lora.rank|model.lora.alpha|model.lora.targets", true, func(e *Experiment) bool { return e.Model.Adapter != "" },
 			because("the adapter that training begins with has a rank and layers of its own"), "leave model.adapter out for a new one"},
-		{"run.lag", false, func(e *Experiment) bool { return e.Run.Lag > 0 && e.Taught() }, because("nothing is rolled"), "an objective that rolls"},
+		{"run.lag", false, func(e *Experiment) bool { return e.Run.Lag > 0 && e.Supervised() }, because("nothing is rolled"), "an objective that rolls"},
 	}
 }
 
@@ -434,7 +434,7 @@ const leastAdapterLR = 2e-5
 func (e *Experiment) asksReference() bool {
 	o := e.Kind()
 	switch {
-	case e.Taught():
+	case e.Supervised():
 		return false
 	case e.Episode != nil || o.Has(loss.Ratio):
 		return true

@@ -15,11 +15,11 @@ type Doing func(ctx context.Context, j Job) (payload []byte, err error)
 
 // Work is jobs that belong together.
 type Work struct {
-	Jobs  []Job
-	Here  Doing
-	Check func(j Job, payload []byte) error // whether a result can be a job's; of several at once
-	Most  func(j Job) int64                 // bytes of a job's result; nil: nobody says
-	Told  func(done int)                    // is called with how many jobs are done; nil: it is not
+	Jobs     []Job
+	Here     Doing
+	Check    func(j Job, payload []byte) error // whether a result can be a job's; of several at once
+	Most     func(j Job) int64                 // bytes of a job's result; nil: nobody says
+	Progress func(done int)                    // is called with how many jobs are done; nil: it is not
 	// Each is called with the result of job i, by who waits for the batch and while the trainer does nothing itself;
 	// once more where another result took its place. nil: it is not.
 	Each func(i int, payload []byte) error
@@ -137,7 +137,7 @@ func (b *Batch) Wait(ctx context.Context) ([][]byte, error) {
 		if payloads != nil {
 			err = b.pass()
 		}
-		b.f.Speak()
+		b.f.Flush()
 		b.tell()
 		if payloads != nil || err != nil {
 			return payloads, err
@@ -238,8 +238,8 @@ func (b *Batch) tell() {
 	b.f.mu.Lock()
 	done := b.done
 	b.f.mu.Unlock()
-	if done != b.heard && b.Told != nil {
-		b.Told(done)
+	if done != b.heard && b.Progress != nil {
+		b.Progress(done)
 	}
 	b.heard = done
 }
@@ -250,7 +250,7 @@ func (b *Batch) rest() {
 	b.f.mu.Lock()
 	b.own = nil
 	b.f.mu.Unlock()
-	b.f.Speak()
+	b.f.Flush()
 }
 
 // Drop lets go of a batch, whether it is done or not.

@@ -51,7 +51,7 @@ func newCrew(t *testing.T, o Options) *crew {
 	if o.Rules == (Rules{}) {
 		o.Rules = Rules{Lease: 5 * time.Second, Hedge: 1.5, Silence: 4 * time.Second, Tries: 5}
 	}
-	o.Say = func(format string, args ...any) { c.said = append(c.said, fmt.Sprintf(format, args...)) }
+	o.Logf = func(format string, args ...any) { c.said = append(c.said, fmt.Sprintf(format, args...)) }
 	o.Log = func(e Entry) { c.log = append(c.log, e) }
 	c.f = New(o)
 	return c
@@ -61,7 +61,7 @@ func newCrew(t *testing.T, o Options) *crew {
 func (c *crew) join(name string, do Doing) (stop, kill func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &mortal{Link: c.hub.Link(name)}
-	w := Worker{Name: name, Link: l, Beat: time.Second, Do: do, Say: func(string, ...any) {}}
+	w := Worker{Name: name, Link: l, Beat: time.Second, Do: do, Logf: func(string, ...any) {}}
 	c.work.Go(func() {
 		if err := w.Run(ctx); err != nil && !errors.Is(err, ErrDismissed) {
 			c.Errorf("worker %s: %v", name, err)
@@ -92,7 +92,7 @@ func (m *mortal) Say(ctx context.Context, e Event) error {
 	if m.dead {
 		return nil
 	}
-	return m.Link.Say(ctx, e)
+	return m.Link.Send(ctx, e)
 }
 
 // anything can be a result.
@@ -103,7 +103,7 @@ func (c *crew) do(n int) {
 	c.Helper()
 	jobs := jobsOf(n)
 	told := 0
-	got, err := c.f.Do(context.Background(), Work{Jobs: jobs, Here: takes, Told: func(done int) { told = done }, Check: func(j Job, payload []byte) error {
+	got, err := c.f.Do(context.Background(), Work{Jobs: jobs, Here: takes, Progress: func(done int) { told = done }, Check: func(j Job, payload []byte) error {
 		if !bytes.HasPrefix(payload, []byte("the result")) {
 			return errors.New("it is none")
 		}

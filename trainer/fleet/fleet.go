@@ -20,9 +20,9 @@ type Options struct {
 	Audit float64 // the share of others' jobs that is done here once more and compared
 	Salt  Hash    // by which these are chosen: workers must not know it
 	Clock Clock   // nil: the machine's
-	// Say is a line for people, in the goroutine of a Wait; Log records events of a job; nil: nobody asks.
-	Say func(format string, args ...any)
-	Log func(Entry)
+	// Logf is a line for people, in the goroutine of a Wait; Log records events of a job; nil: nobody asks.
+	Logf func(format string, args ...any)
+	Log  func(Entry)
 }
 
 // An Entry is who did a job, for fleet.jsonl.
@@ -74,8 +74,8 @@ func New(o Options) *Fleet {
 	if o.Clock == nil {
 		o.Clock = Real()
 	}
-	if o.Say == nil {
-		o.Say = func(string, ...any) {}
+	if o.Logf == nil {
+		o.Logf = func(string, ...any) {}
 	}
 	return &Fleet{Options: o, about: map[string]About{}, refused: map[string]string{}, coming: map[string][]*arrival{}, suspects: map[string]*job{}, faults: map[string]int{}, sched: NewScheduler(o.Rules), jobs: map[Hash]*job{}, wake: make(chan struct{}, 1)}
 }
@@ -157,14 +157,14 @@ func (f *Fleet) Tell(format string, args ...any) {
 	f.told(format, args...)
 }
 
-// Speak prints the lines since the last Wait.
-func (f *Fleet) Speak() {
+// Flush prints the lines since the last Wait.
+func (f *Fleet) Flush() {
 	f.mu.Lock()
 	lines := f.lines
 	f.lines = nil
 	f.mu.Unlock()
 	for _, line := range lines {
-		f.Say("%s", line)
+		f.Logf("%s", line)
 	}
 }
 

@@ -224,7 +224,7 @@ func TestOutOfReach(t *testing.T) {
 		c := newCrew(t, Options{Rules: Rules{Lease: time.Minute, Silence: time.Minute, Tries: 2}})
 		did := 0
 		ctx, cancel := context.WithCancel(context.Background())
-		w := Worker{Name: "a", Link: &far{Link: c.hub.Link("a"), until: time.Now().Add(20 * time.Second)}, Beat: time.Second, Say: t.Logf,
+		w := Worker{Name: "a", Link: &far{Link: c.hub.Link("a"), until: time.Now().Add(20 * time.Second)}, Beat: time.Second, Logf: t.Logf,
 			Do: func(ctx context.Context, j Job) ([]byte, error) { did++; return takes(ctx, j) }}
 		c.work.Go(func() {
 			if err := w.Run(ctx); err != nil {

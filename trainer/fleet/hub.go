@@ -38,7 +38,7 @@ type Link interface {
 	// Withdrawn is closed when a job that this worker is at is not needed any more.
 	Withdrawn(name Hash) <-chan struct{}
 	// Say tells the trainer something.
-	Say(ctx context.Context, e Event) error
+	Send(ctx context.Context, e Event) error
 	Blobs
 	Close() error
 }

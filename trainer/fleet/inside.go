@@ -218,7 +218,7 @@ func (l *insideLink) Withdrawn(name Hash) <-chan struct{} {
 }
 
 // Say implements Link.
-func (l *insideLink) Say(_ context.Context, e Event) error {
+func (l *insideLink) Send(_ context.Context, e Event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.Worker = l.worker

@@ -121,7 +121,7 @@ func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, e
 // RollEach is model.Streamer's: all jobs are offered at once, and each is called when its results come.
 func (m *Model) RollEach(w trainer.Weights, keys []trainer.Key, each func(first int, samples []trainer.Sample) error) ([]trainer.Sample, error) {
 	how, ok := howOf(m.e, m.settings, m.root, false)
-	if !ok || m.settings.Rollout.Offline || m.settings.Taught() {
+	if !ok || m.settings.Rollout.Offline || m.settings.Supervised() {
 		all, err := m.Model.Roll(w, keys)
 		if err == nil && each != nil {
 			err = each(0, all)
@@ -194,7 +194,7 @@ func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 			}
 		}
 	}
-	m.fleet.Speak()
+	m.fleet.Flush()
 	return nil, ErrReplaced
 }
 

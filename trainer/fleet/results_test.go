@@ -29,7 +29,7 @@ func TestSilentBlob(t *testing.T) {
 		c.hub.Loses = func(what string) bool { return what == "blob" && mute }
 		silent := c.hub.Link("silent")
 		says := func(e Event) {
-			if err := silent.Say(context.Background(), e); err != nil {
+			if err := silent.Send(context.Background(), e); err != nil {
 				t.Error(err)
 			}
 		}
@@ -148,8 +148,8 @@ func TestClaims(t *testing.T) {
 			c.work.Go(func() {
 				for ctx.Err() == nil {
 					if j, err := l.Next(ctx); err == nil {
-						_ = l.Say(ctx, Event{Kind: Begun, Job: j.Name()})
-						_ = l.Say(ctx, Event{Kind: Done, Job: j.Name(), Bytes: claimed})
+						_ = l.Send(ctx, Event{Kind: Begun, Job: j.Name()})
+						_ = l.Send(ctx, Event{Kind: Done, Job: j.Name(), Bytes: claimed})
 						time.Sleep(time.Millisecond)
 					} else if errors.Is(err, ErrDismissed) {
 						return
@@ -224,7 +224,7 @@ func TestFallsSilent(t *testing.T) {
 				defer lock.Unlock()
 				return moved
 			},
-			Say: func(f string, args ...any) {
+			Logf: func(f string, args ...any) {
 				lock.Lock()
 				defer lock.Unlock()
 				told += fmt.Sprintf(f, args...)

@@ -63,8 +63,8 @@ func (s *Scores) Close() {
 // There reports whether a worker is.
 func (s *Scores) There() bool { return s.fleet.Workers() > 0 }
 
-// Ask has a group judged by a worker, or here where no worker exists or answers.
-func (s *Scores) Ask(ctx context.Context, reward string, items []rewards.Item, own rewards.Judge) []rewards.Result {
+// Score has a group judged by a worker, or here where no worker exists or answers.
+func (s *Scores) Score(ctx context.Context, reward string, items []rewards.Item, own rewards.Judge) []rewards.Result {
 	if !s.There() {
 		return own.Judge(ctx, items)
 	}

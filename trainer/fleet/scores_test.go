@@ -75,7 +75,7 @@ func TestScores(t *testing.T) {
 			}), 1)
 		}
 		ask := func(prompt string) rewards.Result {
-			return scores.Ask(context.Background(), "shade", []rewards.Item{{Prompt: prompt}}, slow(1))[0]
+			return scores.Score(context.Background(), "shade", []rewards.Item{{Prompt: prompt}}, slow(1))[0]
 		}
 		if r := ask("alone"); r.Value != 1 {
 			t.Errorf("without workers: %+v", r)
@@ -87,7 +87,7 @@ func TestScores(t *testing.T) {
 				return map[string]rewards.Judge{"shade": slow(2)}, func() error { return nil }, nil
 			}}
 			ctx, stop := context.WithCancel(context.Background())
-			w := Worker{Name: workerName(i), Link: link, About: About{Class: "any"}, Beat: time.Second, Do: p.Do, Say: t.Logf}
+			w := Worker{Name: workerName(i), Link: link, About: About{Class: "any"}, Beat: time.Second, Do: p.Do, Logf: t.Logf}
 			c.work.Go(func() {
 				if err := w.Run(ctx); err != nil {
 					t.Error(err)
@@ -114,7 +114,7 @@ func TestScores(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if r := scores.Ask(ctx, "shade", []rewards.Item{{Prompt: "late"}}, slow(1))[0]; r.Missing == nil {
+		if r := scores.Score(ctx, "shade", []rewards.Item{{Prompt: "late"}}, slow(1))[0]; r.Missing == nil {
 			t.Errorf("after its time: %+v", r)
 		}
 		scores.Close()
@@ -148,7 +148,7 @@ func TestScoresDeclined(t *testing.T) {
 			return map[string]rewards.Judge{"shade": judge("empty"), "liar": judge("full")}, func() error { return nil }, nil
 		}}
 		ctx, stop := context.WithCancel(t.Context())
-		w := Worker{Name: "w", Link: link, Beat: time.Second, Do: p.Do, Say: func(f string, args ...any) { t.Errorf(f, args...) }}
+		w := Worker{Name: "w", Link: link, Beat: time.Second, Do: p.Do, Logf: func(f string, args ...any) { t.Errorf(f, args...) }}
 		c.work.Go(func() {
 			if err := w.Run(ctx); err != nil {
 				t.Error(err)
@@ -157,7 +157,7 @@ func TestScoresDeclined(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		ask := func(reward string) []rewards.Result {
-			return scores.Ask(t.Context(), reward, []rewards.Item{{Prompt: "full"}, {Prompt: "empty"}}, judge("empty"))
+			return scores.Score(t.Context(), reward, []rewards.Item{{Prompt: "full"}, {Prompt: "empty"}}, judge("empty"))
 		}
 		for range 10 {
 			if r := ask("shade"); r[0].Missing != nil || r[0].Value != 2 || r[1].Missing == nil || r[1].Missing.Error() != "it says: the picture is empty" {
@@ -197,14 +197,14 @@ func TestScoresLate(t *testing.T) {
 			return map[string]rewards.Judge{"shade": after(8, 2)}, func() error { return nil }, nil
 		}}
 		ctx, stop := context.WithCancel(t.Context())
-		w := Worker{Name: "late", Link: link, Beat: time.Hour, Do: p.Do, Say: t.Logf}
+		w := Worker{Name: "late", Link: link, Beat: time.Hour, Do: p.Do, Logf: t.Logf}
 		c.work.Go(func() {
 			if err := w.Run(ctx); err != nil {
 				t.Error(err)
 			}
 		})
 		synctest.Wait()
-		if r := scores.Ask(t.Context(), "shade", []rewards.Item{{Prompt: "a"}}, after(30, 1))[0]; r.Missing != nil || r.Value != 2 {
+		if r := scores.Score(t.Context(), "shade", []rewards.Item{{Prompt: "a"}}, after(30, 1))[0]; r.Missing != nil || r.Value != 2 {
 			t.Errorf("%+v", r)
 		}
 		c.says("it is done here")

@@ -47,7 +47,7 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 			s.told(done, len(jobs))
 		}
 	}
-	payloads, by, err := s.fleet.DoBy(ctx, Work{Jobs: jobs, Each: s.passing(jobs), Here: s.here, Check: s.check, Most: s.most, Told: told, Impure: s.impure, Urgent: s.how.Fixed})
+	payloads, by, err := s.fleet.DoBy(ctx, Work{Jobs: jobs, Each: s.passing(jobs), Here: s.here, Check: s.check, Most: s.most, Progress: told, Impure: s.impure, Urgent: s.how.Fixed})
 	if err != nil {
 		return nil, err
 	}

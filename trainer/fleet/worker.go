@@ -74,8 +74,8 @@ type Worker struct {
 	About About
 	Beat  time.Duration // how often it says that it is there
 	// Do does a job, and stops when ctx ends. An error of type Unfit ends the worker.
-	Do  func(ctx context.Context, j Job) (payload []byte, err error)
-	Say func(format string, args ...any)
+	Do   func(ctx context.Context, j Job) (payload []byte, err error)
+	Logf func(format string, args ...any)
 	// Moved is when the job under way was last seen to go on; nil: nobody sees. A worker whose job does not go on for
 	// Hang falls silent, so that others do the job: a device that hangs does not keep its process from speaking.
 	Moved func() time.Time
@@ -93,7 +93,7 @@ func (w *Worker) hangs() bool {
 		return false
 	}
 	if !w.hung.Swap(true) {
-		w.Say("warning: nothing of the job under way has moved for %v: this worker falls silent, and the trainer gives the job to others\nhint: where the device hangs, end this worker and start it anew", w.Hang)
+		w.Logf("warning: nothing of the job under way has moved for %v: this worker falls silent, and the trainer gives the job to others\nhint: where the device hangs, end this worker and start it anew", w.Hang)
 	}
 	return true
 }
@@ -113,7 +113,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
-		_ = w.Link.Say(last, Event{Kind: Bye}) // a trainer without this event misses the worker soon
+		_ = w.Link.Send(last, Event{Kind: Bye}) // a trainer without this event misses the worker soon
 	}()
 	failed := 0
 	for {
@@ -135,12 +135,12 @@ func (w *Worker) Run(ctx context.Context) error {
 		case errors.As(err, &unfit):
 			return unfit.Err
 		case errors.As(err, &refusal):
-			w.Say("job %s is refused: %v", j, err)
+			w.Logf("job %s is refused: %v", j, err)
 			if !sleep(ctx, w.Beat/16) { // another may take it
 				return nil
 			}
 		case err != nil:
-			w.Say("job %s failed: %v", j, err)
+			w.Logf("job %s failed: %v", j, err)
 			failed++
 			if !sleep(ctx, time.Second<<min(failed-1, 6)) {
 				return nil
@@ -165,7 +165,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 func (w *Worker) hellos(ctx context.Context) {
 	for {
 		if !w.hangs() {
-			_ = w.Link.Say(ctx, Event{Kind: Hello, About: &w.About}) // the next one may come through
+			_ = w.Link.Send(ctx, Event{Kind: Hello, About: &w.About}) // the next one may come through
 		}
 		if !sleep(ctx, w.Beat) {
 			return
@@ -176,7 +176,7 @@ func (w *Worker) hellos(ctx context.Context) {
 // one does a job, and says so.
 func (w *Worker) one(ctx context.Context, j Job) error {
 	name := j.Name()
-	if err := w.Link.Say(ctx, Event{Kind: Begun, Job: name}); err != nil {
+	if err := w.Link.Send(ctx, Event{Kind: Begun, Job: name}); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -196,7 +196,7 @@ func (w *Worker) one(ctx context.Context, j Job) error {
 		return nil
 	}
 	stop()
-	return errors.Join(err, w.Link.Say(ctx, Event{Kind: Failed, Job: name, Why: shown(err.Error(), 2000)}))
+	return errors.Join(err, w.Link.Send(ctx, Event{Kind: Failed, Job: name, Why: shown(err.Error(), 2000)}))
 }
 
 // mostDeliveries is how often a result is brought, in some two minutes.
@@ -213,7 +213,7 @@ func (w *Worker) deliver(ctx context.Context, payload []byte, e Event) (err erro
 			continue
 		}
 		e.Payload = b.Hash
-		if err = w.Link.Say(ctx, e); err == nil {
+		if err = w.Link.Send(ctx, e); err == nil {
 			return nil
 		}
 	}
@@ -232,7 +232,7 @@ func (w *Worker) beats(ctx context.Context, name Hash, stop context.CancelFunc) 
 			return
 		case <-time.After(w.Beat):
 			if !w.hangs() {
-				_ = w.Link.Say(ctx, Event{Kind: Beat, Job: name}) // the next one may come through
+				_ = w.Link.Send(ctx, Event{Kind: Beat, Job: name}) // the next one may come through
 			}
 		}
 	}

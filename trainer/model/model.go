@@ -136,7 +136,7 @@ type EpisodeCodec interface {
 	Decode(samples []trainer.Sample, said []EncodedEpisode) error
 }
 
-// Said is a conversation on its way.
+// An EncodedEpisode is a conversation for transport.
 type EncodedEpisode struct {
 	Text     json.RawMessage
 	Pictures []*vision.Image // that cannot be made again by the receiver

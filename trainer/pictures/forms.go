@@ -153,7 +153,7 @@ func (m *Model) extents(settings experiment.Settings) (all []extent) {
 
 // sizes are an iteration's: the model's where it names none.
 func (m *Model) sizes(settings experiment.Settings) []experiment.Size {
-	if asked := settings.Asked(); len(asked) > 0 {
+	if asked := settings.PictureSizes(); len(asked) > 0 {
 		return asked
 	}
 	d := m.Pipeline.Defaults()

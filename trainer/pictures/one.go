@@ -28,7 +28,7 @@ func oneOf(settings experiment.Settings) (*One, error) {
 	if !w.One && !w.Own || settings.Evaluates || settings.Noised() {
 		return nil, nil
 	}
-	quiet, err := settings.Quiet()
+	quiet, err := settings.Deterministic()
 	o := &One{Window: settings.Window, Deterministic: quiet}
 	if w.Own {
 		o.Own = func(draw func(n int) int) []int { return w.OwnSteps(settings.Sampler.Steps, draw) }

@@ -79,7 +79,7 @@ func (c generator) places(otherwise experiment.Size) (all []place) {
 				keys = "evaluate.width"
 			}
 			settings := experiment.Settings{Experiment: at, Evaluates: held}
-			asked, frames := settings.Asked(), settings.Frames()
+			asked, frames := settings.PictureSizes(), settings.Frames()
 			for k, size := range asked {
 				one := place{turn: i, keys: keys, Size: size, frames: frames}
 				if keys != "evaluate.width" && at.Sampler.Width == 0 {
@@ -98,7 +98,7 @@ func (c generator) places(otherwise experiment.Size) (all []place) {
 		for _, p := range firstOfSize(c.Prompts[key]) {
 			settings := experiment.Settings{Experiment: c.Experiment, Evaluates: key == "evaluate.prompts"}
 			one := place{keys: key, of: fmt.Sprintf("%s: prompt %q: ", p.List, p.Text), Size: experiment.Size{p.Width, p.Height}, frames: settings.Frames(), own: p.Frames}
-			if asked := settings.Asked(); !p.Sized() && len(asked) > 0 {
+			if asked := settings.PictureSizes(); !p.Sized() && len(asked) > 0 {
 				one.Size = asked[0]
 			} else if !p.Sized() {
 				one.Size = otherwise

@@ -241,7 +241,7 @@ func (m *Model) sourcesFor(p *Policy) func(keys []trainer.Key) ([]*pipeline.Give
 
 // follows reports whether an iteration's pictures have the sizes of those that they are made of.
 func (m *Model) follows(settings experiment.Settings) bool {
-	return m.sources.read() && !m.Pipeline.Clips() && len(settings.Asked()) == 0
+	return m.sources.read() && !m.Pipeline.Clips() && len(settings.PictureSizes()) == 0
 }
 
 // formLike is the form of a size that pictures have by their sources; it is made when it is first met. Sources of an

@@ -278,7 +278,7 @@ func TestChangedExperiments(t *testing.T) {
 		err = within(2*time.Minute, func() error {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			r, err := run.Run(ctx, e, run.Options{Dir: out, Backend: be, Say: func(string, ...any) {}, Report: func(*ledger.Line, *ledger.TimingLine) { stop() }})
+			r, err := run.Run(ctx, e, run.Options{Dir: out, Backend: be, Logf: func(string, ...any) {}, Report: func(*ledger.Line, *ledger.TimingLine) { stop() }})
 			if err == nil && r.Status != ledger.Stopped {
 				err = sound(out)
 			}

@@ -140,7 +140,7 @@ func (c *check) checkPrograms() {
 func (c *check) checkRewards() {
 	for i, r := range c.Rewards {
 		read := judges.Reads(r)
-		if read == nil || c.AllTaught() {
+		if read == nil || c.AllSupervised() {
 			continue
 		}
 		for _, key := range []string{"rollout.prompts", "evaluate.prompts"} {

@@ -25,7 +25,7 @@ func (c *check) readPrompts() {
 	c.readLessons()
 	for i, at := range c.EachStage() {
 		n, all := at.Rollout.PromptsPerIteration, prompts.In(c.Prompts["rollout.prompts"], at.Rollout.Prompts)
-		if len(all) == 0 || at.Taught() {
+		if len(all) == 0 || at.Supervised() {
 			continue
 		}
 		if n > len(all) {
@@ -39,7 +39,7 @@ func (c *check) readPrompts() {
 
 // checkShares refuses a share of more prompts than its list has.
 func (c *check) checkShares(turn int, at *experiment.Experiment) {
-	for k, asked := range at.Rollout.Asked() {
+	for k, asked := range at.Rollout.PromptsPerList() {
 		name := at.Rollout.Prompts[k]
 		if n := len(prompts.In(c.Prompts["rollout.prompts"], []string{name})); n > 0 && asked > float64(n) {
 			c.RefuseAt(turn, "rollout.shares", fmt.Sprintf("%s has %d prompts, and its share of an iteration is %.4g", name, n, asked),

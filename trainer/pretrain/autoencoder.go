@@ -31,7 +31,7 @@ func (r *run) autoencoder() error {
 	}); err != nil {
 		return err
 	}
-	s := r.VAE.Stage.begin("vae", r.pool, r.Say, optim.Group{Params: params.Trained(), Rate: 1})
+	s := r.VAE.Stage.begin("vae", r.pool, r.Log, optim.Group{Params: params.Trained(), Rate: 1})
 	defer s.mover.Free()
 	data := r.data
 	seen := order{key: data.key.With("order of the autoencoder"), n: r.Data.Scenes}
@@ -120,7 +120,7 @@ func (r *run) sharpen() error {
 		return err
 	}
 	defer params.Free()
-	s := r.Decoder.begin("decoder", r.pool, r.Say, optim.Group{Params: matching(params, "decoder."), Rate: 1})
+	s := r.Decoder.begin("decoder", r.pool, r.Log, optim.Group{Params: matching(params, "decoder."), Rate: 1})
 	defer s.mover.Free()
 	data := r.data
 	seen := order{key: data.key.With("order of the decoder"), n: r.Data.Scenes}

@@ -211,7 +211,7 @@ func (r *editorRun) report(step int, guidances ...float64) error {
 		if err != nil {
 			return err
 		}
-		r.Say(fmt.Sprintf("judged at %d, %s", step, v))
+		r.Log(fmt.Sprintf("judged at %d, %s", step, v))
 		if err := writeGrid(filepath.Join(r.dir, fmt.Sprintf("samples_g%g.png", w)), v.pictures, 12); err != nil {
 			return err
 		}
@@ -577,7 +577,7 @@ func (d EditorData) made(u float64) scenes.Made {
 	case u < d.Redone+d.Kept+d.Other:
 		return scenes.Other
 	}
-	return scenes.Asked
+	return scenes.Requested
 }
 
 // beforeAfter is latents of pictures before and after, as the network reads them.
@@ -652,7 +652,7 @@ func (r *editorRun) cachePairs() error {
 				return err
 			}
 			x = append(x, px...)
-			if r.kind(i) == scenes.Asked {
+			if r.kind(i) == scenes.Requested {
 				r.clean = append(r.clean, i)
 			}
 		}
@@ -663,7 +663,7 @@ func (r *editorRun) cachePairs() error {
 	if len(r.clean) == 0 && r.Editor.Data.Clean > 0 {
 		return fmt.Errorf("data.clean: not one of %d pairs does what its text says, and nothing else", r.Editor.Data.Pairs)
 	}
-	r.Say(fmt.Sprintf("pairs: %d encoded, %d of them clean", len(r.pairs), len(r.clean)))
+	r.Log(fmt.Sprintf("pairs: %d encoded, %d of them clean", len(r.pairs), len(r.clean)))
 	return nil
 }
 
@@ -762,7 +762,7 @@ func heldOutEdit(i int, verbs []string) (e scenes.Edit, before, after []uint8) {
 			break
 		}
 	}
-	before, after = e.Pair(scenes.Asked, rng.New(1).With("held-out pair").Sample(i).Draw())
+	before, after = e.Pair(scenes.Requested, rng.New(1).With("held-out pair").Sample(i).Draw())
 	return e, before, after
 }
 
@@ -790,6 +790,6 @@ func (r *editorRun) highest() error {
 			return err
 		}
 	}
-	r.Say(fmt.Sprintf("autoencoder, of pictures that are edited perfectly: done %.3f, kept %.3f, done times kept %.3f", best.Done, best.Kept, best.Reward))
+	r.Log(fmt.Sprintf("autoencoder, of pictures that are edited perfectly: done %.3f, kept %.3f, done times kept %.3f", best.Done, best.Kept, best.Reward))
 	return nil
 }

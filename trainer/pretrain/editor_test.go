@@ -43,7 +43,7 @@ func TestEditor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Backend, h.Say = be, func(string) {}
+		h.Backend, h.Log = be, func(string) {}
 		return Run(r, dir, h)
 	}
 	whole, parts := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")

@@ -145,7 +145,7 @@ type matched interface {
 }
 
 func (m flowLoop) run(g matched, params []*nn.Params) error {
-	s := m.Flow.begin(m.name, m.pool, m.Say, g.groups(m.Muon)...)
+	s := m.Flow.begin(m.name, m.pool, m.Log, g.groups(m.Muon)...)
 	defer s.mover.Free()
 	shadow := optim.NewShadow(g.all())
 	defer shadow.Free()

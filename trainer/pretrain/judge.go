@@ -155,7 +155,7 @@ func (r *run) report(step int, guidances ...float64) error {
 		if err != nil {
 			return err
 		}
-		r.Say(fmt.Sprintf("judged at %d, %s", step, v))
+		r.Log(fmt.Sprintf("judged at %d, %s", step, v))
 		if err := writeGrid(filepath.Join(r.dir, fmt.Sprintf("samples_g%g.png", w)), v.pictures, 8); err != nil {
 			return err
 		}

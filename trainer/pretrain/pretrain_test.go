@@ -75,13 +75,13 @@ func TestStoppedAndGoneOn(t *testing.T) {
 	be := backend(t)
 	whole, parts := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")
 	say := func(string) {}
-	if err := Run(smallRecipe(t), whole, Hooks{Backend: be, Say: say}); err != nil {
+	if err := Run(smallRecipe(t), whole, Hooks{Backend: be, Log: say}); err != nil {
 		t.Fatal(err)
 	}
 	r := smallRecipe(t, "flow.micro=4")
 	stops := 0
 	for left := 2; ; left++ {
-		err := Run(r, parts, Hooks{Backend: be, Say: say, Context: &patience{context.Background(), left}})
+		err := Run(r, parts, Hooks{Backend: be, Log: say, Context: &patience{context.Background(), left}})
 		if err == nil {
 			break
 		}
@@ -107,7 +107,7 @@ func TestStoppedAndGoneOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Close()
-	if err := Run(smallRecipe(t, "seed=2"), whole, Hooks{Backend: be, Say: say}); err == nil || !strings.Contains(err.Error(), "another recipe") {
+	if err := Run(smallRecipe(t, "seed=2"), whole, Hooks{Backend: be, Log: say}); err == nil || !strings.Contains(err.Error(), "another recipe") {
 		t.Errorf("another recipe in the same folder: %v", err)
 	}
 }
@@ -119,10 +119,10 @@ func TestLearns(t *testing.T) {
 	}
 	r := smallRecipe(t, "vae.steps=75", "vae.batch=1", "vae.lr=0.008", "vae.warmup=5", "flow.steps=60", "flow.lr=0.003", "flow.batch=2", "flow.micro=2")
 	r.Data.Scenes = 4 // over and over, so that one batch is as hard as another
-	w := &run{Pipeline: *r, Hooks: Hooks{Backend: backend(t), Say: func(string) {}}, dir: filepath.Join(t.TempDir(), "m"), data: r.dataset()}
+	w := &run{Pipeline: *r, Hooks: Hooks{Backend: backend(t), Log: func(string) {}}, dir: filepath.Join(t.TempDir(), "m"), data: r.dataset()}
 	w.pool = tensor.NewPool(w.Backend)
 	var said []string
-	w.Say = func(line string) { said = append(said, line) }
+	w.Log = func(line string) { said = append(said, line) }
 	for _, f := range []func() error{func() error { return w.writeFrame(w.dir) }, w.autoencoder, w.cacheLatents} {
 		if err := f(); err != nil {
 			t.Fatal(err)
@@ -140,7 +140,7 @@ func TestLearns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.free()
-	s := r.Flow.Stage.begin("flow", w.pool, w.Say, g.groups(r.Flow.Muon)...)
+	s := r.Flow.Stage.begin("flow", w.pool, w.Log, g.groups(r.Flow.Muon)...)
 	seen := order{key: rng.New(9), n: r.Data.Scenes}
 	var first, last float64
 	for step := 1; step <= r.Flow.Steps; step++ {

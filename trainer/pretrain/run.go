@@ -24,7 +24,7 @@ import (
 // Hooks are a run's callbacks.
 type Hooks struct {
 	Backend kernels.Backend
-	Say     func(line string) // called with lines about the progress
+	Log     func(line string) // called with lines about the progress
 	Context context.Context   // stops the run, which keeps its state
 }
 
@@ -91,7 +91,7 @@ func (r *run) once(name string, stage func() error) error { return r.Hooks.once(
 // once runs a stage of a folder's that has not been finished.
 func (h Hooks) once(dir, name string, stage func() error) error {
 	if finished(dir, name) {
-		h.Say(name + ": done before")
+		h.Log(name + ": done before")
 		return nil
 	}
 	if err := stage(); err != nil {
@@ -166,7 +166,7 @@ func (r *run) reportAutoencoder() error {
 	if err != nil {
 		return err
 	}
-	r.Say(f.String())
+	r.Log(f.String())
 	return writeGrid(filepath.Join(r.dir, "reconstruction.png"), f.pictures[:min(64, len(f.pictures))], 8)
 }
 

@@ -138,7 +138,7 @@ func (t *Talker) run(dir string, h Hooks) error {
 	} {
 		mark := filepath.Join(dir, s.name+".done")
 		if _, err := os.Stat(mark); err == nil {
-			h.Say(s.name + ": done before")
+			h.Log(s.name + ": done before")
 			continue
 		}
 		if err := t.stage(dir, h, s); err != nil {
@@ -182,7 +182,7 @@ func (t *Talker) stage(dir string, h Hooks, l lessons) error {
 		}
 	}
 	trained := k.Params.Trained()
-	s := o.begin(name, pool, h.Say, groupsOf(trained, o.Muon, "embed")...)
+	s := o.begin(name, pool, h.Log, groupsOf(trained, o.Muon, "embed")...)
 	defer s.mover.Free()
 	shadow := optim.NewShadow(trained)
 	defer shadow.Free()
@@ -202,7 +202,7 @@ func (t *Talker) stage(dir string, h Hooks, l lessons) error {
 		}
 		v, err := JudgeTalker(k, t, t.Judge.Tables)
 		if err == nil {
-			h.Say(fmt.Sprintf("judged at %d, %s", step, v))
+			h.Log(fmt.Sprintf("judged at %d, %s", step, v))
 		}
 		return err
 	}

@@ -25,7 +25,7 @@ func tinyTalker() *Talker {
 // TestTalker: a recipe makes a folder that can be opened, the same one twice, also where it was
 // stopped between its stages.
 func TestTalker(t *testing.T) {
-	h := Hooks{Backend: backend(t), Say: func(string) {}}
+	h := Hooks{Backend: backend(t), Log: func(string) {}}
 	weights := func(dir string) string {
 		data, err := os.ReadFile(filepath.Join(dir, weightsFile))
 		if err != nil {

@@ -104,7 +104,7 @@ const HeadFile = "aesthetic_mlp.safetensors"
 
 func (t *Towers) run(dir string, h Hooks) error {
 	if _, err := os.Stat(filepath.Join(dir, "train.done")); err == nil {
-		h.Say("train: done before")
+		h.Log("train: done before")
 		return nil
 	}
 	if err := t.writeFrame(dir); err != nil {
@@ -116,7 +116,7 @@ func (t *Towers) run(dir string, h Hooks) error {
 		return err
 	}
 	defer g.free()
-	s := t.Train.begin("train", pool, h.Say, g.groups(t.Train.Muon)...)
+	s := t.Train.begin("train", pool, h.Log, g.groups(t.Train.Muon)...)
 	defer s.mover.Free()
 	shadow := optim.NewShadow(slices.Concat(g.params[0].Trained(), g.params[1].Trained()))
 	defer shadow.Free()
@@ -137,7 +137,7 @@ func (t *Towers) run(dir string, h Hooks) error {
 	report := func(step int) error {
 		v, err := JudgeTowers(pool, dir, t.Judge.Pictures)
 		if err == nil {
-			h.Say(fmt.Sprintf("judged at %d, %s", step, v))
+			h.Log(fmt.Sprintf("judged at %d, %s", step, v))
 		}
 		return err
 	}

@@ -36,12 +36,12 @@ func towers(t *testing.T, sets ...string) *Towers {
 func TestTowersStopped(t *testing.T) {
 	be := backend(t)
 	whole, parts := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")
-	if err := Run(towers(t), whole, Hooks{Backend: be, Say: func(string) {}}); err != nil {
+	if err := Run(towers(t), whole, Hooks{Backend: be, Log: func(string) {}}); err != nil {
 		t.Fatal(err)
 	}
 	stops := 0
 	for ; ; stops++ {
-		err := Run(towers(t), parts, Hooks{Backend: be, Say: func(string) {}, Context: &patience{context.Background(), 2}})
+		err := Run(towers(t), parts, Hooks{Backend: be, Log: func(string) {}, Context: &patience{context.Background(), 2}})
 		if err == nil {
 			break
 		}
@@ -71,7 +71,7 @@ func TestTowersLearn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "m")
 	be := backend(t)
 	r := towers(t, "data.scenes=256", "train.steps=60", "train.batch=24", "train.lr=0.004", "train.ema=0.9", "train.warmup=10", "train.quality=2", "judge.pictures=64")
-	if err := Run(r, dir, Hooks{Backend: be, Say: func(string) {}}); err != nil {
+	if err := Run(r, dir, Hooks{Backend: be, Log: func(string) {}}); err != nil {
 		t.Fatal(err)
 	}
 	v, err := JudgeTowers(tensor.NewPool(be), dir, 64)

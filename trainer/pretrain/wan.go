@@ -147,7 +147,7 @@ func (r *wanRun) flows() error {
 		last = phaseName(n - 1)
 	}
 	if finished(r.dir, last) {
-		r.Say(last + ": done before")
+		r.Log(last + ": done before")
 		return nil
 	}
 	if err := r.cacheLatents(); err != nil {
@@ -571,7 +571,7 @@ func (r *wanRun) autoencoder() error {
 	}); err != nil {
 		return err
 	}
-	s := r.VAE.Stage.begin("vae", r.pool, r.Say, optim.Group{Params: params.Trained(), Rate: 1})
+	s := r.VAE.Stage.begin("vae", r.pool, r.Log, optim.Group{Params: params.Trained(), Rate: 1})
 	defer s.mover.Free()
 	seen := order{key: r.key.With("order of the autoencoder"), n: r.Data.Clips}
 	var l1, divergence mean
@@ -644,7 +644,7 @@ func (r *wanRun) report(step int, guidances ...float64) error {
 		if err != nil {
 			return err
 		}
-		r.Say(fmt.Sprintf("judged at %d, %s", step, v))
+		r.Log(fmt.Sprintf("judged at %d, %s", step, v))
 		if err := v.write(filepath.Join(r.dir, fmt.Sprintf("samples_g%g.png", w))); err != nil {
 			return err
 		}
@@ -934,7 +934,7 @@ func (r *wanRun) reportAutoencoder() error {
 	if err != nil {
 		return err
 	}
-	r.Say(fmt.Sprintf("reconstructed: heading %.3f, thing %.3f", seen.Heading, seen.Thing))
+	r.Log(fmt.Sprintf("reconstructed: heading %.3f, thing %.3f", seen.Heading, seen.Thing))
 	return seen.write(filepath.Join(r.dir, "reconstruction.png"))
 }
 

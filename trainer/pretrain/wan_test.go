@@ -40,7 +40,7 @@ func TestMover(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Backend, h.Say = be, func(line string) {
+		h.Backend, h.Log = be, func(line string) {
 			if strings.HasPrefix(line, "reconstructed:") {
 				measured++
 			}
@@ -92,7 +92,7 @@ func TestAnimator(t *testing.T) {
 		t.Fatal(err)
 	}
 	be, dir := backend(t), t.TempDir()
-	h := Hooks{Backend: be, Say: func(string) {}}
+	h := Hooks{Backend: be, Log: func(string) {}}
 	if err := Run(r, dir, h); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestLinear(t *testing.T) {
 		t.Fatal(err)
 	}
 	be, dir := backend(t), t.TempDir()
-	w := &wanRun{WanRecipe: *r.(*WanRecipe), Hooks: Hooks{Backend: be, Say: func(string) {}}, dir: dir, pool: tensor.NewPool(be), key: rng.New(1)}
+	w := &wanRun{WanRecipe: *r.(*WanRecipe), Hooks: Hooks{Backend: be, Log: func(string) {}}, dir: dir, pool: tensor.NewPool(be), key: rng.New(1)}
 	if err := w.linear(); err != nil {
 		t.Fatal(err)
 	}

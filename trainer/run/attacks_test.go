@@ -86,7 +86,7 @@ func changes(t *testing.T, e *experiment.Experiment, seed uint64, all int) (chan
 		<-enough
 		stop()
 	}()
-	result, f := c.trainUntil(until, e, Options{Dir: filepath.Join(t.TempDir(), "run"), Say: func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) }}, fleet.Options{})
+	result, f := c.trainUntil(until, e, Options{Dir: filepath.Join(t.TempDir(), "run"), Logf: func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) }}, fleet.Options{})
 	c.close()
 	if result.Status != ledger.Interrupted {
 		t.Errorf("the run ended: %+v", result)
@@ -101,14 +101,14 @@ func (c *crew) mutate(change func(payload []byte) []byte) {
 		defer be.Close()
 		about := fleet.About{Class: "test"}
 		s := &fleet.Executor{About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
-			return OpenWorker(s, Worker{Memory: "1GiB", Say: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
+			return OpenWorker(s, Worker{Memory: "1GiB", Logf: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
 		}}
 		defer s.Close()
 		for i := 1; c.ctx.Err() == nil; i++ {
 			name := fmt.Sprint("mutant", i)
 			link := c.hub.Link(name)
 			s.Blobs = link
-			w := fleet.Worker{Name: name, Link: link, About: about, Beat: soon.Beats(), Say: c.Logf, Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
+			w := fleet.Worker{Name: name, Link: link, About: about, Beat: soon.Beats(), Logf: c.Logf, Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
 				payload, err := s.Do(ctx, j)
 				if err == nil {
 					payload = change(payload)

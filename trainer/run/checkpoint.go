@@ -322,7 +322,7 @@ func (l *loop) resume(from resumption) (map[string]folder.Mark, error) {
 		before = "the checkpoint before it is used"
 	}
 	for _, s := range from.spoilt {
-		l.Say("note: %v: %s", s, before)
+		l.Logf("note: %v: %s", s, before)
 	}
 	if from.checkpoint == nil {
 		return nil, nil
@@ -331,7 +331,7 @@ func (l *loop) resume(from resumption) (map[string]folder.Mark, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.Say("going on after iteration %d", l.trainer.Iteration)
+	l.Logf("going on after iteration %d", l.trainer.Iteration)
 	if len(from.spoilt) > 0 { // they would count as newer ones
 		return ends, nil
 	}

@@ -20,7 +20,7 @@ func (l *loop) checkPolicy(it iteration, samples []trainer.Sample) (c *ledger.Ch
 	if err != nil || c == nil {
 		return c, "", err
 	}
-	l.Say("iteration %d: %s", it.number+1, checkWords(c, it.settings.Episode != nil))
+	l.Logf("iteration %d: %s", it.number+1, checkWords(c, it.settings.Episode != nil))
 	if c.Floor == nil || c.ClipRange == 0 || *c.Floor <= c.ClipRange {
 		return c, "", nil
 	}
@@ -32,7 +32,7 @@ func (l *loop) checkPolicy(it iteration, samples []trainer.Sample) (c *ledger.Ch
 	if it.settings.Loss.NoiseFloor == "stop" {
 		return c, says, nil
 	}
-	l.Say("warning: iteration %d: %s", it.number+1, says)
+	l.Logf("warning: iteration %d: %s", it.number+1, says)
 	return c, "", nil
 }
 
@@ -60,17 +60,17 @@ type drifting interface {
 
 // diagnose is called after the first iteration's updates.
 func (l *loop) diagnose(it iteration, of *rollout, line *ledger.Line, r *trainer.Report) error {
-	if l.trainer.Iteration != 1 || len(r.Samples) == 0 || it.settings.Taught() || it.settings.Rollout.Group < 2 {
+	if l.trainer.Iteration != 1 || len(r.Samples) == 0 || it.settings.Supervised() || it.settings.Rollout.Group < 2 {
 		return nil
 	}
 	m := diagnosis.Measured{Group: it.settings.Rollout.Group, Groups: len(line.Prompts), Dead: line.Dead, Spread: line.Spread, Noise: of.deviation,
-		Apart: !it.settings.ComparesGroups(), Free: !it.settings.Kind().Has(loss.Advantages), Spoken: it.settings.Episode != nil, Eps: l.trainer.Optim.Eps, Rate: l.trainer.Optim.LR}
+		Apart: !it.settings.ComparesGroups(), Free: !it.settings.Kind().Has(loss.Advantages), Conversations: it.settings.Episode != nil, Eps: l.trainer.Optim.Eps, Rate: l.trainer.Optim.LR}
 	if err := l.policyFacts(it, of.check, &m, r); err != nil {
 		return err
 	}
 	d := diagnosis.Report{Measured: m, Findings: m.Findings()}
 	for _, f := range d.Findings {
-		l.Say("the reward may stay flat: %s", f)
+		l.Logf("the reward may stay flat: %s", f)
 	}
 	return l.folder.WriteJSON(diagnosis.File, d)
 }
@@ -105,7 +105,7 @@ func (l *loop) policyFacts(it iteration, check *ledger.Check, m *diagnosis.Measu
 			return fmt.Errorf("measuring how far the first updates moved the policy: %w", err)
 		}
 		if m.Ratios = diagnosis.RatiosOf(logs, m.Clip); m.Ratios != nil && ledger.Number(m.Ratios.Moved) == nil {
-			l.Say("warning: iteration %d: its updates moved log-probabilities by %v: the policy is broken", l.trainer.Iteration, m.Ratios.Moved)
+			l.Logf("warning: iteration %d: its updates moved log-probabilities by %v: the policy is broken", l.trainer.Iteration, m.Ratios.Moved)
 			m.Ratios = nil
 		}
 	}

@@ -81,7 +81,7 @@ func causes(t *testing.T, sets []string) map[string]bool {
 	dir := filepath.Join(t.TempDir(), "run")
 	be := cpu.NewWith(cpu.Options{Threads: 2})
 	defer be.Close()
-	if _, err := Run(t.Context(), parse(t, sets...), Options{Dir: dir, Backend: be, Twice: true, Say: t.Logf}); err != nil {
+	if _, err := Run(t.Context(), parse(t, sets...), Options{Dir: dir, Backend: be, Twice: true, Logf: t.Logf}); err != nil {
 		t.Fatal(err)
 	}
 	d, err := diagnosis.Read(filepath.Join(dir, diagnosis.File))

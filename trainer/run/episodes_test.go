@@ -77,7 +77,7 @@ var madeSpeaker = sync.OnceValues(func() (string, error) {
 	be := cpu.NewWith(cpu.Options{Path: path})
 	defer be.Close()
 	dir := ownDir("speaker")
-	return dir, pretrain.Run(&r, dir, pretrain.Hooks{Backend: be, Say: func(string) {}})
+	return dir, pretrain.Run(&r, dir, pretrain.Hooks{Backend: be, Log: func(string) {}})
 })
 
 // ownDir is a folder of this process.

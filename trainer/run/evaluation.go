@@ -71,7 +71,7 @@ func heldBytes(settings experiment.Settings, p prompts.Prompt) int64 {
 		return conversationBytes
 	}
 	pixels := 0
-	for _, s := range settings.Asked() {
+	for _, s := range settings.PictureSizes() {
 		pixels = max(pixels, s[0]*s[1])
 	}
 	if p.Sized() {

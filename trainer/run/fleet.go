@@ -64,7 +64,7 @@ func replaced(err error) bool { return errors.Is(err, fleet.ErrReplaced) }
 
 // planned is the roll of an iteration to come, as far as that does not depend on those before it.
 func (l *loop) planned(i int) (p fleet.Planned, err error) {
-	if p.Settings, err = l.Iteration(i); err != nil || p.Settings.Taught() || p.Settings.Rollout.Offline {
+	if p.Settings, err = l.Iteration(i); err != nil || p.Settings.Supervised() || p.Settings.Rollout.Offline {
 		return p, err
 	}
 	l.selection.giveHints(&p.Settings) // as much as now: with run.lag it stays
@@ -129,7 +129,7 @@ func (s *rewardSet) share(by *fleet.Fleet, setup fleet.Setup, network bool) erro
 			if network {
 				own = exclusive{s.device, own}
 			}
-			return scores.Ask(ctx, r.name, items, own)
+			return scores.Score(ctx, r.name, items, own)
 		})
 	}
 	return nil
@@ -249,7 +249,7 @@ type Worker struct {
 	Memory string // in place of run.memory; "": that, or the unused bytes
 	Free   int64  // unused bytes
 	Allowed
-	Say func(format string, args ...any)
+	Logf func(format string, args ...any)
 }
 
 // OpenWorker opens the model of a run that another process trains.
@@ -291,7 +291,7 @@ func OpenWorker(s fleet.Setup, at Worker, o model.Options) (model.Model, *experi
 		return nil, nil, err
 	}
 	if at.Memory != "" || at.Free > 0 || e.Run.Memory != "" {
-		o.Fit = fitted(m, computesOn(o.Backend, e), at.Free, 1, at.Say)
+		o.Fit = fitted(m, computesOn(o.Backend, e), at.Free, 1, at.Logf)
 	}
 	all := slices.Concat(s.Train, s.HeldOut)
 	prompts.Restore(all, s.Lists)

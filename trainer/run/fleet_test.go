@@ -79,7 +79,7 @@ func (c *crew) join(name string, spoil func(j fleet.Job, payload []byte) []byte)
 		defer be.Close()
 		about := fleet.About{Class: "test"}
 		s := &fleet.Executor{Blobs: link, About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
-			return OpenWorker(s, Worker{Memory: "1GiB", Say: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
+			return OpenWorker(s, Worker{Memory: "1GiB", Logf: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
 		}}
 		defer s.Close()
 		do := s.Do
@@ -89,7 +89,7 @@ func (c *crew) join(name string, spoil func(j fleet.Job, payload []byte) []byte)
 				return spoil(j, payload), err
 			}
 		}
-		w := fleet.Worker{Name: name, Link: silent{link, ctx}, About: about, Beat: time.Second, Do: do, Say: c.Logf}
+		w := fleet.Worker{Name: name, Link: silent{link, ctx}, About: about, Beat: time.Second, Do: do, Logf: c.Logf}
 		if err := w.Run(ctx); err != nil && !errors.Is(err, fleet.ErrDismissed) {
 			c.Errorf("worker %s: %v", name, err)
 		}
@@ -106,7 +106,7 @@ func (c *crew) judge(name string) (kill func()) {
 			return OpenRewards(s, nil, Allowed{Programs: true})
 		}}
 		defer p.Close()
-		w := fleet.Worker{Name: name, Link: silent{link, ctx}, Beat: time.Second, Do: p.Do, Say: c.Logf}
+		w := fleet.Worker{Name: name, Link: silent{link, ctx}, Beat: time.Second, Do: p.Do, Logf: c.Logf}
 		if err := w.Run(ctx); err != nil {
 			c.Errorf("worker %s: %v", name, err)
 		}
@@ -136,7 +136,7 @@ func (c *crew) compute(name string, spoil func(payload []byte) []byte) (kill fun
 			}
 			return payload, err
 		}
-		w := fleet.Worker{Name: name, Link: silent{link, ctx}, Beat: time.Second, Do: do, Say: c.Logf}
+		w := fleet.Worker{Name: name, Link: silent{link, ctx}, Beat: time.Second, Do: do, Logf: c.Logf}
 		if err := w.Run(ctx); err != nil && !errors.Is(err, fleet.ErrDismissed) {
 			c.Errorf("worker %s: %v", name, err)
 		}
@@ -150,11 +150,11 @@ type silent struct {
 	alive context.Context
 }
 
-func (s silent) Say(ctx context.Context, e fleet.Event) error {
+func (s silent) Send(ctx context.Context, e fleet.Event) error {
 	if s.alive.Err() != nil {
 		return nil
 	}
-	return s.Link.Say(ctx, e)
+	return s.Link.Send(ctx, e)
 }
 
 // train runs an experiment with the crew.
@@ -166,17 +166,17 @@ func (c *crew) train(e *experiment.Experiment, o Options, f fleet.Options) (*led
 // trainUntil is train until ctx ends.
 func (c *crew) trainUntil(ctx context.Context, e *experiment.Experiment, o Options, f fleet.Options) (*ledger.Result, *fleet.Fleet) {
 	c.Helper()
-	if f.Say = o.Say; f.Say == nil {
-		f.Say = c.Logf
+	if f.Logf = o.Logf; f.Logf == nil {
+		f.Logf = c.Logf
 	}
 	f.Hub, f.Rules = c.hub, soon
 	own := fleet.New(f)
 	by, patient := Fleets{Rolls: own}, fleet.Rules{Lease: 5 * time.Second, Silence: 2 * time.Second, Tries: 2}
 	if c.scores != nil {
-		by.Scores = fleet.New(fleet.Options{Hub: c.scores, Rules: patient, Say: own.Tell})
+		by.Scores = fleet.New(fleet.Options{Hub: c.scores, Rules: patient, Logf: own.Tell})
 	}
 	if c.judges != nil {
-		by.Networks = fleet.New(fleet.Options{Hub: c.judges, Rules: patient, Say: own.Tell, Audit: f.Audit})
+		by.Networks = fleet.New(fleet.Options{Hub: c.judges, Rules: patient, Logf: own.Tell, Audit: f.Audit})
 		c.networks = by.Networks
 	}
 	o.Fleet, o.Class = func() (Fleets, error) { return by, nil }, "test"
@@ -639,7 +639,7 @@ func lies(t *testing.T, alone string, beside ...string) {
 		return other
 	})
 	var says strings.Builder
-	_, f := c.train(parse(t, "run.iterations=4"), Options{Dir: helped, Say: func(format string, args ...any) { fmt.Fprintf(&says, format+"\n", args...) }}, fleet.Options{Audit: 1, Local: len(beside) == 0})
+	_, f := c.train(parse(t, "run.iterations=4"), Options{Dir: helped, Logf: func(format string, args ...any) { fmt.Fprintf(&says, format+"\n", args...) }}, fleet.Options{Audit: 1, Local: len(beside) == 0})
 	c.close()
 	by := workOf(t, helped)
 	same(t, "with a liar", contents(t, alone), contents(t, helped))
@@ -737,7 +737,7 @@ func TestFleetMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		var says []string
-		m, _, err := OpenWorker(setup, Worker{Memory: c.here, Say: saying(&says)}, model.Options{Backend: be})
+		m, _, err := OpenWorker(setup, Worker{Memory: c.here, Logf: saying(&says)}, model.Options{Backend: be})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -789,7 +789,7 @@ func TestFleetSubtle(t *testing.T) {
 		return other
 	})
 	var says strings.Builder
-	_, f := c.train(parse(t, "run.iterations=2"), Options{Dir: helped, Say: func(format string, args ...any) { fmt.Fprintf(&says, format+"\n", args...) }}, fleet.Options{})
+	_, f := c.train(parse(t, "run.iterations=2"), Options{Dir: helped, Logf: func(format string, args ...any) { fmt.Fprintf(&says, format+"\n", args...) }}, fleet.Options{})
 	c.close()
 	workOf(t, helped)
 	same(t, "with a worker that is wrong by a little", contents(t, alone), contents(t, helped))

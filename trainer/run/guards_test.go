@@ -195,7 +195,7 @@ func TestNoiseFloor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, said := t.TempDir(), ""
 			sets := append([]string{"run.iterations=2", "evaluate.every=0", "evaluate.prompts=''", "loss.noise_floor=warn", "loss.clip_range=1e-12"}, c.sets...)
-			r, err := trainAs(t, parse(t, sets...), Options{Dir: dir, Say: func(format string, args ...any) { said += fmt.Sprintf(format, args...) + "\n" }})
+			r, err := trainAs(t, parse(t, sets...), Options{Dir: dir, Logf: func(format string, args ...any) { said += fmt.Sprintf(format, args...) + "\n" }})
 			if err != nil || r.Status != c.status {
 				t.Fatalf("%+v, %v", r, err)
 			}
@@ -287,7 +287,7 @@ func runUntil(ctx context.Context, t *testing.T, text, dir string, hears func(st
 	defer be.Close()
 	sets := []string{tiny(t), "evaluate.prompts=''", "loss.noise_floor=off"} // which takes longest
 	var said bytes.Buffer
-	r, err := Run(ctx, parseText(t, text, sets...), Options{Dir: dir, Resume: begun(dir), Backend: be, Say: func(format string, args ...any) {
+	r, err := Run(ctx, parseText(t, text, sets...), Options{Dir: dir, Resume: begun(dir), Backend: be, Logf: func(format string, args ...any) {
 		fmt.Fprintf(&said, format+"\n", args...)
 		hears(fmt.Sprintf(format, args...))
 	}})

@@ -88,10 +88,10 @@ func (l *loop) iterate() (*fired, error) {
 	l.clock.spend(time.Since(l.clock.began).Seconds())
 	line := l.line(it, report, r)
 	if err := l.diagnose(it, r, line, report); err != nil {
-		l.Say("warning: iteration %d: %s could not be written: %v", line.Iteration, diagnosis.File, err)
+		l.Logf("warning: iteration %d: %s could not be written: %v", line.Iteration, diagnosis.File, err)
 	}
 	if u := line.Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 && (it.number == 0 || l.Run.Lag == 0) && (line.Noisy == nil || !line.Noisy.Expected) { // no weight had moved yet
-		l.Say("warning: iteration %d: the first update's ratio is %v, not 1: rollout and training disagree", line.Iteration, u[0].RatioMost)
+		l.Logf("warning: iteration %d: the first update's ratio is %v, not 1: rollout and training disagree", line.Iteration, u[0].RatioMost)
 	}
 	if every := l.Evaluate.Every; every > 0 && line.Iteration%every == 0 || l.last(line.Iteration) {
 		if err := l.evaluation.measure(context.Background(), l.subject(), line, fmt.Sprintf("%06d", line.Iteration)); err != nil {
@@ -160,7 +160,7 @@ func (l *loop) connect(it iteration, r *rollout) {
 	t.Prompts = func(int) []trainer.Key { return l.selection.keys(it) }
 	t.Score = r.score
 	t.Compare = func(samples []trainer.Sample, totals []float64) ([]float64, error) {
-		if it.settings.Taught() {
+		if it.settings.Supervised() {
 			return slices.Repeat([]float64{1}, len(samples)), nil
 		}
 		b, err := r.batch(samples, totals)
@@ -204,7 +204,7 @@ func (l *loop) countSkips(r *trainer.Report) {
 		l.skips++
 	}
 	if r.Skipped > 0 {
-		l.Say("warning: iteration %d: %d of its updates skipped, the weights stay as they are (%d of at most %d such iterations in a row): %v",
+		l.Logf("warning: iteration %d: %d of its updates skipped, the weights stay as they are (%d of at most %d such iterations in a row): %v",
 			l.trainer.Iteration, r.Skipped, l.skips, mostSkips, r.Odd)
 	}
 }
@@ -213,9 +213,9 @@ func (l *loop) countSkips(r *trainer.Report) {
 // the last for a reason.
 func (l *loop) after(iteration int, broken []fired, last string, odd error) (*fired, error) {
 	var stop, back *fired
-	l.monitors.alerts.warn(l.Say)
+	l.monitors.alerts.warn(l.Logf)
 	for k, f := range broken {
-		l.Say("monitor: iteration %d: %s", iteration, f.says)
+		l.Logf("monitor: iteration %d: %s", iteration, f.says)
 		if l.monitors.due(f) {
 			l.monitors.alerts.send(f, iteration)
 		}

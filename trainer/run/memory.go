@@ -21,7 +21,7 @@ func (l *loop) fit() model.Fit {
 	if l.Run.Devices()[0] == "cpu" {
 		ranks += int64(len(l.Further))
 	}
-	return fitted(l.modality, computesOn(l.Backend, l.Experiment), l.memory.left(rewardBytes(l.Experiment)), ranks, l.Say)
+	return fitted(l.modality, computesOn(l.Backend, l.Experiment), l.memory.left(rewardBytes(l.Experiment)), ranks, l.Logf)
 }
 
 // memory is that of the devices which the run and other programs share.

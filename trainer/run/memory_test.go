@@ -44,7 +44,7 @@ func TestRewardsAreCounted(t *testing.T) {
 	defer be.Close()
 	const device = 1 << 40
 	on := &lending{Backend: be}
-	opened, err := open(context.Background(), ModalityOf(e), e, Options{Dir: t.TempDir(), Backend: on, Say: t.Logf, Free: func() int64 { return device - on.bytes }})
+	opened, err := open(context.Background(), ModalityOf(e), e, Options{Dir: t.TempDir(), Backend: on, Logf: t.Logf, Free: func() int64 { return device - on.bytes }})
 	if err != nil {
 		t.Fatal(err)
 	}

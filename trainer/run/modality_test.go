@@ -127,7 +127,7 @@ func TestModality(t *testing.T) {
 	e := parse(t, "run.iterations=3", "reward=[{name='jpeg'}]", "evaluate.every=2", "rollout.shared_noise=false")
 	var said []string
 	run := filepath.Join(dir, "run")
-	result, err := runAs(t.Context(), m, e, Options{Dir: run, Backend: be, Say: saying(&said)})
+	result, err := runAs(t.Context(), m, e, Options{Dir: run, Backend: be, Logf: saying(&said)})
 	if err != nil || result.Status != ledger.Finished || result.HeldOut["total"].After.Prompts != 2 {
 		t.Fatalf("%+v, %v", result, err)
 	}

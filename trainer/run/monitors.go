@@ -215,7 +215,7 @@ type alert struct {
 	Folder    string `json:"folder"`
 	Iteration int    `json:"iteration"`
 	Watch     string `json:"watch"`
-	Says      string `json:"says"`
+	Sentence  string `json:"says"`
 	Then      string `json:"then"`
 	Text      string `json:"text"`
 	Content   string `json:"content"`
@@ -404,7 +404,7 @@ func (l *loop) rollBack(f fired) (*fired, error) {
 	}
 	l.attempt, l.checkpoints.regular = next, to
 	line := rollbackLine{to, &ledger.Rollback{From: from, To: to, Attempt: next.Attempt, LRScale: next.LRScale, Why: f.says}}
-	l.Say("rollback: to iteration %d, attempt %d, learning rate times %.3g", to, next.Attempt+1, next.LRScale)
+	l.Logf("rollback: to iteration %d, attempt %d, learning rate times %.3g", to, next.Attempt+1, next.LRScale)
 	return nil, errors.Join(l.record.ledger.Append(line), l.record.samples.Append(line), l.save())
 }
 

@@ -61,7 +61,7 @@ func TestNotFiniteTokens(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	var said []string
 	e := parseText(t, talking, speaker(t), "run.iterations=3", "optim.lr=1e30", "evaluate.every=0", "evaluate.prompts=''")
-	r, err := trainAs(t, e, Options{Dir: dir, Say: saying(&said)})
+	r, err := trainAs(t, e, Options{Dir: dir, Logf: saying(&said)})
 	if err != nil || r.Status != ledger.Finished {
 		t.Fatalf("%+v, %v", r, err)
 	}

@@ -57,20 +57,20 @@ func open(ctx context.Context, m model.Modality, e *experiment.Experiment, o Opt
 func (l *loop) setAside() error {
 	to, err := folder.SetAside(l.Dir)
 	if err == nil && to != "" {
-		l.Say("the run that was in %s is in %s now", l.Dir, to)
+		l.Logf("the run that was in %s is in %s now", l.Dir, to)
 	}
 	return err
 }
 
 // build makes the parts of a run that has not begun. Rewards, the model and the files are opened later.
 func (l *loop) build() {
-	l.inputs = inputs{l.Experiment, l.Version, l.backends(), l.train, l.heldOut, l.folder, l.Say}
-	l.rewards = rewardSet{failures: map[string]int{}, ctx: l.ctx, device: &l.device, say: l.Say}
+	l.inputs = inputs{l.Experiment, l.Version, l.backends(), l.train, l.heldOut, l.folder, l.Logf}
+	l.rewards = rewardSet{failures: map[string]int{}, ctx: l.ctx, device: &l.device, say: l.Logf}
 	l.selection = newSelection(l.Experiment, l.train)
-	l.evaluation = evaluation{e: l.Experiment, heldOut: l.heldOut, behind: len(l.train), rewards: &l.rewards, record: &l.record, clock: &l.clock, say: l.Say, room: model.EvaluatedBytes}
+	l.evaluation = evaluation{e: l.Experiment, heldOut: l.heldOut, behind: len(l.train), rewards: &l.rewards, record: &l.record, clock: &l.clock, say: l.Logf, room: model.EvaluatedBytes}
 	l.monitors = newMonitors(l.Experiment, l.folder.Dir)
-	l.checkpoints = checkpoints{folder: l.folder, keep: l.Checkpoint.Keep, newest: -1, say: l.Say}
-	l.record.folder, l.record.say = l.folder, l.Say
+	l.checkpoints = checkpoints{folder: l.folder, keep: l.Checkpoint.Keep, newest: -1, say: l.Logf}
+	l.record.folder, l.record.say = l.folder, l.Logf
 	l.clock = clock{limit: l.Seconds, report: l.Part}
 	l.trainer = &trainer.Trainer{Actor: model.Actor(l.Experiment)}
 	for _, w := range model.Needed(l.Experiment) {
@@ -144,7 +144,7 @@ func (l *loop) openModel() error {
 		return err
 	}
 	if news != "" {
-		l.Say("%s", news)
+		l.Logf("%s", news)
 	}
 	o := model.Options{Backend: l.Backend, Train: l.train, HeldOut: l.heldOut, Rewards: l, Cache: l.Cache, Arithmetic: l.Class}
 	o.Fit = l.fit()
@@ -247,7 +247,7 @@ var ErrFew = errors.New("too few prompts")
 func enough(e *experiment.Experiment, list []prompts.Prompt) error {
 	for _, at := range e.EachStage() {
 		n, of := len(poolOf(at, list)), at.Rollout.Named()
-		if at.Taught() {
+		if at.Supervised() {
 			n, of = len(prompts.LessonsOf(list, at.Rollout.Lessons)), at.Rollout.Lessons
 		}
 		if per := at.Rollout.PromptsPerIteration; per > n {

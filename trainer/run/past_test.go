@@ -185,7 +185,7 @@ func TestChangedLedger(t *testing.T) {
 	}
 	flip(t, filepath.Join(dir, "samples.jsonl"), 0)
 	var said []string
-	if _, err := trainAs(t, parse(t, append(sets, "run.iterations=2")...), Options{Dir: dir, Resume: true, Say: saying(&said)}); err != nil {
+	if _, err := trainAs(t, parse(t, append(sets, "run.iterations=2")...), Options{Dir: dir, Resume: true, Logf: saying(&said)}); err != nil {
 		t.Fatal(err)
 	}
 	if all := strings.Join(said, "\n"); !strings.Contains(all, "samples.jsonl has changed since the checkpoint was written: line 1 is no longer JSON") || strings.Contains(all, "ledger.jsonl has") {

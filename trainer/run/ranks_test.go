@@ -26,7 +26,7 @@ func trainOn(t *testing.T, e *experiment.Experiment, dir string, resume bool, ra
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Dir: dir, Resume: resume, Say: t.Logf}
+	o := Options{Dir: dir, Resume: resume, Logf: t.Logf}
 	for r := range ranks {
 		threads := 1 + r%2
 		if resume {
@@ -175,7 +175,7 @@ func rankFails(t *testing.T, sets []string, whole map[string][]byte) {
 	} {
 		good := cpu.NewWith(cpu.Options{Path: path, Threads: 1})
 		bad := &breaking{Backend: cpu.NewWith(cpu.Options{Path: path, Threads: 1}), at: x.at, does: x.does}
-		o := Options{Dir: broken, Resume: begun(broken), Say: t.Logf, Backend: good, Further: []kernels.Backend{bad}, Wire: &exchange.Host{Ranks: []kernels.Backend{good, bad}}}
+		o := Options{Dir: broken, Resume: begun(broken), Logf: t.Logf, Backend: good, Further: []kernels.Backend{bad}, Wire: &exchange.Host{Ranks: []kernels.Backend{good, bad}}}
 		e := parse(t, sets...)
 		if strings.Contains(x.name, "never") {
 			e.Run.RankLimit = 1

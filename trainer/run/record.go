@@ -92,7 +92,7 @@ func (r *record) line(it iteration, report *trainer.Report, scored *scores, list
 		l.Prompts = append(l.Prompts, report.Samples[g[0]].Key.Prompt)
 	}
 	l.Lists = countLists(it.settings.Experiment, list, l.Prompts)
-	if it.settings.Taught() {
+	if it.settings.Supervised() {
 		return l
 	}
 	for name := range scored.results {
@@ -106,7 +106,7 @@ func (r *record) line(it iteration, report *trainer.Report, scored *scores, list
 
 // totals are the ledger's numbers of an iteration's totals: answers of a file have none, and neither have controls.
 func totals(settings experiment.Settings, samples []trainer.Sample, scores []float64) (all []float64) {
-	if settings.Taught() {
+	if settings.Supervised() {
 		return slices.Repeat([]float64{math.NaN()}, len(scores))
 	}
 	for i, s := range samples {
@@ -153,7 +153,7 @@ func (r *record) append(it iteration, m model.Model, report *trainer.Report, sco
 	if err != nil {
 		return err
 	}
-	sized := len(it.settings.Asked()) > 1 || slices.ContainsFunc(list, prompts.Prompt.Sized) // pictures may have several sizes
+	sized := len(it.settings.PictureSizes()) > 1 || slices.ContainsFunc(list, prompts.Prompt.Sized) // pictures may have several sizes
 	for i, s := range report.Samples {
 		var size []int
 		if m := s.Item.Image; m != nil && sized {

@@ -98,7 +98,7 @@ func TestLastEvaluationFails(t *testing.T) {
 	defer server.Close()
 	dir := filepath.Join(t.TempDir(), "run")
 	var said []string
-	r, err := trainAs(t, parse(t, "run.iterations=1", `reward=[{name="http", tries=1, pause=0.001, url="`+server.URL+`"}]`), Options{Dir: dir, Say: saying(&said)})
+	r, err := trainAs(t, parse(t, "run.iterations=1", `reward=[{name="http", tries=1, pause=0.001, url="`+server.URL+`"}]`), Options{Dir: dir, Logf: saying(&said)})
 	if err != nil || r.Status != ledger.Finished {
 		t.Fatalf("%+v, %v", r, err)
 	}

@@ -29,7 +29,7 @@ func TestRemeasured(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := trainAs(t, parse(t, of("4", "evaluate.seed=99")...), Options{Dir: whole, Resume: true, Say: saying(&said)})
+	r, err := trainAs(t, parse(t, of("4", "evaluate.seed=99")...), Options{Dir: whole, Resume: true, Logf: saying(&said)})
 	if err != nil {
 		t.Fatal(err)
 	}

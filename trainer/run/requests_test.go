@@ -104,7 +104,7 @@ func runTold(t *testing.T, address, run string, portion int, hears func(), rolls
 	e := parse(t, "run.iterations=3", fmt.Sprintf("reward=[{name='http', url=%q}]", address), "evaluate.every=0", "evaluate.prompts=''", "rollout.shared_noise=false",
 		"rollout.prompts=embed:scenes", "rollout.prompts_per_iteration=6", "rollout.group=4")
 	waited = math.Inf(1)
-	result, err := runAs(t.Context(), m, e, Options{Dir: run, Backend: be, Say: t.Logf, Report: func(_ *ledger.Line, timing *ledger.TimingLine) {
+	result, err := runAs(t.Context(), m, e, Options{Dir: run, Backend: be, Logf: t.Logf, Report: func(_ *ledger.Line, timing *ledger.TimingLine) {
 		waited = min(waited, timing.Seconds["score"])
 	}})
 	if err != nil || result.Status != ledger.Finished {

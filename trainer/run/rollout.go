@@ -57,9 +57,9 @@ func (l *loop) rollout(it iteration) *rollout {
 
 // waiting logs that a reward has no answer yet, with workers' reports meanwhile.
 func (l *loop) waiting(reward string) {
-	l.Say("iteration %d: waiting for reward %s", l.trainer.Iteration+1, reward)
+	l.Logf("iteration %d: waiting for reward %s", l.trainer.Iteration+1, reward)
 	if l.fleet != nil {
-		l.fleet.Speak()
+		l.fleet.Flush()
 	}
 }
 
@@ -68,7 +68,7 @@ func (l *loop) waiting(reward string) {
 func (r *rollout) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
 	r.sent.close()
 	r.sent = nil
-	if r.settings.Taught() || !r.rewards.outside() {
+	if r.settings.Supervised() || !r.rewards.outside() {
 		return r.roll(w, keys)
 	}
 	r.sent = newRequests(context.Background())
@@ -176,7 +176,7 @@ func wholeGroups(keys []trainer.Key, least int) int {
 // score is Trainer.Score.
 func (r *rollout) score(samples []trainer.Sample) ([]float64, error) {
 	defer r.clock.part("score")()
-	if r.settings.Taught() { // answers of a file have no scores
+	if r.settings.Supervised() { // answers of a file have no scores
 		none := &scores{results: map[string][]rewards.Result{}, total: make([]float64, len(samples))}
 		if r.scored == nil {
 			r.scored = none

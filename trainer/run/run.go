@@ -38,7 +38,7 @@ type Options struct {
 	// 0, and without it: unknown.
 	Free    func() int64
 	Version string                           // of the program, for the manifest
-	Say     func(format string, args ...any) // a line for people
+	Logf    func(format string, args ...any) // a line for people
 	Seconds float64                          // after which a run ends though more iterations were asked for; 0: never
 	Twice   bool                             // whether rewards are asked twice in the first iteration, for the diagnosis
 	// Rolling is called with the progress of an iteration's samples, in passes of the network, and the number of
@@ -116,7 +116,7 @@ func runAs(ctx context.Context, m model.Modality, e *experiment.Experiment, o Op
 		return nil, err
 	}
 	result, err := l.guarded(ctx)
-	l.monitors.alerts.wait(l.Say)
+	l.monitors.alerts.wait(l.Logf)
 	return result, errors.Join(err, l.close(err))
 }
 
@@ -203,12 +203,12 @@ func (l *loop) filterPrompts(ctx context.Context) (done bool, err error) {
 	path := f.Path
 	if path == "" {
 		path = l.folder.Path(passRatesFile)
-		test := passTest{*f, l.Experiment, l.train, l.model, &l.rewards, l.folder, l.Say}
+		test := passTest{*f, l.Experiment, l.train, l.model, &l.rewards, l.folder, l.Logf}
 		if err := test.measure(ctx, l.root()); err != nil || ctx.Err() != nil {
 			return false, err
 		}
 	}
-	if err := l.selection.filter(path, l.Say); err != nil {
+	if err := l.selection.filter(path, l.Logf); err != nil {
 		return false, err
 	}
 	return true, nil

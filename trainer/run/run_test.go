@@ -204,7 +204,7 @@ func TestRolling(t *testing.T) {
 	}
 	defer be.Close()
 	seen := map[int]int{}
-	_, err = Run(context.Background(), parse(t, "run.iterations=2"), Options{Dir: filepath.Join(t.TempDir(), "run"), Backend: be, Say: t.Logf,
+	_, err = Run(context.Background(), parse(t, "run.iterations=2"), Options{Dir: filepath.Join(t.TempDir(), "run"), Backend: be, Logf: t.Logf,
 		Rolling: func(iteration, done, all int) {
 			if done <= seen[iteration] || done > all {
 				t.Errorf("iteration %d: %d of %d passes after %d", iteration, done, all, seen[iteration])

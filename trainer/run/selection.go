@@ -46,7 +46,7 @@ func (s *selection) keys(it iteration) []trainer.Key {
 // again, the endless list of prompts goes on where the last roll ended.
 func (s *selection) prompts(it iteration, roll, n int, seen []int) []int {
 	r := it.settings.Rollout
-	if it.settings.Taught() {
+	if it.settings.Supervised() {
 		return s.lessons(it, n)
 	}
 	from := s.pool(it)
@@ -352,7 +352,7 @@ func why(settings experiment.Settings, scores, advantages []float64) string {
 	switch {
 	case !some(scores, func(float64) bool { return true }):
 		return "no sample has a score"
-	case settings.Silent() && settings.Rollout.Buffer == nil:
+	case settings.NothingTrained() && settings.Rollout.Buffer == nil:
 		return "the window is empty"
 	case !settings.BySample(), // training does not use advantages of samples
 		settings.Rollout.Buffer != nil,                        // which may hold groups with signal

@@ -243,7 +243,7 @@ func TestKeptEpisode(t *testing.T) {
 // mute is a model whose episodes say nothing.
 type mute struct{ model.EpisodeCodec }
 
-func (mute) Say(trainer.Sample) (model.EncodedEpisode, error) {
+func (mute) Encode(trainer.Sample) (model.EncodedEpisode, error) {
 	return model.EncodedEpisode{Text: json.RawMessage("{}")}, nil
 }
-func (mute) Hear([]trainer.Sample, []model.EncodedEpisode) error { return nil }
+func (mute) Decode([]trainer.Sample, []model.EncodedEpisode) error { return nil }

@@ -53,7 +53,7 @@ func trainWith(t *testing.T, e *experiment.Experiment, dir string, resume bool, 
 	defer be.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	return Run(ctx, e, Options{Dir: dir, Resume: resume, Backend: be, Say: t.Logf, Report: func(l *ledger.Line, _ *ledger.TimingLine) {
+	return Run(ctx, e, Options{Dir: dir, Resume: resume, Backend: be, Logf: t.Logf, Report: func(l *ledger.Line, _ *ledger.TimingLine) {
 		if stop(l) {
 			cancel()
 		}
@@ -75,8 +75,8 @@ func trainUntil(ctx context.Context, t *testing.T, e *experiment.Experiment, o O
 	}
 	be := cpu.NewWith(cpu.Options{Path: path, Threads: 2})
 	defer be.Close()
-	if o.Backend = be; o.Say == nil {
-		o.Say = t.Logf
+	if o.Backend = be; o.Logf == nil {
+		o.Logf = t.Logf
 	}
 	return Run(ctx, e, o)
 }

@@ -199,7 +199,7 @@ func TestRun(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		n := 0
-		err = g.Run(ctx, Runner{Open: func(*experiment.Experiment, string) (Place, error) { return here{be}, nil }, Say: t.Logf, Report: func(*Cell, *Trial, int, int, *ledger.Line, *ledger.TimingLine) {
+		err = g.Run(ctx, Runner{Open: func(*experiment.Experiment, string) (Place, error) { return here{be}, nil }, Logf: t.Logf, Report: func(*Cell, *Trial, int, int, *ledger.Line, *ledger.TimingLine) {
 			if n++; n == stop {
 				cancel()
 			}

@@ -27,7 +27,7 @@ type Runner struct {
 	Open    func(e *experiment.Experiment, dir string) (Place, error)
 	Version string
 	// One trial at a time calls the functions below.
-	Say func(format string, args ...any)
+	Logf func(format string, args ...any)
 	// Report is called for every iteration, with its trial, the n-th of all.
 	Report func(c *Cell, r *Trial, n, all int, line *ledger.Line, timing *ledger.TimingLine)
 	// Progress is called with the iterations done of all.
@@ -137,7 +137,7 @@ func (c *crew) next() (job, bool) {
 			c.opening++
 			return j, true
 		}
-		c.w.Say("[%d/%d] %s: finished before", j.n, c.all, j)
+		c.w.Logf("[%d/%d] %s: finished before", j.n, c.all, j)
 		c.reach(j, j.Iterations())
 	}
 }
@@ -166,7 +166,7 @@ func (c *crew) run(j job, device string) bool {
 	c.changed.Broadcast()
 	if err != nil {
 		c.left, c.lost = append([]job{j}, c.left...), append(c.lost, err)
-		c.w.Say("%s is left out: %v", e.Run.Device, err)
+		c.w.Logf("%s is left out: %v", e.Run.Device, err)
 		c.lock.Unlock()
 		return false
 	}
@@ -183,7 +183,7 @@ func (c *crew) run(j job, device string) bool {
 	case errors.Is(err, errInterrupted), c.ctx.Err() != nil:
 	default:
 		j.Err = err
-		c.w.Say("[%d/%d] %s failed: %v", j.n, c.all, j, err)
+		c.w.Logf("[%d/%d] %s failed: %v", j.n, c.all, j, err)
 		c.errs[j.n] = fmt.Errorf("%s: %w", j, err)
 		if exchange.LeftBehind(err) {
 			c.lost = append(c.lost, fmt.Errorf("%s hangs", e.Run.Device))
@@ -200,10 +200,10 @@ func (c *crew) one(j job, e *experiment.Experiment, place Place) error {
 	say := func(format string, args ...any) {
 		c.lock.Lock()
 		defer c.lock.Unlock()
-		c.w.Say("[%d/%d%s] "+format, append([]any{j.n, c.all, j.on()}, args...)...)
+		c.w.Logf("[%d/%d%s] "+format, append([]any{j.n, c.all, j.on()}, args...)...)
 	}
 	say("%s, in %s", j, j.Dir)
-	result, err := run.Run(c.ctx, e, place.Into(run.Options{Dir: j.Dir, Resume: j.resume, Version: c.w.Version, Seconds: c.g.Budget.Seconds, Say: say,
+	result, err := run.Run(c.ctx, e, place.Into(run.Options{Dir: j.Dir, Resume: j.resume, Version: c.w.Version, Seconds: c.g.Budget.Seconds, Logf: say,
 		Report: func(line *ledger.Line, timing *ledger.TimingLine) {
 			c.lock.Lock()
 			defer c.lock.Unlock()

@@ -47,7 +47,7 @@ func TestSideBySide(t *testing.T) {
 				}
 				return own{cpu.NewWith(cpu.Options{Path: path, Threads: 1})}, nil
 			},
-			Say: func(format string, args ...any) { said += fmt.Sprintf(format, args...) + "\n" },
+			Logf: func(format string, args ...any) { said += fmt.Sprintf(format, args...) + "\n" },
 			Report: func(_ *Cell, r *Trial, _, _ int, _ *ledger.Line, _ *ledger.TimingLine) {
 				begun = append(begun, r.Device)
 			},

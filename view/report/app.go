@@ -66,7 +66,7 @@ func Sheet() (string, error) {
 // shell is the page without its content, which is drawn by the script.
 type shell struct {
 	Title  string
-	Says   []string // to readers without scripts
+	Texts  []string // to readers without scripts
 	Policy string
 	Style  template.CSS
 	Script template.JS
@@ -103,7 +103,7 @@ func single(title string, says []string, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shell{Title: title, Says: says, Style: template.CSS(sheet), Script: template.JS(script), Data: template.JS(data), //nolint:gosec // our own, and JSON without <
+	return shell{Title: title, Texts: says, Style: template.CSS(sheet), Script: template.JS(script), Data: template.JS(data), //nolint:gosec // our own, and JSON without <
 		Policy: Guard(sum(script), sum(sheet)) + "; img-src data: blob:; media-src data:"}.write()
 }
 

@@ -35,7 +35,7 @@ type Document struct {
 // An Event is something that a monitor did.
 type Event struct {
 	Iteration int    `json:"iteration"`
-	Says      string `json:"says"`
+	Text      string `json:"says"`
 }
 
 // Manifest is manifest.json: the start of a run.

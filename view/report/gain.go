@@ -118,17 +118,17 @@ func pairs(name string, before, after []ledger.HeldOutLine) ledger.Measure {
 
 // Conclusion is a run's result, in sentences.
 type Conclusion struct {
-	Says  string   `json:"says"`
+	Text  string   `json:"says"`
 	Tone  string   `json:"tone"`  // better, worse, or "" where neither is certain
 	Notes []string `json:"notes"` // warnings: gold rewards that fell, monitors
 }
 
 // conclusion computes it from the gains and the number of monitors that fired.
 func (r *Run) conclusion(gains []Gain, fired int) Conclusion {
-	v := Conclusion{Says: "Nothing was measured on held-out prompts yet, so the gain is unknown."}
+	v := Conclusion{Text: "Nothing was measured on held-out prompts yet, so the gain is unknown."}
 	if len(gains) > 0 && gains[0].Kind == "total" && gains[0].Known {
 		g := gains[0]
-		v.Says, v.Tone = g.says()
+		v.Text, v.Tone = g.says()
 	}
 	for _, g := range gains {
 		switch {
@@ -137,7 +137,7 @@ func (r *Run) conclusion(gains []Gain, fired int) Conclusion {
 			v.Notes = append(v.Notes, fmt.Sprintf("Gold reward %s fell by %.3f (%s): the trained reward may be gamed.", g.Name, -g.Value, g.interval()))
 		}
 	}
-	v.Says = minus(v.Says)
+	v.Text = minus(v.Text)
 	if fired > 0 {
 		v.Notes = append(v.Notes, fmt.Sprintf("%s fired.", count(fired, "monitor")))
 	}

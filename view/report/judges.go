@@ -42,8 +42,8 @@ func (v judgeView) Well() bool { return v.Conclusion == eval.NoneFound }
 
 // drawn is a plot with its title.
 type drawn struct {
-	Title, Says string
-	SVG         template.HTML
+	Title, Legend string
+	SVG           template.HTML
 }
 
 // Judges is the page of reports: one file that needs nothing else, and runs no script.

@@ -71,7 +71,7 @@ func TestUnderWay(t *testing.T) {
 	if g := d.Gains[2]; g.Name != "clean" || g.Known || g.Before != nil {
 		t.Errorf("what was not measured before is %+v", g)
 	}
-	if !strings.HasPrefix(d.Conclusion.Says, "The held-out reward rose by 0.200") {
+	if !strings.HasPrefix(d.Conclusion.Text, "The held-out reward rose by 0.200") {
 		t.Errorf("the verdict is %+v", d.Conclusion)
 	}
 }

@@ -66,7 +66,7 @@ func pageOf(runs []*Run) ([]byte, error) {
 			one.ID += string(rune('a' + i/26))
 		}
 		d.Runs = append(d.Runs, one)
-		says = append(append(says, one.Name+", "+one.Status+": "+one.Conclusion.Says), one.Conclusion.Notes...)
+		says = append(append(says, one.Name+", "+one.Status+": "+one.Conclusion.Text), one.Conclusion.Notes...)
 	}
 	text, err := json.Marshal(d)
 	if err != nil {

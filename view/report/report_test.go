@@ -162,7 +162,7 @@ func TestPage(t *testing.T) {
 	if gains != "total false a<b true clean true\n" || d.Gains[0].Paired {
 		t.Errorf("gains: %s, %+v", gains, d.Gains)
 	}
-	if v := d.Conclusion; !strings.HasPrefix(v.Says, "The gain is unknown: +0.020") || len(v.Notes) != 2 || !strings.Contains(v.Notes[0], "clean fell by 0.150 (95 %: 0.079 to 0.221)") {
+	if v := d.Conclusion; !strings.HasPrefix(v.Text, "The gain is unknown: +0.020") || len(v.Notes) != 2 || !strings.Contains(v.Notes[0], "clean fell by 0.150 (95 %: 0.079 to 0.221)") {
 		t.Errorf("the verdict is %+v", v)
 	}
 	if len(d.Events) != 1 || d.Events[0] != (Event{5, "heldout.clean fell"}) || len(d.Plan.Stages) != 1 || d.Plan.Stages[0].Title != "iterations 1 to 5" || strings.Contains(fmt.Sprint(d.Plan.Warnings), "not read") {

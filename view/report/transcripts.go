@@ -29,7 +29,7 @@ type Talk struct {
 	Sample    int        `json:"sample"`
 	Total     *float64   `json:"total"`
 	Advantage *float64   `json:"advantage"`
-	Ask       string     `json:"ask"`
+	Prompted  string     `json:"ask"`
 	Picture   string     `json:"picture,omitempty"` // the question's, with the crops that were looked at
 	Given     []Seen     `json:"given,omitempty"`   // the question's pictures as the model saw them
 	Turns     []TalkTurn `json:"turns"`
@@ -99,7 +99,7 @@ func talks(dir string, source Source) ([]Talk, error) {
 
 func talkOf(l ledger.TranscriptLine, source Source) Talk {
 	t := Talk{Iteration: l.Iteration, Prompt: l.Prompt, Sample: l.Sample, Total: l.Total, Advantage: l.Advantage,
-		Ask: l.Text, End: string(l.Episode.End), Picture: source(l.Picture), Given: saw(l, -1, source)}
+		Prompted: l.Text, End: string(l.Episode.End), Picture: source(l.Picture), Given: saw(l, -1, source)}
 	piece := 0
 	for n, turn := range l.Episode.Turns {
 		one := TalkTurn{Saw: saw(l, n, source)}

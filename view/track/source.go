@@ -264,8 +264,8 @@ func result(dir string) (*ledger.Result, error) {
 // shown is a sample's line with its iteration's place.
 type shown struct {
 	ledger.SampleLine
-	Said []string `json:"said"` // of a transcript
-	Held bool     `json:"heldout"`
+	Replies []string `json:"said"` // of a transcript
+	Held    bool     `json:"heldout"`
 }
 
 // extremes are the samples of the highest and the lowest total of an iteration; nil where nothing was scored.
@@ -303,8 +303,8 @@ func extremes(t *tail, kept *[]byte, l *ledger.Line) (best, worst *shown, err er
 // text describes a sample in words: its total, its prompt, and the model's answer.
 func (s *shown) text() string {
 	text := fmt.Sprintf("%.3f  %s", *s.Total, s.Text)
-	if len(s.Said) > 0 {
-		text += "\n\n" + strings.Join(s.Said, "\n\n")
+	if len(s.Replies) > 0 {
+		text += "\n\n" + strings.Join(s.Replies, "\n\n")
 	}
 	return text
 }

@@ -86,7 +86,7 @@ func TestNames(t *testing.T) {
 		c.build(p, config, true)
 		got := map[string][]int{}
 		counts := map[string]int{}
-		for asked, shape := range p.Asked() {
+		for asked, shape := range p.Requested() {
 			pattern := layerNumber(asked)
 			counts[pattern]++
 			got[pattern] = shape

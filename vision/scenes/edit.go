@@ -188,10 +188,10 @@ type Made string
 
 // Kinds of pairs. Collections of edits that generators made have all of them.
 const (
-	Asked  Made = "asked"  // the change of the text, and nothing else
-	Redone Made = "redone" // the change of the text, and everything else anew: another ground, another second object
-	Kept   Made = "kept"   // nothing has changed
-	Other  Made = "other"  // another edit
+	Requested Made = "asked"  // the change of the text, and nothing else
+	Redone    Made = "redone" // the change of the text, and everything else anew: another ground, another second object
+	Kept      Made = "kept"   // nothing has changed
+	Other     Made = "other"  // another edit
 )
 
 // Pair is the picture before an edit, and one after it.

@@ -55,10 +55,10 @@ func TestEdits(t *testing.T) {
 // TestPair: each kind of pair has the scores that its name says, over a hundred edits.
 func TestPair(t *testing.T) {
 	for made, want := range map[Made][2][2]float64{ // the least and the most that the mean of done and of kept may be
-		Asked:  {{0.7, 1}, {0.999, 1}}, // a large object may reach beyond its rim
-		Redone: {{0.6, 1}, {0, 0.5}},
-		Kept:   {{0, 0}, {1, 1}},
-		Other:  {{0, 0.35}, {0.6, 0.9}}, // the other object is half of the kept pixels
+		Requested: {{0.7, 1}, {0.999, 1}}, // a large object may reach beyond its rim
+		Redone:    {{0.6, 1}, {0, 0.5}},
+		Kept:      {{0, 0}, {1, 1}},
+		Other:     {{0, 0.35}, {0.6, 0.9}}, // the other object is half of the kept pixels
 	} {
 		var done, kept float64
 		const n = 100

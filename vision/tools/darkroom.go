@@ -20,7 +20,7 @@ func Darkroom() *Protocol { return DarkroomIn(ShownPixels) }
 func DarkroomIn(f Frame) *Protocol {
 	p := &Protocol{
 		Name: "darkroom", Card: "Our own: every tool, strict JSON, any earlier picture.", In: DarkroomIn, Open: true,
-		Read: readDarkroom, Say: sayDarkroom, Pad: VisionPad,
+		Read: readDarkroom, Observation: sayDarkroom, Pad: VisionPad,
 	}
 	for _, b := range Builtins() {
 		p.Tools = append(p.Tools, b.Tool(f))

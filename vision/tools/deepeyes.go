@@ -52,7 +52,7 @@ func (d deepEyes) protocol(name, card string) *Protocol {
 		Source: "Visual-Agent/DeepEyes 6c5e79671dbf, verl/workers/agent/envs/mm_process_engine/prompt.py",
 		Limits: Limits{Tokens: 8192 + 20480, PromptRoom: 8192, Turns: 5, ActFirst: true}, // of its 7B model
 		Cases:  []string{"vlm.tool_deepeyes"},
-		Read:   d.read, Say: d.say, Pad: "<image>", Together: true,
+		Read:   d.read, Observation: d.say, Pad: "<image>", Together: true,
 		Tools: []Tool{{Name: "image_zoom_in_tool", Plan: d.zoom}, {Name: "image_rotate_tool", Plan: d.rotate}},
 		Unknown: func(name string) *Refusal {
 			return refuse(UnknownTool, "ValueError", "Unknown tool name: %s", name)

@@ -30,8 +30,8 @@ func DeepEyesV2() *Protocol {
 	return &Protocol{
 		Name: "deepeyes_v2", Card: "Code and two searches (DeepEyesV2).",
 		Source: "Visual-Agent/DeepEyesV2 0373e6e0c923, evaluation/inference_demo/inference_demo.py",
-		Limits: Limits{Turns: 9, ActFirst: true}, Code: true, Asks: []string{"search", "image_search"},
-		Read: readDeepEyesV2, Say: sayDeepEyesV2, Pad: "<image>", Together: true,
+		Limits: Limits{Turns: 9, ActFirst: true}, Code: true, Outside: []string{"search", "image_search"},
+		Read: readDeepEyesV2, Observation: sayDeepEyesV2, Pad: "<image>", Together: true,
 		Tools: []Tool{{Name: "python", Plan: runDeepEyesV2}, {Name: "search", Plan: searchText}, {Name: "image_search", Plan: searchPicture}},
 	}
 }

@@ -32,7 +32,7 @@ func MiniO3(relative bool) *Protocol {
 		Source: "Mini-o3/Mini-o3 8654dbf42d2e, verl/trainer/constants.py",
 		Limits: Limits{Response: 32768, Margin: 2000, Turns: 6, Pictures: 12},
 		Cases:  []string{"vlm.tool_minio3", "vlm.observation_minio3"},
-		Read:   m.read, Say: m.say, Pad: VisionPad, Together: true,
+		Read:   m.read, Observation: m.say, Pad: VisionPad, Together: true,
 		Tools: []Tool{{Name: "grounding", Plan: m.plan}},
 	}
 }

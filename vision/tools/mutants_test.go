@@ -124,7 +124,7 @@ func (p moody) Run(code string) (Execution, error) {
 	case 2:
 		return Execution{Text: code, Figures: 3, Drawn: []*vision.Image{p.m}}, nil
 	case 3:
-		return Execution{Silent: true}, nil
+		return Execution{NoOutput: true}, nil
 	}
 	return Execution{Text: code}, nil
 }

@@ -31,7 +31,7 @@ func PixelReasoner(size func(width, height int) (w, h int, err error)) *Protocol
 		Source: "TIGER-AI-Lab/Pixel-Reasoner a3a6c3a557a8, experience_maker.py and prompts_dataset.py; QwenLM/Qwen-Agent 545bca767608, nous_fncall_prompt.py",
 		Limits: Limits{Observations: 4},
 		Cases:  []string{"vlm.tool_pixel_reasoner", "vlm.tool_select_frames"},
-		Read:   p.read, Say: p.say, Pad: VisionPad, Together: true,
+		Read:   p.read, Observation: p.say, Pad: VisionPad, Together: true,
 		Tools: []Tool{{Name: "crop_image_normalized", Plan: p.crop}, {Name: "select_frames", Plan: p.frames}},
 		Unknown: func(name string) *Refusal {
 			r := missing(name)

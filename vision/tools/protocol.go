@@ -59,9 +59,9 @@ type Protocol struct {
 	Source string   // repository, commit and file of its instructions; "": they are written from its tools
 	Limits Limits   // that it was trained with
 	Cases  []string // recorded operations of published code that hold it
-	// Code: a tool runs code that the model writes. Asks are tools outside that it calls by itself.
-	Code bool
-	Asks []string
+	// Code: a tool runs code that the model writes. Outside are the outside tools that the code calls.
+	Code    bool
+	Outside []string
 	// In is the protocol for boxes in a frame that is chosen; nil: they have a frame of their own. Open: tools outside
 	// may be added to its own.
 	In   func(Frame) *Protocol
@@ -75,9 +75,9 @@ type Protocol struct {
 	Together bool
 	// Strict: a turn that is refused ends the episode, and nobody reads why.
 	Strict bool
-	// Say is the model's input after a turn; Pad is how it writes the place of a picture.
-	Say func(s *State, r *Reply) string
-	Pad string
+	// Observation is the model's input after a turn; Pad is how it writes the place of a picture.
+	Observation func(s *State, r *Reply) string
+	Pad         string
 	// Worth is the reward or the cost of a call by itself.
 	Worth func(r Result) float64
 }
@@ -158,7 +158,7 @@ func (p *Protocol) Step(s *State, text string) *Reply {
 		reply.End = Refused
 		return reply
 	}
-	reply.Text = p.Say(s, reply)
+	reply.Text = p.Observation(s, reply)
 	return reply
 }
 

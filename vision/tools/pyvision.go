@@ -26,13 +26,13 @@ type Interpreter interface {
 
 // An Execution is the result of a piece of code.
 type Execution struct {
-	Failed  bool   // it raised
-	Spoiled bool   // a picture that it drew cannot be read
-	Error   string // with Failed; with Spoiled: why, where that is known
-	Text    string // its output
-	Silent  bool   // nothing can have been printed: a result without a text
-	Figures int    // the number of pictures until now, the prompt's included; 0: unknown
-	Drawn   []*vision.Image
+	Failed   bool   // it raised
+	Spoiled  bool   // a picture that it drew cannot be read
+	Error    string // with Failed; with Spoiled: why, where that is known
+	Text     string // its output
+	NoOutput bool   // nothing can have been printed: a result without a text
+	Figures  int    // the number of pictures until now, the prompt's included; 0: unknown
+	Drawn    []*vision.Image
 }
 
 // PyVision is its protocol; worth is the reward of a turn that ran.
@@ -42,7 +42,7 @@ func PyVision(worth float64) *Protocol {
 		Source: "agents-x-project/PyVision-RL 62ca599d05ba, verl_agents/verl/utils/dataset/rl_system_prompt_template.json",
 		Limits: Limits{Response: 20480, Turns: 5, ActFirst: true}, Code: true,
 		Cases: []string{"vlm.tool_pyvision"},
-		Read:  readPyVision, Say: sayPyVision, Pad: "<image>", Together: true,
+		Read:  readPyVision, Observation: sayPyVision, Pad: "<image>", Together: true,
 		Tools: []Tool{{Name: "python", Plan: runPython}},
 		Worth: func(r Result) float64 {
 			if r.Refusal != nil && r.Refusal.Raised != raisedInside {
@@ -102,7 +102,7 @@ func runPython(s *State, args any) (Plan, error) {
 		return Plan{}, &Refusal{Kind: Failed, Raised: "ERROR_WHEN_PROCESSING_IMAGES", Message: why}
 	}
 	text := "Text Result:\n" + done.Text
-	if done.Silent {
+	if done.NoOutput {
 		text = ""
 		if len(done.Drawn) == 0 {
 			text = "Text Result:\nNone"

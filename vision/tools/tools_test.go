@@ -139,7 +139,7 @@ func TestBuiltins(t *testing.T) {
 func TestProtocolsSayWhatTheyAre(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range Protocols() {
-		if p.Card == "" || seen[p.Name] || p.Read == nil || p.Say == nil || len(p.Tools) == 0 {
+		if p.Card == "" || seen[p.Name] || p.Read == nil || p.Observation == nil || len(p.Tools) == 0 {
 			t.Errorf("%s: no card, or its name twice, or it reads, says or has nothing", p.Name)
 		}
 		seen[p.Name] = true
@@ -186,7 +186,7 @@ func TestFrames(t *testing.T) {
 func TestUnsound(t *testing.T) {
 	for _, pad := range []string{VisionPad, "<|video_pad|>"} {
 		p := Darkroom()
-		p.Say = func(*State, *Reply) string { return pad }
+		p.Observation = func(*State, *Reply) string { return pad }
 		if r := p.Step(&State{Album: NewAlbum(striped(100, 80))}, call("x", `{}`)); r.Sound() {
 			t.Errorf("%q counts as sound", r.Text)
 		}

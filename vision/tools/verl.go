@@ -23,7 +23,7 @@ func Verl(parallel int) *Protocol {
 		Name: "verl", Card: "Hermes calls and one zoom (verl's agent loop).",
 		Source: "volcengine/verl 246cac4ca6b0, recipe/deepeyes",
 		Cases:  []string{"vlm.tool_parse_hermes", "vlm.tool_zoom_verl", "vlm.tool_text_truncate"},
-		Pad:    VisionPad, Say: sayVerl,
+		Pad:    VisionPad, Observation: sayVerl,
 		Tools: []Tool{{Name: "image_zoom_in_tool", Plan: zoomVerl}},
 		Read: func(text string) Reading {
 			r := Hermes(text)

@@ -36,8 +36,8 @@ func VRAG(validation bool) *Protocol {
 		Name: "vrag", Card: "Searches pages, and crops the last (VRAG-RL).",
 		Source: "Alibaba-NLP/VRAG 24f8d055989c, VRAG-RL/scripts/hf_dataset_convert.py",
 		Limits: Limits{Turns: 5}, // the fifth must answer
-		Cases:  []string{"vlm.tool_vrag"}, Asks: []string{"search"},
-		Read: readVRAG, Say: sayVRAG, Pad: VisionPad, Together: true,
+		Cases:  []string{"vlm.tool_vrag"}, Outside: []string{"search"},
+		Read: readVRAG, Observation: sayVRAG, Pad: VisionPad, Together: true,
 		Tools: []Tool{
 			{Name: "bbox", Plan: func(s *State, args any) (Plan, error) { return cropPage(s, args, validation) }},
 			{Name: "search", Plan: searchPages},

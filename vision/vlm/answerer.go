@@ -57,8 +57,8 @@ func (a *Answerer) Close() error {
 // ErrTooLong is the error of an answer that does not end.
 var ErrTooLong = errors.New("the answer does not end")
 
-// Ask is the folder's answer to a question about pictures.
-func (a *Answerer) Ask(ctx context.Context, pictures []*vision.Image, text string) (string, error) {
+// Complete implements judge.Completer: the answer to a question about pictures.
+func (a *Answerer) Complete(ctx context.Context, pictures []*vision.Image, text string) (string, error) {
 	question, err := a.question(pictures, text)
 	if err != nil {
 		return "", err

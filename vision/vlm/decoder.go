@@ -163,10 +163,10 @@ func (d *Decoder) behind(tp *autograd.Tape, parts []part, layer int, q, k, v *au
 	return joined(tp, seen)
 }
 
-// MarkSaid is the error of a mark that is read as a word: marks come with their pictures.
-type MarkSaid struct{ ID int32 }
+// MarkAsWord is the error of a mark that is read as a word: marks come with their pictures.
+type MarkAsWord struct{ ID int32 }
 
-func (e MarkSaid) Error() string {
+func (e MarkAsWord) Error() string {
 	return fmt.Sprintf("token %d stands for a picture, and cannot be said: ban it from sampling (Banned)", e.ID)
 }
 
@@ -299,7 +299,7 @@ func (d *Decoder) checkStep(rows []int, ids []int32) error {
 		case id < 0 || int(id) >= d.m.Text.Vocabulary:
 			return UnknownToken{i, id, d.m.Text.Vocabulary}
 		case id == d.m.Picture || id == d.m.Clip:
-			return MarkSaid{id}
+			return MarkAsWord{id}
 		}
 		most = max(most, d.Len(r)+1)
 	}

@@ -47,8 +47,8 @@ func New(p *nn.Params, c Config) *Model {
 	return m
 }
 
-// Hear has f called with the routing of tokens in layers of experts; nil: nobody is.
-func (m *Model) Hear(f func(Routing)) { m.heard = f }
+// OnRouting has f called with the routing of tokens in layers of experts; nil: nobody is.
+func (m *Model) OnRouting(f func(Routing)) { m.heard = f }
 
 // Hidden is the states [1, tokens, Width] behind the last norm, which the head and a head of
 // values read.

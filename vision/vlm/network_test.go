@@ -542,7 +542,7 @@ func TestRefused(t *testing.T) {
 	unread.IDs = append(slices.Clone(unread.IDs), 60)
 	var mismatch Mismatch
 	var unknown UnknownToken
-	var said MarkSaid
+	var said MarkAsWord
 	for name, s := range map[string]Stretch{"cut": cut, "no pictures": stray} {
 		if _, err := d.Extend(0, s); !errors.As(err, &mismatch) {
 			t.Errorf("%s: %v", name, err)

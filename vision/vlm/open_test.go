@@ -297,7 +297,7 @@ func TestAnswerer(t *testing.T) {
 	defer a.Close()
 	ctx, pictures := context.Background(), []*vision.Image{spotted(40, 28).RGB(), spotted(20, 20).RGB()}
 	a.Most = 6
-	if said, err := a.Ask(ctx, pictures, "Which is better?"); !errors.Is(err, ErrTooLong) {
+	if said, err := a.Complete(ctx, pictures, "Which is better?"); !errors.Is(err, ErrTooLong) {
 		t.Fatalf("drawn weights answered %q, %v", said, err)
 	}
 	s, err := a.question(pictures, "Which is better?")
@@ -343,11 +343,11 @@ func TestAnswerer(t *testing.T) {
 	}
 	a.Generation.Ends = []int32{first}
 	for range 2 {
-		if said, err := a.Ask(ctx, pictures, "Which is better?"); err != nil || said != "" {
+		if said, err := a.Complete(ctx, pictures, "Which is better?"); err != nil || said != "" {
 			t.Errorf("an answer that ends at once: %q, %v", said, err)
 		}
 	}
-	if _, err := a.Ask(ctx, []*vision.Image{nil}, "?"); err == nil {
+	if _, err := a.Complete(ctx, []*vision.Image{nil}, "?"); err == nil {
 		t.Error("no picture was judged")
 	}
 	if _, err := a.Chances(ctx, nil, "?", []string{""}); err == nil {
@@ -356,7 +356,7 @@ func TestAnswerer(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	a.Generation.Ends = []int32{3}
-	if _, err := a.Ask(gone, pictures, "?"); !errors.Is(err, context.Canceled) {
+	if _, err := a.Complete(gone, pictures, "?"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a question that was taken back: %v", err)
 	}
 }

@@ -116,8 +116,8 @@ func (o *Options) Check(cmd *cobra.Command) error {
 	return nil
 }
 
-// Asked is the model's folder and how it plays.
-func (o *Options) Asked(log io.Writer) (*trained.Run, *experiment.Episode, error) {
+// OpenRun opens the model with the settings of its episodes.
+func (o *Options) OpenRun(log io.Writer) (*trained.Run, *experiment.Episode, error) {
 	e := &experiment.Episode{}
 	e.SetDefaults()
 	var r *trained.Run
@@ -160,7 +160,7 @@ func (o *Options) Asked(log io.Writer) (*trained.Run, *experiment.Episode, error
 
 // ask plays one episode.
 func (o *Options) ask(cmd *cobra.Command) (a *answer, err error) {
-	r, e, err := o.Asked(cmd.ErrOrStderr())
+	r, e, err := o.OpenRun(cmd.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +282,7 @@ func (o *Options) VLM(r *trained.Run, dir string, pool *tensor.Pool) (s *chat.VL
 // answer is a conversation, as --json prints it.
 type answer struct {
 	Question   string            `json:"question"`
-	Said       []string          `json:"said"` // by the model, a turn each
+	Replies    []string          `json:"said"` // by the model, a turn each
 	Answer     string            `json:"answer"`
 	End        tools.End         `json:"end"`
 	Transcript *tools.Transcript `json:"transcript"`
@@ -296,7 +296,7 @@ func newAnswer(question string, e *rollout.Episode) *answer {
 func (a *answer) write(w io.Writer) {
 	fmt.Fprintf(w, "user: %s\n", console.Printable(a.Question))
 	a.shots(w, -1)
-	for i, text := range a.Said {
+	for i, text := range a.Replies {
 		fmt.Fprintf(w, "assistant: %s\n", console.Printable(strings.TrimSpace(text)))
 		if i < len(a.Transcript.Turns) {
 			for _, c := range a.Transcript.Turns[i].Calls {

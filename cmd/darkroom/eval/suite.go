@@ -108,7 +108,7 @@ func (o *suiteOptions) evaluate(cmd *cobra.Command) (err error) {
 		}
 		sets = append(sets, set)
 	}
-	r, e, err := o.Asked(cmd.ErrOrStderr())
+	r, e, err := o.OpenRun(cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (o *suiteOptions) how(r *trained.Run, e *experiment.Episode, dir string) (s
 	if err != nil {
 		return suites.How{}, err
 	}
-	h := suites.How{Model: o.Model, Protocol: e.Protocol, System: told.System, Question: told.Question, Told: told.Source, Version: version.Read().String(),
+	h := suites.How{Model: o.Model, Protocol: e.Protocol, System: told.System, Question: told.Question, InstructionsOf: told.Source, Version: version.Read().String(),
 		Limits:   map[string]int{"turns": limits.Turns, "tokens": limits.Tokens, "pictures": limits.Pictures, "tokens of a turn": e.TurnTokens},
 		Sampling: map[string]any{"temperature": e.Sampling.Temperature, "likeliest tokens": e.Sampling.TopK, "top_p": e.Sampling.TopP, "min_p": e.Sampling.MinP, "repetition_penalty": e.Sampling.Repetition, "seed": o.Seed, "dtype": cmp.Or(o.Dtype, "bf16")}}
 	for _, t := range e.Served {
@@ -283,7 +283,7 @@ func (o *suiteOptions) answers(cmd *cobra.Command, p *rollout.Policy, e *experim
 			a := suites.Answer{ID: q.ID, Category: q.Category, Prompt: q.Prompt, Turns: said.Texts, End: string(said.End), Truth: q.Answer}
 			reply := said.Answer
 			if reply == "" {
-				reply = a.Said()
+				reply = a.Reply()
 			}
 			a.Right = set.Right(q, reply)
 			all = append(all, a)

@@ -72,7 +72,7 @@ func (o *Options) Check(cmd *cobra.Command, e *experiment.Experiment) error {
 		return exits.Usagef("--listen and --workers: the trainer has one device then, and %d are named\nhint: each further device can be a worker: 'darkroom worker --device'", len(devices))
 	case o.any() && e.Episode != nil && e.Episode.Engine != nil:
 		return exits.Usagef("--listen and --workers: an engine draws this run's tokens ([episode.engine]), and what it draws cannot be drawn again to compare workers\nhint: leave the flag out, or [episode.engine]; an engine on several cards is one engine")
-	case o.any() && (e.AllOffline() || e.AllTaught()):
+	case o.any() && (e.AllOffline() || e.AllSupervised()):
 		return exits.Usagef("--listen and --workers: this experiment rolls nothing, so that workers have nothing to do\nhint: leave the flag out")
 	case o.workers != "":
 		if err := (natsio.Remote{URLs: o.workers, Blobs: o.blobs}).Check(); err != nil {
@@ -102,7 +102,7 @@ func (o *Options) lastMoment() time.Time {
 type Workers struct {
 	Options
 	Dir, Run string
-	Say      func(format string, args ...any)
+	Logf     func(format string, args ...any)
 	fleet    *fleet.Fleet
 	broker   *natsio.Broker
 	numbers  *http.Server // nil: nobody asks
@@ -120,16 +120,16 @@ func (a *Workers) Into(o run.Options) run.Options {
 func (a *Workers) open() (by run.Fleets, err error) {
 	if a.workers != "" {
 		a.broker, err = natsio.Attach(natsio.Remote{URLs: a.workers, Credentials: a.creds, Authority: a.ca, Dir: a.Dir, Run: a.Run, Blobs: a.blobs,
-			Until: a.lastMoment(), Say: a.later})
+			Until: a.lastMoment(), Logf: a.later})
 	} else {
 		a.broker, err = natsio.Listen(natsio.Address{Listen: a.Listen, Dir: a.Dir, Run: a.Run, Blobs: a.blobs, Advertised: a.advertise,
-			Until: a.lastMoment(), Say: a.later})
+			Until: a.lastMoment(), Logf: a.later})
 	}
 	if err != nil {
 		return by, err
 	}
 	for _, path := range natsio.OpenFiles(a.Dir) {
-		a.Say("warning: other users can read %s, and its keys: chmod 600 %s", path, path)
+		a.Logf("warning: other users can read %s, and its keys: chmod 600 %s", path, path)
 	}
 	var salt fleet.Hash
 	if _, err := rand.Read(salt[:]); err != nil {
@@ -137,16 +137,16 @@ func (a *Workers) open() (by run.Fleets, err error) {
 	}
 	switch {
 	case a.workers != "" && a.creds != "":
-		a.Say("workers join with: darkroom worker --join %s --creds FILE", a.broker.Join)
+		a.Logf("workers join with: darkroom worker --join %s --creds FILE", a.broker.Join)
 	case a.workers != "":
-		a.Say("workers join with: darkroom worker --join %s", a.broker.Join)
+		a.Logf("workers join with: darkroom worker --join %s", a.broker.Join)
 	default:
-		a.Say("workers join with: darkroom worker --join %s  (port %s)", a.broker.Join, a.broker.Port())
+		a.Logf("workers join with: darkroom worker --join %s  (port %s)", a.broker.Join, a.broker.Port())
 	}
-	a.fleet = fleet.New(fleet.Options{Hub: a.broker.Hub, Rules: fleet.Usual(), Local: !a.leave, Audit: a.audit, Salt: salt, Say: a.Say})
+	a.fleet = fleet.New(fleet.Options{Hub: a.broker.Hub, Rules: fleet.Usual(), Local: !a.leave, Audit: a.audit, Salt: salt, Logf: a.Logf})
 	by = run.Fleets{Rolls: a.fleet,
-		Scores:   fleet.New(fleet.Options{Hub: a.broker.Hub.As(fleet.Scorers), Rules: fleet.Patient(), Say: a.fleet.Tell}),
-		Networks: fleet.New(fleet.Options{Hub: a.broker.Hub.As(fleet.Judges), Rules: fleet.Patient(), Audit: a.audit, Salt: salt, Say: a.fleet.Tell})}
+		Scores:   fleet.New(fleet.Options{Hub: a.broker.Hub.As(fleet.Scorers), Rules: fleet.Patient(), Logf: a.fleet.Tell}),
+		Networks: fleet.New(fleet.Options{Hub: a.broker.Hub.As(fleet.Judges), Rules: fleet.Patient(), Audit: a.audit, Salt: salt, Logf: a.fleet.Tell})}
 	if a.metrics != "" {
 		err = a.serve(by)
 	}
@@ -168,7 +168,7 @@ func (a *Workers) serve(by run.Fleets) error {
 		_ = fleet.WriteMetrics(w, []string{"roll", "score", "judge"}, []*fleet.Fleet{by.Rolls, by.Scores, by.Networks}) // who asks has gone
 	})
 	a.numbers = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	a.Say("numbers of the workers: http://%s/metrics", at.Addr())
+	a.Logf("numbers of the workers: http://%s/metrics", at.Addr())
 	go func() { _ = a.numbers.Serve(at) }() // until it is closed
 	return nil
 }
@@ -187,7 +187,7 @@ func (a *Workers) Close(over bool) error {
 	}
 	if a.fleet != nil {
 		c := a.fleet.Counts()
-		a.Say("fleet: %s, %d given to a second worker, %d offered again, %d results that differed", console.Plural(int64(c.Done), "job"), c.Hedged, c.Expired+c.Lost+c.Failed, c.Differed)
+		a.Logf("fleet: %s, %d given to a second worker, %d offered again, %d results that differed", console.Plural(int64(c.Done), "job"), c.Hedged, c.Expired+c.Lost+c.Failed, c.Differed)
 	}
 	return errors.Join(err, a.broker.Close())
 }

@@ -185,7 +185,7 @@ func (c *crew) rolls(about fleet.About) (*trade, error) {
 	about.Class, about.Device = devices.Arithmetic(be), fmt.Sprint(be)
 	var s *fleet.Executor
 	s = &fleet.Executor{About: about, Open: func(ctx context.Context, setup fleet.Setup) (model.Model, *experiment.Experiment, error) {
-		at := run.Worker{Model: c.model, Memory: c.memory, Free: (&devices.Ranks{All: []devices.Backend{be}}).Free(), Say: c.say, Allowed: c.allowed()}
+		at := run.Worker{Model: c.model, Memory: c.memory, Free: (&devices.Ranks{All: []devices.Backend{be}}).Free(), Logf: c.say, Allowed: c.allowed()}
 		return run.OpenWorker(setup, at, model.Options{Backend: be, Context: ctx, Progress: s.Passed, Cache: devices.TextCache(), Arithmetic: about.Class, Ahead: s.Ahead})
 	}}
 	return c.alone(&trade{role: fleet.Rolls, name: c.name, about: about, moved: s.Moved,
@@ -277,7 +277,7 @@ func (c *crew) as(ctx context.Context, role string) (err error) {
 	}
 	defer func() { err = errors.Join(err, link.Close()) }()
 	c.say("worker %s has joined run %s: %s", t.name, c.ticket.Run, c.allowed())
-	w := fleet.Worker{Name: t.name, Link: link, About: t.about, Beat: fleet.Usual().Beats(), Moved: t.moved, Hang: fleet.Usual().Unknown, Say: c.say,
+	w := fleet.Worker{Name: t.name, Link: link, About: t.about, Beat: fleet.Usual().Beats(), Moved: t.moved, Hang: fleet.Usual().Unknown, Logf: c.say,
 		Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
 			payload, err := t.do(ctx, link, j)
 			if err == nil {

@@ -70,7 +70,7 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	samples := 0.0
 	bar := console.NewProgress(cmd.ErrOrStderr(), "probe")
 	defer bar.End()
-	_, err = run.Run(cmd.Context(), &short, on.Into(run.Options{Dir: filepath.Join(dir, "run"), Version: version.Read().String(), Twice: true, Say: func(string, ...any) {},
+	_, err = run.Run(cmd.Context(), &short, on.Into(run.Options{Dir: filepath.Join(dir, "run"), Version: version.Read().String(), Twice: true, Logf: func(string, ...any) {},
 		Report: func(l *ledger.Line, timing *ledger.TimingLine) {
 			bar.Set(l.Iteration, len(weights))
 			weight := weights[l.Iteration-1]
@@ -103,7 +103,7 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	if t.Diagnosis, err = diagnosis.Read(filepath.Join(dir, "run", diagnosis.File)); err != nil {
 		return nil, err
 	}
-	if !e.AllOffline() && !e.AllTaught() {
+	if !e.AllOffline() && !e.AllSupervised() {
 		t.Workers = workersOf(t.Parts, e.Rollout.PromptsPerIteration, e.Run.Lag)
 	}
 	t.All = float64(e.Run.Iterations)*t.PerIteration + float64(t.Evaluations)*t.PerEvaluation
@@ -158,7 +158,7 @@ func (t *timePlan) write(w io.Writer) {
 		fmt.Fprintln(w, "  nothing was found")
 	}
 	for _, f := range t.Diagnosis.Findings {
-		fmt.Fprintf(w, "found: %s\n  hint: %s\n", f.Says, f.Remedy)
+		fmt.Fprintf(w, "found: %s\n  hint: %s\n", f.Text, f.Remedy)
 	}
 }
 

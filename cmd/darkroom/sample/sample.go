@@ -268,7 +268,7 @@ func (o *options) asEvaluated(given func(flag string) bool) {
 	if !given("guidance-2") {
 		o.second = o.from.Sampler.Second
 	}
-	if sizes := settings.Asked(); len(sizes) > 0 && !given("width") && !given("height") {
+	if sizes := settings.PictureSizes(); len(sizes) > 0 && !given("width") && !given("height") {
 		o.width, o.height = sizes[0][0], sizes[0][1]
 	}
 }

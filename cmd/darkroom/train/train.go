@@ -138,10 +138,10 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 		bar.End()
 		fmt.Fprintf(log, format+"\n", args...)
 	}
-	workers := &fleet.Workers{Options: o.fleet, Dir: dir, Run: e.Run.Name, Say: say}
+	workers := &fleet.Workers{Options: o.fleet, Dir: dir, Run: e.Run.Name, Logf: say}
 	traced := newTraces(os.Getenv, e.Run.Name, say)
 	result, err := run.Run(cmd.Context(), e, workers.Into(on.Into(run.Options{Dir: dir, Resume: o.resume, Restart: o.restart, Version: version.Read().String(),
-		Say: say, Part: traced.part, Job: traced.job,
+		Logf: say, Part: traced.part, Job: traced.job,
 		Rolling: func(iteration, done, all int) {
 			follow.begin()
 			bar.Within(iteration, e.Run.Iterations, rolls*float64(done)/float64(max(all, 1)))
@@ -176,9 +176,9 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	switch result.Status {
 	case ledger.Stopped:
-		return exits.Early{Code: exits.Stopped, Says: "stopped by a monitor: " + result.Why}
+		return exits.Early{Code: exits.Stopped, Message: "stopped by a monitor: " + result.Why}
 	case ledger.Interrupted:
-		return exits.Early{Code: exits.Interrupted, Says: "interrupted, and saved: --resume goes on"}
+		return exits.Early{Code: exits.Interrupted, Message: "interrupted, and saved: --resume goes on"}
 	}
 	return nil
 }

@@ -21,11 +21,11 @@ const (
 
 // An Early is a run that ended before its end, as it should have, with its own exit code.
 type Early struct {
-	Code int
-	Says string
+	Code    int
+	Message string
 }
 
-func (e Early) Error() string { return e.Says }
+func (e Early) Error() string { return e.Message }
 
 // A UsageError is the user's mistake on the command line; it ends with exit code 2.
 type UsageError struct{ err error }

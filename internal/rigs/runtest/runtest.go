@@ -341,6 +341,6 @@ func (w *writer) talk(i, k int) ledger.TranscriptLine {
 		t.Tokens, t.LogProb = append(t.Tokens, int32(at)), append(t.LogProb, -0.3*float64(at%4))
 		t.Sampled, t.Reward = append(t.Sampled, at > 0), append(t.Reward, 0)
 	}
-	return ledger.TranscriptLine{Iteration: i, Prompt: k, Sample: k, Text: "Which digit is on the red card?" + w.Text, Said: []string{"", ""}, Pieces: said,
+	return ledger.TranscriptLine{Iteration: i, Prompt: k, Sample: k, Text: "Which digit is on the red card?" + w.Text, Replies: []string{"", ""}, Pieces: said,
 		Picture: stem + ".png", Saw: []string{stem + "_saw_00.png", stem + "_saw_01.png"}, Total: &total, Advantage: &advantage, Episode: t}
 }

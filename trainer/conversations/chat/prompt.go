@@ -19,7 +19,7 @@ type Prompt struct {
 	Tools    []any         // that the template writes, as pytext.OrderedJSON reads them
 	Meta     prompts.Meta  // the list's metadata beside it
 
-	Asked string // the text of the user, without instructions
+	Question string // the text of the user, without instructions
 	// By says how its tools are called; nil: as the policy does.
 	Episode *experiment.Episode
 }
@@ -66,7 +66,7 @@ func (q Prompt) WithInstructions(e *experiment.Episode, model string, form vlm.T
 	if err != nil {
 		return q, err
 	}
-	q.Asked = q.UserText()
+	q.Question = q.UserText()
 	q.Messages = Instruct(in, q.Messages, len(q.Tools) > 0 && form.WritesTools(), q.Pictures)
 	return q, nil
 }

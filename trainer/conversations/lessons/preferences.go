@@ -48,7 +48,7 @@ func (t *Reader) Judged(row, file string, n int) (all []Answer, err error) {
 
 // saidBy is how many messages of the prompt are a party's.
 func saidBy(role string, j sft.Judged) (n int) {
-	for _, m := range j.Messages[:j.Asked] {
+	for _, m := range j.Messages[:j.PromptMessages] {
 		if m.Role == role {
 			n++
 		}

@@ -155,7 +155,7 @@ func (p *Policy) Start(k trainer.Key) (*EpisodeSampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &EpisodeSampler{Policy: p, noise: p.noise(k), clean: q.Pictures, asked: cmp.Or(q.Asked, q.UserText()), meta: string(q.Meta), episode: q.Episode}
+	v := &EpisodeSampler{Policy: p, noise: p.noise(k), clean: q.Pictures, asked: cmp.Or(q.Question, q.UserText()), meta: string(q.Meta), episode: q.Episode}
 	v.Album = tools.NewAlbum(p.shown(k, v.noise, q.Pictures)...)
 	if v.Videos, err = p.VLM.LoadVideos(q.Clips, p.VideoOptions, p.FrameOrder(k)); err != nil {
 		return nil, err

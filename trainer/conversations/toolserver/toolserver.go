@@ -187,9 +187,9 @@ func (s *server) send(ctx context.Context, body []byte, copy *int, read func(rep
 			return s.caller.Post(ctx, s.URL, s.header(), body)
 		}
 		if !s.State {
-			return s.programs.Ask(ctx, body, read)
+			return s.programs.Call(ctx, body, read)
 		}
-		return s.programs.AskCopy(ctx, body, read, copy)
+		return s.programs.CallCopy(ctx, body, read, copy)
 	}, func(reply []byte) (whole bool, err error) {
 		err = read(reply)
 		return err == nil, err

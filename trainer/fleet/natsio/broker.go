@@ -23,7 +23,7 @@ type Address struct {
 	Advertised string
 	Blobs      string                           // a folder that all machines share, for weights and results; peer: from process to process; "": they go through the server
 	Until      time.Time                        // after which the join file lets no newcomer in; zero: as it was
-	Say        func(format string, args ...any) // a line for people; nil: nobody asks
+	Logf       func(format string, args ...any) // a line for people; nil: nobody asks
 }
 
 // split is the host and the port: without a host, the loopback.

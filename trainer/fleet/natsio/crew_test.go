@@ -61,7 +61,7 @@ func answer(j fleet.Job) []byte {
 func toil(t *testing.T, l *Link, each time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
-	w := fleet.Worker{Name: l.worker, Link: l, Beat: 200 * time.Millisecond, Say: t.Logf, Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
+	w := fleet.Worker{Name: l.worker, Link: l, Beat: 200 * time.Millisecond, Logf: t.Logf, Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
 		select {
 		case <-time.After(each):
 			return answer(j), nil
@@ -83,7 +83,7 @@ func toil(t *testing.T, l *Link, each time.Duration) {
 // do has jobs done by the hub's workers, and checks the results.
 func do(t *testing.T, b *Broker, n int, local bool) *fleet.Fleet {
 	t.Helper()
-	f := fleet.New(fleet.Options{Hub: b.Hub, Local: local, Say: t.Logf, Rules: fleet.Rules{Lease: 4 * time.Second, Hedge: 0, Silence: 2 * time.Second, Tries: 5}})
+	f := fleet.New(fleet.Options{Hub: b.Hub, Local: local, Logf: t.Logf, Rules: fleet.Rules{Lease: 4 * time.Second, Hedge: 0, Silence: 2 * time.Second, Tries: 5}})
 	jobs := jobsOf(n)
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()

@@ -327,8 +327,8 @@ func (l *Link) Withdrawn(name fleet.Hash) <-chan struct{} {
 	return nil
 }
 
-// Say is fleet.Link's. A result of a job is kept for a trainer that is away now.
-func (l *Link) Say(ctx context.Context, e fleet.Event) error {
+// Send implements fleet.Link. A result of a job is kept for a trainer that is away now.
+func (l *Link) Send(ctx context.Context, e fleet.Event) error {
 	e.Worker, e.Role = l.worker, l.role
 	text, err := json.Marshal(e)
 	if err != nil {

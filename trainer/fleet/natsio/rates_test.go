@@ -55,7 +55,7 @@ func TestRates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Say(ctx, fleet.Event{Kind: fleet.Done, Job: j.Name()}); err != nil {
+		if err := l.Send(ctx, fleet.Event{Kind: fleet.Done, Job: j.Name()}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -32,7 +32,7 @@ type Remote struct {
 	Run         string // its name
 	Blobs       string // Address.Blobs
 	Until       time.Time
-	Say         func(format string, args ...any) // Address.Say
+	Logf        func(format string, args ...any) // Address.Logf
 }
 
 // Check refuses invalid addresses, and those by which keys and pictures would go in the open.
@@ -114,7 +114,7 @@ func Attach(r Remote) (_ *Broker, err error) {
 		return nil, err
 	}
 	t.Blobs = called
-	who := newRoster(dir, id, r.Say)
+	who := newRoster(dir, id, r.Logf)
 	who.ticket = t
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -53,7 +53,7 @@ func TestRemote(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		var log []fleet.Entry
-		f := fleet.New(fleet.Options{Hub: run.Hub, Say: t.Logf, Rules: fleet.Usual(), Log: func(e fleet.Entry) { log = append(log, e) }})
+		f := fleet.New(fleet.Options{Hub: run.Hub, Logf: t.Logf, Rules: fleet.Usual(), Log: func(e fleet.Entry) { log = append(log, e) }})
 		if _, err := f.Do(ctx, fleet.Work{Jobs: jobsOf(6), Check: func(fleet.Job, []byte) error { return nil }}); err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ import (
 // are ignored.
 func TestRevoke(t *testing.T) {
 	dir := t.TempDir()
-	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test", Say: t.Logf})
+	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test", Logf: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestRevokeRemote(t *testing.T) {
 	}
 	defer b.Close()
 	l := join(t, b, "one")
-	says := func() error { return errors.Join(l.Say(t.Context(), fleet.Event{Kind: fleet.Hello}), l.nc.Flush()) }
+	says := func() error { return errors.Join(l.Send(t.Context(), fleet.Event{Kind: fleet.Hello}), l.nc.Flush()) }
 	if err := says(); err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestRemoteRoles(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		if err := errors.Join(l.Say(t.Context(), fleet.Event{Kind: fleet.Hello}), l.nc.Flush()); err != nil {
+		if err := errors.Join(l.Send(t.Context(), fleet.Event{Kind: fleet.Hello}), l.nc.Flush()); err != nil {
 			t.Fatal(err)
 		}
 	}

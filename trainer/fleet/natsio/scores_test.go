@@ -35,7 +35,7 @@ func TestScores(t *testing.T) {
 		p := &fleet.Panel{Blobs: l, Open: func(fleet.Setup) (map[string]rewards.Judge, func() error, error) {
 			return map[string]rewards.Judge{"gold": gold}, func() error { return nil }, nil
 		}}
-		w := fleet.Worker{Name: name, Link: l, Beat: 200 * time.Millisecond, Say: t.Logf, Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
+		w := fleet.Worker{Name: name, Link: l, Beat: 200 * time.Millisecond, Logf: t.Logf, Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
 			if (j.Score != nil) != (role == fleet.Scorers) {
 				t.Errorf("worker %s got job %s", name, j)
 			}
@@ -51,7 +51,7 @@ func TestScores(t *testing.T) {
 			}
 		})
 	}
-	f := fleet.New(fleet.Options{Hub: b.Hub.As(fleet.Scorers), Rules: fleet.Patient(), Say: t.Logf})
+	f := fleet.New(fleet.Options{Hub: b.Hub.As(fleet.Scorers), Rules: fleet.Patient(), Logf: t.Logf})
 	s, err := f.OpenScores(fleet.Setup{Config: "[run]", Train: []prompts.Prompt{{Text: "a"}}}, false)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestScores(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 5 {
 		all.Go(func() {
-			for i, r := range s.Ask(ctx, "gold", []rewards.Item{{Prompt: strings.Repeat("a", n)}, {Prompt: "abc"}}, here) {
+			for i, r := range s.Score(ctx, "gold", []rewards.Item{{Prompt: strings.Repeat("a", n)}, {Prompt: "abc"}}, here) {
 				if want := []int{n, 3}[i]; r.Missing != nil || r.Value != float64(want) {
 					t.Errorf("%+v, want %d", r, want)
 				}

@@ -51,7 +51,7 @@ func Listen(a Address) (_ *Broker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	g := newGuard(newRoster(a.Dir, id, a.Say))
+	g := newGuard(newRoster(a.Dir, id, a.Logf))
 	o.CustomClientAuthentication = g
 	s, err := server.NewServer(o)
 	if err != nil {

@@ -50,7 +50,7 @@ func enters(t *testing.T, ticket Ticket, own, name string) bool {
 // whatever name it gives. Who was there stays, and finds the trainer that is resumed.
 func TestRevoked(t *testing.T) {
 	dir := t.TempDir()
-	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test", Say: t.Logf})
+	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test", Logf: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestNames(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := l.Say(ctx, fleet.Event{Kind: fleet.Bye}); err != nil {
+	if err := l.Send(ctx, fleet.Event{Kind: fleet.Bye}); err != nil {
 		t.Fatal(err)
 	}
 	if e := <-b.Hub.Events(); e.Worker != "a" {

@@ -73,7 +73,7 @@ func TestBlocks(t *testing.T) {
 		case strings.HasPrefix(c.code, "show"):
 			got += fmt.Sprintf("; %d figures", e.Figures)
 		}
-		if got != c.want || len(e.Drawn) != c.drawn || e.Silent {
+		if got != c.want || len(e.Drawn) != c.drawn || e.NoOutput {
 			t.Errorf("%s: %q with %d pictures, want %q with %d", c.code, got, len(e.Drawn), c.want, c.drawn)
 		}
 	}

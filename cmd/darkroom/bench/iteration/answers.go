@@ -60,7 +60,7 @@ func (b *bench) answers() (*Answers, error) {
 	b.reset()
 	r := &Answers{Config: map[string]any{"layers": c.Text.Layers, "hidden": c.Text.Width, "heads": c.Text.Heads, "kv_heads": c.Text.KVHeads,
 		"intermediate": c.Text.Inner, "vocab": c.Text.Vocabulary, "batch": b.Rows, "prompt": b.Prompt, "new_tokens": b.New, "image": []int{224, 224}}}
-	for _, shape := range p.Asked() {
+	for _, shape := range p.Requested() {
 		n := 1
 		for _, d := range shape {
 			n *= d
