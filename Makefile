@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet attacks deploy real shapes presets release hero docs faults soak ptx results nodes
+.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet attacks deploy real shapes presets release hero docs faults soak ptx results nodes published
 
 help: ## these lines
 	@grep -E '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -46,6 +46,16 @@ nodes: ## the official tests of ONNX's operators, from the installed package onn
 		dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 		$(PYTHON) internal/oracle/onnx_nodes.py $$dir && go test ./vision/onnx -count=1 -v -run TestNodes -nodes $$dir; \
 	else echo "nodes: $(PYTHON) has no package onnx: pip install onnx, or name another by PYTHON="; fi
+
+# Recorded answers of the networks' own runtimes are beside the checkout, and too large for it.
+CASES ?= ../shared/golden/eyes/networks
+
+published: ## networks that packages ship, by name and sum, against the recorded answers of their own runtimes (CASES)
+	@if [ ! -d "$(CASES)" ]; then echo "published: $(CASES) is not there: CASES names the recorded answers"; else \
+		dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+		if $(PYTHON) internal/oracle/published_networks.py $$dir; then \
+			go test ./rewards/scorers -count=1 -v -run TestPublished -networks $$dir -cases $(abspath $(CASES)); \
+		else echo "published: the packages cannot be fetched by $(PYTHON) -m pip"; fi; fi
 
 lint: ## staticcheck
 	.ci/run staticcheck

@@ -121,6 +121,43 @@ func parsePlain(data []byte, names []string, b *cpu.Backend) (*Model, error) {
 	return Parse("plain", join(data[:at], pb(7, graph), data[n+size:]), Options{Backend: b})
 }
 
+// TestLayouts: means over each pair of axes are those of the pair, whatever order memory has.
+func TestLayouts(t *testing.T) {
+	l := func(names ...string) []string { return names }
+	m, err := Parse("layouts", modelOf(17, infoIn(11, "in", 1), nodeOf("Transpose", l("in"), l("t"), intsOf("perm", 0, 3, 1, 2)),
+		nodeOf("ReduceMean", l("in"), l("a"), intsOf("axes", 1, 2), intOf("keepdims", 0)), nodeOf("ReduceMean", l("t"), l("b"), intsOf("axes", 2, 3), intOf("keepdims", 0)),
+		nodeOf("GlobalAveragePool", l("t"), l("c")), nodeOf("ReduceMax", l("t"), l("d"), intsOf("axes", 1)), nodeOf("ReduceMax", l("in"), l("e"), intsOf("axes", 3)), outputOf("a", "b", "c", "d", "e")),
+		Options{Backend: backend(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := make([]float32, 2*3*4*5)
+	for i := range x {
+		x[i] = float32(i * i % 37)
+	}
+	out, err := m.Run(context.Background(), map[string]*Tensor{"in": Floats(x, 2, 3, 4, 5)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range 2 * 5 {
+		sum := 0.0
+		for p := range 12 {
+			sum += float64(x[(k/5*12+p)*5+k%5])
+		}
+		want := float32(sum / 12)
+		for _, name := range l("a", "b", "c") {
+			if got := out[name].F[k]; got != want {
+				t.Errorf("%s[%d] is %v; want %v", name, k, got, want)
+			}
+		}
+	}
+	for i := range 2 * 12 {
+		if want := slices.Max(x[i*5 : i*5+5]); out["d"].F[i] != want || out["e"].F[i] != want {
+			t.Errorf("the largest of pixel %d is %v and %v; want %v", i, out["d"].F[i], out["e"].F[i], want)
+		}
+	}
+}
+
 // TestMistakes: inputs that the file rules out, a missing one and an unknown one are named.
 func TestMistakes(t *testing.T) {
 	m, err := Parse("small", modelOf(17, pb(11, join(pb(1, "in"), pb(2, pb(1, join(pb(1, 1), pb(2, join(pb(1, pb(2, "n")), pb(1, pb(1, 3))))))))), nodeOf("Relu", []string{"in"}, []string{"y"}), outputOf("y")),

@@ -14,7 +14,7 @@ func shapes() []operator {
 		{name: "Unsqueeze", least: 1, most: 2, run: unsqueeze},
 		{name: "Identity", least: 1, most: 1, run: identity},
 		{name: "Dropout", least: 1, most: 3, run: dropout},
-		{name: "Transpose", least: 1, most: 1, run: func(c *call) { c.put(c.transpose(c.at(0), c.ints("perm"))) }},
+		{name: "Transpose", least: 1, most: 1, run: turn},
 		{name: "Shape", least: 1, most: 1, run: shapeOf},
 		{name: "Size", least: 1, most: 1, run: func(c *call) { c.put(c.whole(int64(c.at(0).Len()))) }},
 		{name: "Concat", least: 1, most: many, run: concat},
@@ -141,7 +141,19 @@ func unsqueeze(c *call) {
 	c.put(c.view(x, shape...))
 }
 
-// transpose is a tensor with its axes in another order. Pictures between channels first and last keep their memory.
+// turn is Transpose. Pictures with channels last keep their memory, and have channels first by their shape alone.
+func turn(c *call) {
+	x, perm := c.at(0), c.ints("perm")
+	if !x.last && x.Type.isFloat() && slices.Equal(perm, []int{0, 3, 1, 2}) && len(x.Shape) == 4 && x.Len() > 0 {
+		v := c.same(x)
+		v.Shape, v.last = []int{x.Shape[0], x.Shape[3], x.Shape[1], x.Shape[2]}, true
+		c.put(v)
+		return
+	}
+	c.put(c.transpose(x, perm))
+}
+
+// transpose is a tensor with its axes in another order, which is memory's order, too.
 func (c *call) transpose(x *Tensor, perm []int) *Tensor {
 	rank := len(x.Shape)
 	if perm == nil {
@@ -162,11 +174,6 @@ func (c *call) transpose(x *Tensor, perm []int) *Tensor {
 		return v
 	}
 	c.unlast(x)
-	if x.Type.isFloat() && slices.Equal(perm, []int{0, 3, 1, 2}) && x.Len() > 0 {
-		v := c.same(x)
-		v.Shape, v.last = shape, true
-		return v
-	}
 	moves, before := false, -1
 	for _, p := range perm { // axes of length 1 do not matter
 		if x.Shape[p] == 1 {
