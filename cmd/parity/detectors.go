@@ -14,6 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/clip"
 	"github.com/darkroom-rl/darkroom/vision/detr"
 	"github.com/darkroom-rl/darkroom/vision/features"
+	"github.com/darkroom-rl/darkroom/vision/groundingdino"
 	"github.com/darkroom-rl/darkroom/vision/mask2former"
 	"github.com/darkroom-rl/darkroom/vision/owl"
 	"github.com/darkroom-rl/darkroom/vision/rtdetr"
@@ -21,11 +22,12 @@ import (
 
 var detectorOps = map[string]Op{
 	// Detectors, from pictures to the networks' input, to their answers, to boxes.
-	"eyes.geneval":     onDevice(eyesGenEval),
-	"eyes.mask2former": onDevice(eyesMask2Former),
-	"eyes.owlv2":       onDevice(eyesOWL),
-	"eyes.rt_detr":     onDevice(eyesRTDETR),
-	"eyes.rt_detr_v2":  onDevice(eyesRTDETR),
+	"eyes.geneval":        onDevice(eyesGenEval),
+	"eyes.grounding_dino": onDevice(eyesGroundingDINO),
+	"eyes.mask2former":    onDevice(eyesMask2Former),
+	"eyes.owlv2":          onDevice(eyesOWL),
+	"eyes.rt_detr":        onDevice(eyesRTDETR),
+	"eyes.rt_detr_v2":     onDevice(eyesRTDETR),
 
 	"eyes.cv_resize": opencvResize,
 }
@@ -404,4 +406,61 @@ func eyesOWL(_ context.Context, c *Case, d *features.Device) {
 		scores.Data, rows.Data = append(scores.Data, b.Score), append(rows.Data, b.Box[:]...)
 	}
 	c.Put("post.guided_scores", scores, "post.guided_boxes", rows)
+}
+
+func eyesGroundingDINO(_ context.Context, c *Case, d *features.Device) {
+	m := must(groundingdino.Open(c.Dir(), d))
+	defer m.Close()
+	prepares(c, m.Prepare)
+	pictures := caseImages(c)
+	b := must(m.Prepare.Apply(pictures))
+	b.Pixels, _, b.Size = asRead(c.Array("in.pixel_values"))
+	var doc struct {
+		Spec  struct{ Texts [][]string }
+		Facts struct{ Phrases [][]string }
+	}
+	check(json.Unmarshal(c.raw, &doc))
+	c.Raw("spec")
+	var texts [][]int32
+	for _, labels := range doc.Spec.Texts {
+		texts = append(texts, must(m.IDs(groundingdino.Question(labels))))
+	}
+	want := c.Array("in.input_ids")
+	ids, masks, types := Array{Shape: want.Shape}, Array{Shape: want.Shape}, Array{Shape: want.Shape, Data: make([]float64, len(want.Data))}
+	for _, t := range texts {
+		for i := range want.Shape[1] {
+			id := int32(0)
+			if i < len(t) {
+				id = t[i]
+			}
+			ids.Data, masks.Data = append(ids.Data, float64(id)), append(masks.Data, one(i < len(t)))
+		}
+	}
+	agrees(c, "in.input_ids", ids)
+	agrees(c, "in.attention_mask", masks)
+	agrees(c, "in.token_type_ids", types)
+	answers := must(m.Forward(b, texts))
+	logits, boxes := Array{Shape: []int{len(answers), m.Config.Queries, m.MostText}}, Array{Shape: []int{len(answers), m.Config.Queries, 4}}
+	facts := c.Sub("facts")
+	for i, a := range answers {
+		for _, row := range a.Logits {
+			for _, v := range row {
+				logits.Data = append(logits.Data, math.Max(float64(v), -100))
+			}
+		}
+		boxes.Data = append(boxes.Data, to[float64](a.Boxes)...)
+		found, tokens := a.Found(detr.Size{H: pictures[i].Height, W: pictures[i].Width}, facts.Float("threshold"), facts.Float("text_threshold"))
+		scores, rows := Array{Shape: []int{len(found)}}, Array{Shape: []int{len(found), 4}}
+		for k, f := range found {
+			scores.Data, rows.Data = append(scores.Data, f.Score), append(rows.Data, f.Box[:]...)
+			if k >= len(doc.Facts.Phrases[i]) {
+				continue
+			}
+			if got := m.Phrase(texts[i], tokens[k]); got != doc.Facts.Phrases[i][k] {
+				failf("phrase %d of picture %d is %q; %q was recorded", k, i, got, doc.Facts.Phrases[i][k])
+			}
+		}
+		c.Put(fmt.Sprintf("post.scores.%d", i), scores, fmt.Sprintf("post.boxes.%d", i), rows)
+	}
+	c.Put("out.logits", logits, "out.pred_boxes", boxes)
 }

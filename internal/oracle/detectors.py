@@ -142,6 +142,38 @@ def owlv2(out):
     record(out, "owlv2", transformers.Owlv2ForObjectDetection(c), transformers.Owlv2ImageProcessor(size={"height": 40, "width": 40}), call, {"texts": texts, "queries": queries})
 
 
+WORDS = "a the red cup dog cat traffic light ##s b c d e f g h i j k l m n o p q r s t u v w x y z ##a ##b ##c ##d ##e ##f ##g ##h ##i ##j ##k ##l ##m ##n ##o ##p ##q ##r ##t ##u ##v ##w ##x ##y ##z".split()
+
+
+def grounding_dino(out):
+    vocab = [f"[unused{k}]" for k in range(1040)]
+    for k, t in ((0, "[PAD]"), (100, "[UNK]"), (101, "[CLS]"), (102, "[SEP]"), (103, "[MASK]"), (1012, "."), (1029, "?")):
+        vocab[k] = t
+    vocab[104:104 + len(WORDS)] = WORDS
+    t = transformers.BertTokenizer(vocab={w: k for k, w in enumerate(vocab)}, do_lower_case=True, model_max_length=512)
+    with tempfile.TemporaryDirectory() as d:
+        t.save_pretrained(d)
+        texts = {f: open(os.path.join(d, f)).read() for f in ("tokenizer.json", "tokenizer_config.json")}
+    swin = transformers.SwinConfig(image_size=64, patch_size=4, embed_dim=8, depths=[1, 1, 2, 1], num_heads=[1, 2, 2, 4], window_size=3, mlp_ratio=2.0, out_indices=[2, 3, 4])
+    bert = transformers.BertConfig(vocab_size=1040, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24, max_position_embeddings=32)
+    c = transformers.GroundingDinoConfig(backbone_config=swin, text_config=bert, num_queries=8, encoder_layers=2, encoder_ffn_dim=48, encoder_attention_heads=4, decoder_layers=2, decoder_ffn_dim=40,
+                                         decoder_attention_heads=4, d_model=32, num_feature_levels=4, encoder_n_points=2, decoder_n_points=3, max_text_len=20)
+    p = transformers.GroundingDinoProcessor(transformers.GroundingDinoImageProcessor(size={"shortest_edge": 40, "longest_edge": 64}), t)
+    queries = [["A cat", "red dogs"], ["traffic light"]]
+
+    class Both:
+        image_processor = p.image_processor
+
+        def save_pretrained(self, d):
+            p.image_processor.save_pretrained(d)
+
+    def call(m, _, pictures):
+        x = {k: v.double() if v.is_floating_point() else v for k, v in p(images=pictures, text=queries, padding=True, return_tensors="pt").items()}
+        o = m(**x)
+        return {"logits": o.logits, "boxes": o.pred_boxes}
+    record(out, "grounding-dino", transformers.GroundingDinoForObjectDetection(c), Both(), call, {"texts": texts, "queries": queries})
+
+
 if __name__ == "__main__":
-    for f in (mask2former, rt_detr, rt_detr_v2, owlv2):
+    for f in (mask2former, rt_detr, rt_detr_v2, owlv2, grounding_dino):
         f(sys.argv[1])

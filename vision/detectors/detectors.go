@@ -15,6 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/features"
+	"github.com/darkroom-rl/darkroom/vision/groundingdino"
 	"github.com/darkroom-rl/darkroom/vision/mask2former"
 	"github.com/darkroom-rl/darkroom/vision/owl"
 	"github.com/darkroom-rl/darkroom/vision/rtdetr"
@@ -59,6 +60,7 @@ func Kinds() []Kind {
 		{"rt_detr", "RT-DETR on a ResNet: boxes of classes that it was trained on", openRTDETR},
 		{"rt_detr_v2", "RT-DETRv2, the same with offsets of its own scale", openRTDETR},
 		{"owlv2", "OWLv2: boxes of anything that a text names", openOWL},
+		{"grounding-dino", "Grounding DINO on Swin and BERT: boxes of anything that a text names", openGroundingDINO},
 	}
 }
 
@@ -183,6 +185,28 @@ func (m texts) Detect(ctx context.Context, picture *vision.Image, labels []strin
 		queries = append(queries, "a photo of a "+l)
 	}
 	all, err := m.Model.Detect(ctx, picture, queries, least)
+	var found []Found
+	for _, b := range all {
+		found = append(found, Found{Label: labels[b.Label], Score: b.Score, Box: b.Box})
+	}
+	return found, err
+}
+
+// grounded is a detector of anything that a text names, which reads all labels in one text.
+type grounded struct{ *groundingdino.Model }
+
+func openGroundingDINO(dir string, d *features.Device, _ Options) (Detector, error) {
+	m, err := groundingdino.Open(dir, d)
+	if err != nil {
+		return nil, err
+	}
+	return grounded{m}, nil
+}
+
+func (grounded) Labels() []string { return nil }
+
+func (m grounded) Detect(ctx context.Context, picture *vision.Image, labels []string, least float64) ([]Found, error) {
+	all, err := m.Model.Detect(ctx, picture, labels, least)
 	var found []Found
 	for _, b := range all {
 		found = append(found, Found{Label: labels[b.Label], Score: b.Score, Box: b.Box})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/vision/detr"
+	"github.com/darkroom-rl/darkroom/vision/groundingdino"
 	"github.com/darkroom-rl/darkroom/vision/mask2former"
 	"github.com/darkroom-rl/darkroom/vision/owl"
 	"github.com/darkroom-rl/darkroom/vision/rtdetr"
@@ -106,6 +107,47 @@ func TestOWL(t *testing.T) {
 	}
 }
 
+// TestGroundingDINO: transformers' numbers of pictures of two sizes and texts of two lengths in one batch.
+func TestGroundingDINO(t *testing.T) {
+	r := recorded(t, "grounding-dino")
+	m, err := groundingdino.Open(r.folder(t, false), device(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	b, err := m.Prepare.Apply(r.shown())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts [][]int32
+	for _, q := range r.Queries {
+		ids, err := m.IDs(groundingdino.Question(q))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, ids)
+	}
+	answers, err := m.Forward(b, texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logits, boxes []float32
+	for _, a := range answers {
+		for _, row := range a.Logits {
+			logits = append(logits, row...)
+		}
+		boxes = append(boxes, a.Boxes...)
+	}
+	r.holds(t, "logits", logits)
+	r.holds(t, "boxes", boxes)
+	if _, err := m.IDs(strings.Repeat("dog. ", 20)); err == nil || !strings.Contains(err.Error(), "at most 20 are read") {
+		t.Errorf("a long text: %v", err)
+	}
+	if _, err := m.Forward(b, texts[:1]); err == nil {
+		t.Error("one text for two pictures was read")
+	}
+}
+
 // TestDetect: every kind answers with boxes inside the picture, the surest first, of labels that were asked for.
 func TestDetect(t *testing.T) {
 	for _, k := range Kinds() {
@@ -114,7 +156,7 @@ func TestDetect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		labels, picture := []string{"a cat", "dog"}, r.shown()[0]
+		labels, picture := []string{"cat", "dog"}, r.shown()[0]
 		if d.Labels() != nil { // the one that is seen best
 			all, err := d.Detect(context.Background(), picture, nil, 0)
 			if err != nil || len(all) == 0 {

@@ -162,8 +162,16 @@ func newBlock(p *nn.Params, c Config, w, heads, shift int) *block {
 		mlp:   &nn.MLP{Up: p.Linear("intermediate.dense", w, inner, true), Down: p.Linear("output.dense", inner, w, true), Act: kernels.GELUErf}}
 }
 
-// Forward is the maps of pictures whose sides are multiples of the patch.
+// Forward is the maps of pictures; sides that the patch does not divide are padded with zeros.
 func (n *Network) Forward(tp *autograd.Tape, pictures *autograd.Value) (maps []*autograd.Value) {
+	for axis := 1; axis <= 2; axis++ {
+		if rest := pictures.Dim(axis) % n.Patch; rest != 0 {
+			shape := append([]int(nil), pictures.Shape()...)
+			shape[axis] = n.Patch - rest
+			zeros := make([]float32, shape[0]*shape[1]*shape[2]*shape[3])
+			pictures = tp.Concat(axis, pictures, tp.Upload("outside", zeros, shape...))
+		}
+	}
 	x := n.norm.Apply(tp, n.patch.Apply(tp, pictures, nil))
 	for _, s := range n.stages {
 		for _, b := range s.blocks {
