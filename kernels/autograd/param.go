@@ -2,8 +2,10 @@ package autograd
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
@@ -21,7 +23,9 @@ type Param struct {
 	pool   *tensor.Pool
 	packed [2]*kernels.Packed   // by arithmetic, made when first needed
 	taps   [2][]*kernels.Packed // the same of a convolution over time, one a frame of its kernel
-	sums   []*tensor.Tensor     // gradients, one for each use in a pass
+	sums   []*tensor.Tensor     // gradients of the shard under way, one for each use in a pass
+	shard  int                  // its number
+	shards [][]*tensor.Tensor   // gradients of the other shards
 
 	changes int // calls of Updated
 
@@ -193,12 +197,51 @@ func (p *Param) AnyGrad() *tensor.Tensor {
 	return p.Grad()
 }
 
-// ZeroGrad forgets the gradient.
+// Shard sums further gradients as those of shard k, apart from other shards'. Without a call all are those of shard 0.
+func (p *Param) Shard(k int) {
+	if k == p.shard {
+		return
+	}
+	for len(p.shards) <= max(k, p.shard) {
+		p.shards = append(p.shards, nil)
+	}
+	p.shards[p.shard] = p.sums
+	p.sums, p.shards[k], p.shard = p.shards[k], nil, k
+}
+
+// Reached reports whether a backward reached the parameter in any shard.
+func (p *Param) Reached() bool {
+	return len(p.sums) > 0 || slices.ContainsFunc(p.shards, func(sums []*tensor.Tensor) bool { return len(sums) > 0 })
+}
+
+// Fold adds the gradients of shards lo to hi-1 in a binary tree, the lower half to the upper one. The sum is AnyGrad
+// from then on, and no shard has a gradient of its own.
+func (p *Param) Fold(lo, hi int) *tensor.Tensor {
+	if hi-lo == 1 {
+		p.Shard(lo)
+		return p.AnyGrad()
+	}
+	mid := exchange.Middle(lo, hi)
+	upper := p.Fold(mid, hi)
+	p.sums = p.sums[:0] // it is freed below
+	lower := p.Fold(lo, mid)
+	p.pool.Backend().Binary(&kernels.Binary{Op: kernels.Add, X: lower.Span(), Y: upper.Span(), Z: lower.Span()})
+	upper.Free()
+	return lower
+}
+
+// ZeroGrad forgets the gradient, of all shards.
 func (p *Param) ZeroGrad() {
 	for _, s := range p.sums {
 		s.Free()
 	}
 	p.sums = p.sums[:0]
+	for k, sums := range p.shards {
+		for _, s := range sums {
+			s.Free()
+		}
+		p.shards[k] = nil
+	}
 }
 
 // A tape that trains and is Lean keeps one packed copy of the weights that are trained, that of the product under way:

@@ -12,10 +12,15 @@ import (
 //
 //	s = ((g_0 + g_1) + g_2) + ...
 //
-// rounded after every addition, denormals flushed, on every rank. Libraries of collectives reduce along rings and
-// trees that they choose by size, wires and version; here they only gather, a piece after another so that little more
-// memory is needed, and each rank adds for itself. That moves (ranks-1) times a rank's data to each of them, where a
-// ring moves twice: adapters are small, and of whole models a piece travels while nothing else does (not overlapped
+// rounded after every addition, denormals flushed, on every rank. With shards, a rank's gradient is the sum of a
+// subtree of a binary tree over all shards (Owned), and the ranks' sums are added in the order of the upper tree:
+//
+//	s = (g_0 + g_1) + (g_2 + g_3)    four ranks, four shards or more
+//
+// so that the bits are those of the shards, whatever the number of ranks. Libraries of collectives reduce along rings
+// and trees that they choose by size, wires and version; here they only gather, a piece after another so that little
+// more memory is needed, and each rank adds for itself. That moves (ranks-1) times a rank's data to each of them, where
+// a ring moves twice: adapters are small, and of whole models a piece travels while nothing else does (not overlapped
 // with backward yet).
 //
 // Invariants (tests): the bits of kerneltest.Sum, whatever the wire, the piece and the backend; all ranks
@@ -25,8 +30,37 @@ import (
 type Sum struct {
 	Ranks []kernels.Backend
 	Wire  Wire
-	Piece int           // most numbers of a rank that travel at once; 0: 4 Mi
-	Limit time.Duration // how long ranks wait for one that does not come; 0: UsualLimit
+	// Shards are the leaves of the tree that the ranks share, at least as many as ranks; 0: ranks are added in order.
+	Shards int
+	Piece  int           // most numbers of a rank that travel at once; 0: 4 Mi
+	Limit  time.Duration // how long ranks wait for one that does not come; 0: UsualLimit
+}
+
+// A Subtree is the shards Lo to Hi-1 of one rank.
+type Subtree struct{ Lo, Hi int }
+
+// Middle parts a node of the tree of shards into a lower and an upper half.
+func Middle(lo, hi int) int { return lo + (hi-lo)/2 }
+
+// Owned are the subtrees of ranks, in order: each rank has one, of about as many shards as the others. There are at
+// least as many shards as ranks.
+func Owned(shards, ranks int) (all []Subtree) {
+	part(0, shards, ranks, func(lo, hi int) { all = append(all, Subtree{lo, hi}) }, func() {})
+	return all
+}
+
+// part walks the tree down to subtrees of one rank, and calls each with them. join is called for a node after both of
+// its halves.
+func part(lo, hi, ranks int, each func(lo, hi int), join func()) {
+	if ranks == 1 {
+		each(lo, hi)
+		return
+	}
+	mid := Middle(lo, hi)
+	lower := min(max((ranks+1)/2, ranks-(hi-mid)), mid-lo)
+	part(lo, mid, lower, each, join)
+	part(mid, hi, ranks-lower, each, join)
+	join()
 }
 
 const usualPiece = 4 << 20
@@ -98,11 +132,31 @@ func (s *Sum) piece(spans [][]kernels.Span, k, lo, hi int, room []*kernels.Buffe
 		return err
 	}
 	return s.each("adding up", func(r int) error {
-		sum := into[r].Slice(0, n)
-		for other := 1; other < len(s.Ranks); other++ {
-			s.Ranks[r].Binary(&kernels.Binary{Op: kernels.Add, X: sum, Y: into[r].Slice(other*n, (other+1)*n), Z: from[r]})
-			sum = from[r]
+		add := func(x, y, z kernels.Span) {
+			s.Ranks[r].Binary(&kernels.Binary{Op: kernels.Add, X: x, Y: y, Z: z})
 		}
+		if s.Shards == 0 {
+			sum := into[r].Slice(0, n)
+			for other := 1; other < len(s.Ranks); other++ {
+				add(sum, into[r].Slice(other*n, (other+1)*n), from[r])
+				sum = from[r]
+			}
+			return nil
+		}
+		var sums []kernels.Span // of nodes whose other half is still to come
+		rank := 0
+		part(0, s.Shards, len(s.Ranks), func(int, int) {
+			sums = append(sums, into[r].Slice(rank*n, (rank+1)*n))
+			rank++
+		}, func() {
+			last := len(sums) - 1
+			z := sums[last-1]
+			if last == 1 && rank == len(s.Ranks) { // the root
+				z = from[r]
+			}
+			add(sums[last-1], sums[last], z)
+			sums = append(sums[:last-1], z)
+		})
 		return nil
 	})
 }
@@ -111,6 +165,9 @@ func (s *Sum) piece(spans [][]kernels.Span, k, lo, hi int, room []*kernels.Buffe
 func (s *Sum) check(spans [][]kernels.Span) (longest int, err error) {
 	if len(spans) != len(s.Ranks) || len(spans) < 2 {
 		return 0, fmt.Errorf("%d ranks have what is to be added up over %d; at least 2", len(spans), len(s.Ranks))
+	}
+	if s.Shards != 0 && s.Shards < len(s.Ranks) {
+		return 0, fmt.Errorf("%d ranks share %d shards", len(s.Ranks), s.Shards)
 	}
 	for r := range spans {
 		if len(spans[r]) != len(spans[0]) {

@@ -57,6 +57,52 @@ func TestSum(t *testing.T) {
 	}
 }
 
+// TestSumOfShards: ranks of any number that have subtrees of eight shards are left with the bits of the whole tree.
+func TestSumOfShards(t *testing.T) {
+	const shards, n = 8, 100
+	r := rand.New(rand.NewPCG(5, 1))
+	parts := make([][]float32, shards)
+	for k := range parts {
+		parts[k] = numbers(r, n)
+	}
+	var node func(lo, hi int) []float32
+	node = func(lo, hi int) []float32 {
+		if hi-lo == 1 {
+			return parts[lo]
+		}
+		mid := Middle(lo, hi)
+		return kerneltest.Sum([][]float32{node(lo, mid), node(mid, hi)})
+	}
+	want := node(0, shards)
+	if equal(kerneltest.Sum(parts), want) {
+		t.Error("a chain has the same bits: the test's numbers cannot tell orders apart")
+	}
+	for ranks := 2; ranks <= shards; ranks++ {
+		var backends []kernels.Backend
+		var spans [][]kernels.Span
+		next := 0
+		for _, own := range Owned(shards, ranks) {
+			if own.Lo != next || own.Hi <= own.Lo {
+				t.Fatalf("%d ranks own %v", ranks, Owned(shards, ranks))
+			}
+			next = own.Hi
+			backends, spans = append(backends, ref.Backend{}), append(spans, []kernels.Span{span(slices.Clone(node(own.Lo, own.Hi)))})
+		}
+		if next != shards {
+			t.Fatalf("%d ranks own %v", ranks, Owned(shards, ranks))
+		}
+		s := Sum{Ranks: backends, Wire: &Host{Ranks: backends}, Piece: 33, Shards: shards}
+		if err := s.Add(spans); err != nil {
+			t.Fatal(err)
+		}
+		for rank := range spans {
+			if !equal(spans[rank][0].F32(), want) {
+				t.Errorf("rank %d of %d has other bits", rank, ranks)
+			}
+		}
+	}
+}
+
 // numbers of many sizes, with denormals and zeros of both signs.
 func numbers(r *rand.Rand, n int) []float32 {
 	x := make([]float32, n)

@@ -346,6 +346,7 @@ func (c *memoryCounter) learn(of trainer.Sample) error {
 		points[i] = trainer.Point{Episode: of.Item.Episode, Entropy: l.EntropyWeight != 0 || l.Keep.Entropy > 0 && l.Keep.Entropy < 1, Value: c.ValueLearner() != nil}
 	}
 	for range 2 {
+		model.HoldShards(c.settings.Experiment.Run, c.Moved())
 		forward, err := c.Eval(trainer.Current, points)
 		if err != nil {
 			return err

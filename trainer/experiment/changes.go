@@ -22,7 +22,7 @@ func isFree(key string) bool {
 // Changes lists the differences of two experiments that change a run, a line a key.
 func Changes(before, after *Experiment) []string {
 	scheduled := after.Optim.Schedule != "constant" && after.Optim.Steps == 0 || after.prunesFor() || after.anneals() // rates, pruning, or noise depend on the number of iterations
-	ranks := len(before.Run.Devices()) != len(after.Run.Devices())                                                    // gradients are added up in another order
+	ranks := !after.Run.Parted() && len(before.Run.Devices()) != len(after.Run.Devices())                             // gradients are added up in another order
 	last := ""                                                                                                        // stage, which is as long as the run
 	if n := len(after.Stages); n > 0 && len(before.Stages) == n {
 		last = fmt.Sprintf("stage[%d].iterations", n-1)
@@ -35,7 +35,7 @@ func Changes(before, after *Experiment) []string {
 	})
 	for i, line := range list {
 		if strings.HasPrefix(line, "run.device was ") {
-			list[i] += ": how gradients are added up depends on how many there are, and one device may be named twice"
+			list[i] += ": how gradients are added up depends on how many there are, and one device may be named twice; run.shards, in a new run, makes it all one"
 		}
 		if strings.HasPrefix(line, "episode.sampling.arithmetic was ") {
 			list[i] += ": an earlier version began the run; its folder alone goes on with it, or --set episode.sampling.arithmetic=float64"

@@ -51,7 +51,7 @@ func (e *Experiment) Open(name string) ([]prompts.Prompt, error) { return e.list
 // Default is the experiment of an empty file.
 func Default() Experiment {
 	return Experiment{
-		Run:        Run{Device: "auto", RankLimit: exchange.UsualLimit.Seconds()},
+		Run:        Run{Device: "auto", Shards: 1, RankLimit: exchange.UsualLimit.Seconds()},
 		Model:      Model{Precision: "bf16", Decoder: "auto", Experts: "both", Train: []string{"lora"}, LoRA: defaultLoRA()},
 		Sampler:    defaultSampler(),
 		Rollout:    Rollout{LessonOptions: loss.LessonOptions{LessonsMask: "whole"}, PromptsPerIteration: 4, Group: 12},

@@ -13,9 +13,9 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// Devices are the names in run.device, one a rank: "cuda:0,cuda:1" has two. With another number of ranks
-// gradients are added up in another order, so a run goes on with as many as it was begun with; which
-// they are may change, and two may lie on one device.
+// Devices are the names in run.device, one a rank: "cuda:0,cuda:1" has two. Without run.shards, another number of ranks
+// adds gradients in another order, so that a run goes on with as many as it was begun with. The devices may change, and
+// two ranks may lie on one device.
 func (run Run) Devices() []string {
 	names := strings.Split(run.Device, ",")
 	for i := range names {
@@ -23,6 +23,9 @@ func (run Run) Devices() []string {
 	}
 	return names
 }
+
+// Parted reports whether gradients are summed in shards, so that their bits do not depend on the number of devices.
+func (run Run) Parted() bool { return run.Shards > 1 }
 
 // Patience is run.rank_limit.
 func (run Run) Patience() time.Duration { return time.Duration(run.RankLimit * float64(time.Second)) }
@@ -42,6 +45,9 @@ func (run Run) checkDevices(r report) {
 			continue
 		}
 		return
+	}
+	if run.Parted() && run.Shards < len(names) {
+		r("run.shards", fmt.Sprintf("%d devices share %d shards of a gradient", len(names), run.Shards), fmt.Sprintf("run.shards = %d or more, or fewer devices", len(names)))
 	}
 }
 

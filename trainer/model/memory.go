@@ -2,6 +2,8 @@ package model
 
 import (
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
@@ -153,4 +155,23 @@ func (n Memory) PeakOf(ranks int) int64 { return int64(ranks)*n.phase() + n.Samp
 // phase is the most of an iteration's phases, with waiting memory of those before where nothing is given back.
 func (n Memory) phase() int64 {
 	return max(n.Texts, n.Sampling, n.Decoding, n.Check, n.Training, n.Waiting)
+}
+
+// HoldShards gives parameters the gradients of a rank's further shards, which lie beside the one under way until all
+// are added: a dry run counts them.
+func HoldShards(r experiment.Run, moved []*autograd.Param) {
+	if !r.Parted() {
+		return
+	}
+	most := 0
+	for _, own := range exchange.Owned(r.Shards, len(r.Devices())) {
+		most = max(most, own.Hi-own.Lo)
+	}
+	for _, p := range moved {
+		for k := 1; k < most; k++ {
+			p.Shard(k)
+			p.AnyGrad()
+		}
+		p.Shard(0)
+	}
 }

@@ -434,6 +434,7 @@ func (c *counting) iterate(settings experiment.Settings) error {
 // train is a pass forward and backward of each network: gradients of one lie there while another has its turn.
 func (c *counting) train(points []trainer.Point) error {
 	return c.each(points, func() error {
+		model.HoldShards(c.e.Run, c.Moved())
 		forward, err := c.Eval(trainer.Current, points)
 		if err == nil {
 			err = forward.Back(forward.Outputs)

@@ -39,7 +39,7 @@ reward = [{ name = "scene" }]
 	if _, err := m.Tensors(); err != nil {
 		t.Errorf("ranks that were opened alike: %v", err)
 	}
-	p := m.models[2].Moved()[1]
+	p := m.(remote).models[2].Moved()[1]
 	x := p.Value.F32()
 	x[0] += 1e-6
 	p.Value.UploadF32(x)

@@ -10,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
@@ -19,14 +20,18 @@ type Group struct {
 	Backends []kernels.Backend // rank 0's first
 	Wire     exchange.Wire
 	Limit    time.Duration // how long one waits for another
+	Shards   int           // of the gradient, at least as many as ranks; 0: ranks are added in order (Policy.Shards)
 }
 
 // Open opens the model on every device. open is called for one rank after another, with the options of that
 // rank.
-func (g Group) Open(o model.Options, open func(o model.Options) (model.Model, error)) (*Model, error) {
+func (g Group) Open(o model.Options, open func(o model.Options) (model.Model, error)) (model.Model, error) {
 	rolls, failed := context.WithCancel(context.Background())
 	m := &Model{}
-	m.Policy = &Policy{Team: exchange.TeamOf(g.Limit, g.Backends...), Sum: func() error { return m.addUp(exchange.Sum{Ranks: g.Backends, Wire: g.Wire, Limit: g.Limit}) }}
+	m.Policy = &Policy{Team: exchange.TeamOf(g.Limit, g.Backends...), Sum: func() error {
+		return m.addUp(exchange.Sum{Ranks: g.Backends, Wire: g.Wire, Limit: g.Limit, Shards: g.Shards})
+	}}
+	m.Policy.Shards, m.Policy.Shard = g.Shards, m.shard
 	m.Team.Stop = failed
 	tell, ahead := together(len(g.Backends), o.Progress), shared(len(g.Backends), o)
 	for r, be := range g.Backends {
@@ -46,7 +51,7 @@ func (g Group) Open(o model.Options, open func(o model.Options) (model.Model, er
 		}
 		m.models, m.Members = append(m.models, member), append(m.Members, member)
 	}
-	return m, nil
+	return m.travelling(), nil
 }
 
 // together reports the progress that all ranks have reached, and makes the callback of each.
@@ -102,14 +107,33 @@ func total(x []int) (sum int) {
 func (m *Model) addUp(sum exchange.Sum) error {
 	params, spans := m.moved(), make([][]kernels.Span, len(m.models))
 	for k := range params[0] {
-		if !slices.ContainsFunc(params, func(own []*autograd.Param) bool { return own[k].Grad() != nil }) {
+		if !slices.ContainsFunc(params, func(own []*autograd.Param) bool { return own[k].Reached() }) {
 			continue
 		}
 		for r := range params {
-			spans[r] = append(spans[r], params[r][k].AnyGrad().Span())
+			spans[r] = append(spans[r], m.folded(r, params[r][k]).Span())
 		}
 	}
+	if len(params) == 1 {
+		return nil
+	}
 	return sum.Add(spans)
+}
+
+// folded is a rank's gradient: the sum of its shards.
+func (m *Model) folded(rank int, p *autograd.Param) *tensor.Tensor {
+	if m.Shards == 0 {
+		return p.AnyGrad()
+	}
+	own := exchange.Owned(m.Shards, len(m.models))[rank]
+	return p.Fold(own.Lo, own.Hi)
+}
+
+// shard lets a rank sum further gradients as those of shard k.
+func (m *Model) shard(rank, k int) {
+	for _, p := range m.models[rank].Moved() {
+		p.Shard(k)
+	}
 }
 
 // moved are the parameters that move, by rank.

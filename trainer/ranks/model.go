@@ -121,8 +121,12 @@ func (m *Model) developer(rank int) (trainer.Developer, error) {
 // Shape is rank 0's.
 func (m *Model) Shape(samples []trainer.Sample, totals []float64) { m.First().Shape(samples, totals) }
 
-// Passes are those of all ranks.
+// Passes are those of all ranks. With shards they are not counted: their number depends on that of ranks, and nothing
+// else in the ledger does.
 func (m *Model) Passes() *ledger.Passes {
+	if m.Shards > 0 {
+		return nil
+	}
 	var sum *ledger.Passes
 	for _, own := range m.models {
 		sum = sum.Plus(own.Passes())
@@ -185,6 +189,51 @@ func (m *Model) Close() error {
 		errs = append(errs, own.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// A remote is a Model whose rolls other processes can compute: its values are those of rank 0, and all ranks take them.
+type remote struct {
+	*Model
+	first model.Remote
+}
+
+// Values are rank 0's.
+func (m remote) Values(w trainer.Weights) ([]safetensors.Tensor, error) { return m.first.Values(w) }
+
+// Take gives every rank the values of a file.
+func (m remote) Take(f *safetensors.File) error {
+	return m.every(func(own model.Model) error { return own.(model.Remote).Take(f) })
+}
+
+// Fits is rank 0's.
+func (m remote) Fits(r model.Rolled, samples []trainer.Sample) error { return m.first.Fits(r, samples) }
+
+// Most is rank 0's.
+func (m remote) Most(r model.Rolled, keys []trainer.Key) int64 { return m.first.Most(r, keys) }
+
+// A codec is a remote of conversations.
+type codec struct {
+	remote
+	of model.EpisodeCodec
+}
+
+// Encode is rank 0's.
+func (m codec) Encode(s trainer.Sample) (model.EncodedEpisode, error) { return m.of.Encode(s) }
+
+// Decode is rank 0's.
+func (m codec) Decode(samples []trainer.Sample, texts []model.EncodedEpisode) error {
+	return m.of.Decode(samples, texts)
+}
+
+// travelling is the model with the sides of rank 0's that travel between processes.
+func (m *Model) travelling() model.Model {
+	switch first := m.First().(type) {
+	case model.EpisodeCodec:
+		return codec{remote{m, first}, first}
+	case model.Remote:
+		return remote{m, first}
+	}
+	return m
 }
 
 // Dir is rank 0's.

@@ -15,10 +15,20 @@ import (
 //	[r·n/W, (r+1)·n/W)  of n keys or points, W ranks
 //
 // whose draws are functions of their keys, and whose bits do not depend on their batch: so samples, answers, scores,
-// advantages and losses are those of one device to the last bit. Gradients are not: a rank adds up its own samples in
-// their order, and the ranks' sums are added in the order of ranks, which is another order of additions than one
-// device's, whose chain goes on from sample to sample (fp32 addition is not associative). A run's bits thus depend on
-// W and not on the transport of gradients; two ranks on one device have the bits of two on two.
+// advantages and losses are those of one device to the last bit.
+//
+// Gradients have the bits of K shards (run.shards). Shard k is the run [k·n/K, (k+1)·n/K) of n points, summed apart in
+// the points' order, and shards are added in a binary tree,
+//
+//	g(lo, hi) = g(lo, mid) + g(mid, hi)    mid = (lo + hi) / 2
+//
+// of which each rank has a subtree. So a run with run.shards = K has the same bytes on any number of devices up to K,
+// one among them, which computes the passes of its shards one after another.
+//
+// Without shards a rank adds up its own samples in their order, and the ranks' sums are added in the order of ranks,
+// which is another order of additions than one device's, whose chain goes on from sample to sample (fp32 addition is
+// not associative). A run's bits thus depend on W and not on the transport of gradients; two ranks on one device have
+// the bits of two on two.
 //
 // Every rank moves its own copy by the same sum with the same operations, so copies stay equal.
 //
@@ -34,6 +44,10 @@ type Policy struct {
 	// where nothing is trained.
 	Sum  func() error
 	Team exchange.Team // the ranks' names, and how they wait for one another
+	// Shards are those of the gradient; 0: each rank has one, and they are added in the order of ranks. Shard lets a
+	// member sum further gradients as those of shard k.
+	Shards int
+	Shard  func(rank, k int)
 	// Whole rolls all samples of a prompt on one rank: samples of one may depend on each other (episode.tree).
 	Whole  bool
 	summed bool
@@ -94,7 +108,19 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, e
 		if len(grads) != len(at) {
 			return fmt.Errorf("%d gradients for %d answers", len(grads), len(at))
 		}
-		return p.Backward(len(at), func(r, lo, hi int) error { return parts[r].Back(grads[lo:hi]) })
+		if p.Shards == 0 {
+			return p.Backward(len(at), func(r, lo, hi int) error { return parts[r].Back(grads[lo:hi]) })
+		}
+		return p.Backward(len(at), func(r, lo, hi int) error {
+			if own := parts[r]; len(own.Outputs) == hi-lo { // the rank's only shard with points
+				return own.Back(grads[lo:hi])
+			}
+			again, err := p.Members[r].Eval(w, at[lo:hi])
+			if err != nil {
+				return err
+			}
+			return again.Back(grads[lo:hi])
+		})
 	}
 	return all, nil
 }
@@ -104,7 +130,34 @@ func (p *Policy) Backward(n int, f func(rank, lo, hi int) error) error {
 	if p.summed {
 		return errors.New("a gradient came after those of all ranks were added up, and before the weights moved")
 	}
-	return p.each(n, f)
+	if p.Shards == 0 {
+		return p.each(n, f)
+	}
+	owned := exchange.Owned(p.Shards, len(p.Members))
+	return p.each(n, func(r, _, _ int) error {
+		for k := owned[r].Lo; k < owned[r].Hi; k++ {
+			lo, hi := Share(k, p.Shards, n)
+			if lo == hi {
+				continue
+			}
+			p.Shard(r, k)
+			if err := f(r, lo, hi); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// share is a rank's part of n things: the run of its shards.
+func (p *Policy) share(r, n int) (lo, hi int) {
+	if p.Shards == 0 {
+		return Share(r, len(p.Members), n)
+	}
+	own := exchange.Owned(p.Shards, len(p.Members))[r]
+	lo, _ = Share(own.Lo, p.Shards, n)
+	_, hi = Share(own.Hi-1, p.Shards, n)
+	return lo, hi
 }
 
 // each calls f for every rank with a share that is not empty. Numbers that are not finite do not fail a rank: the
@@ -112,7 +165,7 @@ func (p *Policy) Backward(n int, f func(rank, lo, hi int) error) error {
 func (p *Policy) each(n int, f func(rank, lo, hi int) error) error {
 	odd := make([]error, len(p.Members))
 	err := p.Team.Each(len(p.Members), func(r int) error {
-		lo, hi := Share(r, len(p.Members), n)
+		lo, hi := p.share(r, n)
 		if lo == hi {
 			return exchange.ErrIdle
 		}

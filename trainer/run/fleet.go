@@ -27,9 +27,6 @@ import (
 
 // openFleet opens the model, whose rolls are shared out.
 func (l *loop) openFleet(o model.Options) error {
-	if len(l.Further) > 0 {
-		return errors.New("a run with workers trains on one device, and this one has several\nhint: run.device names one; each further device can be a worker of its own")
-	}
 	s, err := l.setup()
 	if err != nil {
 		return err
@@ -47,7 +44,7 @@ func (l *loop) openFleet(o model.Options) error {
 	if err := errors.Join(l.rewards.share(by.Scores, s, false), l.rewards.share(by.Networks, s, true)); err != nil {
 		return err
 	}
-	l.model, err = l.fleet.Open(s, l.Experiment, o, l.planned, func(o model.Options) (model.Model, error) { return l.modality.Open(l.Experiment, o) })
+	l.model, err = l.fleet.Open(s, l.Experiment, o, l.planned, l.openHere)
 	return err
 }
 

@@ -73,6 +73,13 @@ func TestRewardsAreCounted(t *testing.T) {
 	if with.Rewards < info.Size() || with.Rewards > 2*info.Size() || with.Peak() != without.Peak()+with.Rewards || without.Rewards != 0 {
 		t.Errorf("rewards take %d bytes of %d, the run %d with them and %d without", with.Rewards, info.Size(), with.Peak(), without.Peak())
 	}
+	gradient := need(0, "run.shards=2").Training - without.Training
+	if more := need(0, "run.shards=6").Training - without.Training; gradient <= 0 || more < 4*gradient || more > 6*gradient {
+		t.Errorf("a second shard of the gradient takes %d bytes, five take %d", gradient, more)
+	}
+	if on := need(0, "run.shards=6", "run.device=cpu,cpu,cpu").Training - without.Training; on != gradient {
+		t.Errorf("two of six shards take %d bytes on each of three devices, and %d on one", on, gradient)
+	}
 	half := need(0, "reward=[{name='clip', path='"+experiment.TinyCLIP+"', precision='bf16'}]")
 	if half.Rewards != with.Rewards/2 {
 		t.Errorf("in bf16 rewards take %d bytes, in f32 %d", half.Rewards, with.Rewards)

@@ -160,20 +160,26 @@ func (l *loop) openModel() error {
 	if l.Fleet != nil {
 		return l.openFleet(o)
 	}
-	if len(l.Further) == 0 {
-		l.model, err = m.Open(l.Experiment, o)
-		return err
+	l.model, err = l.openHere(o)
+	return err
+}
+
+// openHere opens the model on every device of this program: one model to the run.
+func (l *loop) openHere(o model.Options) (model.Model, error) {
+	if len(l.Further) == 0 && !l.Run.Parted() {
+		return l.modality.Open(l.Experiment, o)
 	}
 	group := ranks.Group{Backends: l.backends(), Wire: l.Wire, Limit: l.Run.Patience()}
+	if l.Run.Parted() {
+		group.Shards = l.Run.Shards
+	}
 	if group.Wire == nil {
 		group.Wire = &exchange.Host{Ranks: group.Backends, Limit: group.Limit}
 	}
-	l.wire = group.Wire.String()
-	opened, err := group.Open(o, func(o model.Options) (model.Model, error) { return m.Open(l.Experiment, o) })
-	if err == nil {
-		l.model = opened
+	if len(group.Backends) > 1 {
+		l.wire = group.Wire.String()
 	}
-	return err
+	return group.Open(o, func(o model.Options) (model.Model, error) { return l.modality.Open(l.Experiment, o) })
 }
 
 // close closes everything, after a run that ended with an error or without. A rank that was left behind may still use

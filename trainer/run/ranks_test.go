@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
 // trainOn is train on this number of backends; resumed, with other numbers of threads.
@@ -205,4 +207,84 @@ func rankFails(t *testing.T, sets []string, whole map[string][]byte) {
 		t.Fatal(err)
 	}
 	same(t, "after every failure", whole, contents(t, broken))
+}
+
+// TestShards: a gradient in four shards has the same bytes on one, two, three and four devices, and where a run goes on
+// with another number of them: pictures with an adapter and in full, several updates, and episodes.
+func TestShards(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded models: seconds, and minutes without assembly; left out by -short")
+	}
+	for name, e := range map[string]func(t *testing.T, device string) *experiment.Experiment{
+		"lora": func(t *testing.T, device string) *experiment.Experiment {
+			return parse(t, "run.iterations=2", "run.shards=4", device, "optim.updates=2")
+		},
+		"full": func(t *testing.T, device string) *experiment.Experiment {
+			return parse(t, "run.iterations=2", "run.shards=4", device, "model.train=full", "rollout.prompts_per_iteration=1")
+		},
+		"nft": func(t *testing.T, device string) *experiment.Experiment {
+			return parse(t, "run.iterations=2", "run.shards=4", device, "loss.objective=nft", "loss.times=2")
+		},
+		"episodes": func(t *testing.T, device string) *experiment.Experiment {
+			return homed()["tiny-vlm"](t, "run.shards=4", device)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			var want map[string][]byte
+			for _, ranks := range []int{1, 2, 3, 4} {
+				to := filepath.Join(dir, strconv.Itoa(ranks))
+				device := "run.device=cpu" + strings.Repeat(",cpu", ranks-1)
+				if ranks == 3 { // begun on one
+					if _, err := trainOn(t, e(t, "run.device=cpu"), to, false, 1, 1); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if r, err := trainOn(t, e(t, device), to, ranks == 3, ranks, -1); err != nil || r.Status != ledger.Finished {
+					t.Fatalf("%d ranks: %v, %v", ranks, r, err)
+				}
+				if ranks == 1 {
+					want = contents(t, to)
+					continue
+				}
+				same(t, device, want, contents(t, to))
+			}
+		})
+	}
+	if _, err := experiment.Parse("two.toml", []byte("run = { name = \"a\", iterations = 1, shards = 2, device = \"cpu,cpu,cpu\" }\n"), nil); err == nil || !strings.Contains(err.Error(), "3 devices share 2 shards") {
+		t.Errorf("three devices, two shards: %v", err)
+	}
+}
+
+// TestShardsWithWorkers: a trainer of two devices whose samples workers make leaves the bytes of one device alone: of
+// pictures, and of episodes, whose texts come from other processes.
+func TestShardsWithWorkers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded models: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	for _, name := range []string{"tiny-sd3", "tiny-vlm"} {
+		e := func(device string) *experiment.Experiment {
+			return homed()[name](t, "run.shards=2", "run.device="+device)
+		}
+		alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
+		if _, err := trainAs(t, e("cpu"), Options{Dir: alone}); err != nil {
+			t.Fatal(err)
+		}
+		path, err := isa.Choose()
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := cpu.NewWith(cpu.Options{Path: path, Threads: 1})
+		c := newCrew(t)
+		c.join("w", nil)
+		_, f := c.train(e("cpu,cpu"), Options{Dir: helped, Further: []kernels.Backend{second}}, fleet.Options{Audit: 0.2})
+		c.close()
+		second.Close()
+		if by := workOf(t, helped); by["w"] == 0 || f.Counts().Differed > 0 {
+			t.Errorf("%s: %v, %+v", name, by, f.Counts())
+		}
+		same(t, name, contents(t, alone), contents(t, helped))
+	}
 }
