@@ -20,7 +20,7 @@ type Backend interface {
 	// Frozen weights, compressed and not.
 	Unpack(*Unpack)
 
-	// Matrix products, and what they are fused with.
+	// Matrix products, and the operations fused with them.
 	Pack(w Mat, math Math) *Packed
 	Gemm(*Gemm)
 
@@ -87,8 +87,8 @@ const (
 
 func (m Math) String() string { return [...]string{"f32", "bf16"}[m] }
 
-// Traffic is what a backend asked of a device: kernels started, times the program waited for it, and
-// copies between the two memories. Times depend on the machine; these do not.
+// Traffic is the requests of a backend to a device: kernels started, times the program waited for it, and copies
+// between the two memories. Times depend on the machine; these do not.
 type Traffic struct {
 	Launches      int   `json:"launches"`
 	Waits         int   `json:"waits"`
@@ -98,22 +98,22 @@ type Traffic struct {
 	DownloadBytes int64 `json:"download_bytes"`
 }
 
-// Since is what was asked after an earlier reading.
+// Since is the requests after an earlier reading.
 func (t Traffic) Since(before Traffic) Traffic {
 	return Traffic{t.Launches - before.Launches, t.Waits - before.Waits, t.Uploads - before.Uploads, t.Downloads - before.Downloads,
 		t.UploadBytes - before.UploadBytes, t.DownloadBytes - before.DownloadBytes}
 }
 
-// A DeviceError is what a backend's operation panics with when its device could not do it: out of
-// memory, lost, a library's refusal. Operations return nothing, so there is no other way out of them;
-// Recover makes it an error again where a caller has one to return.
+// A DeviceError is the panic of a backend's operation whose device could not do it: out of memory, lost, a library's
+// refusal. Operations return nothing, so there is no other way out of them; Recover makes it an error again where a
+// caller has one to return.
 type DeviceError interface {
 	error
 	OnDevice() string // "cuda:0"
 }
 
-// Recover puts a device's failure into *err, where nothing failed before it. It is deferred. What
-// else panics is a mistake in the program, and goes on.
+// Recover puts a device's failure into *err, where nothing failed before it. It is deferred. Any other panic is a
+// mistake in the program, and goes on.
 func Recover(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -127,10 +127,10 @@ func Recover(err *error) {
 }
 
 // NotFinite is an error of numbers that are infinite or none, where arithmetic left the range of its type. The device
-// is whole, and what was computed before stands.
+// is whole, and earlier results are valid.
 type NotFinite struct{ error }
 
-// NotFiniteError says what holds such numbers.
+// NotFiniteError names the holder of such numbers.
 func NotFiniteError(format string, args ...any) NotFinite {
 	return NotFinite{fmt.Errorf(format, args...)}
 }

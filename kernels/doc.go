@@ -1,10 +1,9 @@
-// Package kernels says what the engine can compute: one list of fused
-// operations (Backend) over spans of memory that a backend owns.
+// Package kernels defines the engine's operations: one list of fused operations (Backend) over spans of memory that a
+// backend owns.
 //
-// Start with Backend. Each operation takes one struct that names its operands;
-// the struct's comment is the operation's formula. What the formula leaves
-// open (the order of a sum, the polynomial of an exp) is spelled out by the
-// loop of the same name in package ref, and every CPU path returns those bits.
+// Start with Backend. Each operation takes one struct that names its operands; the struct's comment is the
+// operation's formula. The loop of the same name in package ref spells out the details that the formula leaves open
+// (the order of a sum, the polynomial of an exp), and every CPU path returns those bits.
 //
 // Conventions
 //
@@ -15,7 +14,7 @@
 //     once, to nearest even, when they are stored.
 //   - A result row depends on its own operands alone: not on the batch it is in,
 //     its position, nor the number of threads.
-//   - What is added over samples (weight gradients) is computed for each sample
+//   - Sums over samples (weight gradients) are computed for each sample
 //     alone and added in the order of the samples, so that the size of a
 //     micro-batch cannot change it.
 //   - An operand with no elements is "absent" where its comment says optional.

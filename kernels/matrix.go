@@ -16,9 +16,9 @@ func (l Layout) String() string { return [...]string{"NT", "NN", "TN"}[l] }
 
 // Gemm is C = epilogue(op(A) · op(B)), or C += that.
 //
-// In order, each a separately rounded fp32 operation on the product v:
-// v *= Alpha; v += Bias[n]; Pre = v; v = Act(v); v *= Gate[m/GateRows, n];
-// v += Residual[m, n]; v += C[m, n] if Accumulate; then v is stored in C. Pair says what a second product adds.
+// In order, each a separately rounded fp32 operation on the product v: v *= Alpha; v += Bias[n]; Pre = v; v = Act(v);
+// v *= Gate[m/GateRows, n]; v += Residual[m, n]; v += C[m, n] if Accumulate; then v is stored in C. Pair is a second
+// product that is added.
 type Gemm struct {
 	Layout  Layout
 	Math    Math
@@ -78,7 +78,7 @@ func (a *Gemm) Apart(u Mat) (first, second *Gemm) {
 }
 
 // Packed is a frozen weight in the form that a backend's products read fastest.
-// It is made once and never changes; what Buf holds is the backend's business.
+// It is made once and never changes; the content of Buf is the backend's business.
 type Packed struct {
 	Math Math
 	N, K int // rows and columns of the weight as it was: [out, in]

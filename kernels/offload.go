@@ -1,8 +1,8 @@
 package kernels
 
-// Offloader is what a Backend offers beside its operations where frozen weights may lie outside its memory. A weight
-// is stored once at its home, and copied into a ring on the device ahead of the product that reads it, beside the work
-// that is under way. Copies go one way: the device changes no weight, and nothing is copied back.
+// Offloader is a Backend's further interface where frozen weights may lie outside its memory. A weight is stored once
+// at its home, and copied into a ring on the device ahead of the product that reads it, beside the work that is under
+// way. Copies go one way: the device changes no weight, and nothing is copied back.
 //
 // A pass calls, for each weight in its order, Fetch (ahead), Await, its products, Release. Weights may be released in
 // another order than they were fetched in, and products may read a weight any number of times in between. A weight that
@@ -17,14 +17,14 @@ type Offloader interface {
 	// fetched meanwhile.
 	Reserve(bytes int)
 
-	// Store copies a weight to its home and frees its memory on this backend, unless that is the home. The weight may be
-	// read no more. Other Offloaders of the same kind can fetch what is stored: ranks share one copy. An error says
-	// that the home has no room; the weight is then as it was.
+	// Store copies a weight to its home and frees its memory on this backend, unless that is the home. The weight may
+	// be read no more. Other Offloaders of the same kind can fetch stored weights: ranks share one copy. An error
+	// says that the home has no room; the weight is then as it was.
 	Store(w *Packed, home Home) (*Stored, error)
 
-	// Fetch is the weight in the ring, its copy under way. The copy begins after the work that was queued before
-	// the release of what lay there. It is nil where the ring has no room before more is released, and the weight where
-	// it lies where this backend's own memory is the home.
+	// Fetch is the weight in the ring, its copy under way. The copy begins after the work that was queued before the
+	// release of the ring's earlier weight there. It is nil where the ring has no room before more is released, and
+	// the weight where it lies where this backend's own memory is the home.
 	Fetch(s *Stored) *Packed
 
 	// Await lets work that is queued from now on wait for the weight's copy. The program does not wait.

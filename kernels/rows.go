@@ -99,7 +99,7 @@ type SumRows struct {
 	Accumulate bool
 }
 
-// ReduceOp is what Reduce adds up.
+// ReduceOp is the term that Reduce adds up.
 type ReduceOp uint8
 
 const (
@@ -141,12 +141,12 @@ type Draw struct {
 	Seen        Span    // i32 [Rows, Words(Cols)], optional: the same of each row
 	Uniform     Span    // f64 [Rows], from 0 to below 1; optional
 	Given       Span    // i32 [Rows], optional
-	Token       Span    // i32 [Rows]: or why there is none, DrawNotFinite or DrawNoToken
+	Token       Span    // i32 [Rows]: or the reason of a missing one, DrawNotFinite or DrawNoToken
 	LogProb     Span    // f32 [Rows]: 0 where there is no token
 	Entropy     Span    // f32 [Rows], in nats: 0 where there is no token
 }
 
-// What Token holds of a row that has none.
+// Values of Token for a row without one.
 const (
 	DrawNotFinite = -1 // a logit that is not banned is NaN or +Inf
 	DrawNoToken   = -2 // all are banned or -Inf

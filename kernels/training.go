@@ -13,9 +13,8 @@ type Normal struct {
 //	mean = A[s]·X + B[0][s]·Out[0] + B[1][s]·Out[1] + ...
 //	next = mean + C[s]·Noise
 //
-// as a chain of fused multiply-adds in that order. With Given, Next is an operand
-// instead. Square[s] is the sum of (next - mean)², terms in fp32, the sum in
-// float64 over the tree of Reduce: what a log-probability is made of.
+// as a chain of fused multiply-adds in that order. With Given, Next is an operand instead. Square[s] is the sum of
+// (next - mean)², terms in fp32, the sum in float64 over the tree of Reduce: the term of a log-probability.
 type Row struct {
 	X, Noise, Next Mat
 	Out            []Mat

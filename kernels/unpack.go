@@ -23,7 +23,7 @@ type Unpack struct {
 }
 
 // Blocks are numbers of the blocks of a matrix: of Rows by Across elements, where block (i, j) has
-// Values[i*ceil(Cols/Across) + j]; 0 means all of the matrix's rows or columns. With Flat, they are runs of so many
+// Values[i*ceil(Cols/Across) + j]; 0 means all of the matrix's rows or columns. With Flat, they are runs of Flat
 // elements in row-major order, across rows, instead. Blocks at the edges and the last run may be short.
 type Blocks struct {
 	Values       Span // f32

@@ -8,15 +8,14 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
-// Buffer is a stored table that is not trained and of which a model uses a part at a time
-// (positions, of which it crops what a picture needs): it stays where it lies in the file.
+// Buffer is a stored table that is not trained and of which a model uses a part at a time (positions, of which it
+// crops the part of a picture): it stays where it lies in the file.
 type Buffer struct {
 	t    safetensors.Tensor
 	cols int
 }
 
-// Buffer asks for a table by its full name. A model that is not read from a file gets what
-// fill returns.
+// Buffer asks for a table by its full name. A model without a file gets fill's result.
 func (p *Params) Buffer(name string, fill func() []float32, shape ...int) *Buffer {
 	r, full := p.root, p.name(name)
 	if r.entries[full] != nil {

@@ -149,7 +149,7 @@ func (p *Params) RMSNorm(name string, n int, eps float32) *Norm {
 	return &Norm{Kind: kernels.RMSNorm, Weight: p.get(name+".weight", vector, initial{value: 1}, kernels.ConvShape{}, n), Eps: eps}
 }
 
-// PlainNorm has no parameters: what the modulated norms of transformers normalise with.
+// PlainNorm has no parameters: the modulated norms of transformers normalise with it.
 func PlainNorm(kind kernels.NormKind, eps float32) *Norm { return &Norm{Kind: kind, Eps: eps} }
 
 // Apply normalises every row.
@@ -170,7 +170,7 @@ func (n *Norm) Modulated(tp *autograd.Tape, x, scale, shift *autograd.Value) *au
 	return tp.Norm(x, autograd.NormWith{Kind: n.Kind, Weight: n.Weight, Bias: n.Bias, Scale: scale, Shift: shift, Eps: n.Eps})
 }
 
-// Heads normalises each head of x [B, S, heads·D] alone. A nil norm is none.
+// Heads normalises each head of x [B, S, heads·D] alone. A nil norm changes nothing.
 func (n *Norm) Heads(tp *autograd.Tape, x *autograd.Value, heads int) *autograd.Value {
 	if n == nil {
 		return x
@@ -211,9 +211,8 @@ func (p *Params) Vector(name string, shape ...int) *autograd.Param {
 	return p.get(name, vector, initial{sigma: 0.02}, kernels.ConvShape{}, shape...)
 }
 
-// Doubled is a 3x3 convolution of a picture that was doubled: what autoencoders grow
-// pictures with. Frozen, it is four convolutions of the small picture
-// (autograd.DoubledConv); trained, it is what it is called.
+// Doubled is a 3x3 convolution of a picture that was doubled: autoencoders enlarge pictures with it. Frozen, it is
+// four convolutions of the small picture (autograd.DoubledConv); trained, it is the enlargement and one convolution.
 type Doubled struct {
 	whole  *Conv
 	bias   *autograd.Param

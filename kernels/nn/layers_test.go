@@ -13,8 +13,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// TestLinearAs: a weight that was multiplied from the right gives what its transpose gives,
-// in each storage, frozen and trained, and is written, and has its gradient, as it was stored.
+// TestLinearAs: a weight that is multiplied from the right gives its transpose's result, in each storage, frozen and
+// trained, and is written, and has its gradient, as it was stored.
 func TestLinearAs(t *testing.T) {
 	const in, out = 5, 3
 	right := draw(1, in*out)
@@ -124,7 +124,7 @@ func TestDoubledIsUpsampleAndConv(t *testing.T) {
 	}
 }
 
-// What is wrong with a stored weight is said as for any other layer.
+// Mistakes in a stored weight are reported as for any other layer.
 func TestDoubledReportsMistakes(t *testing.T) {
 	for says, ts := range map[string][]safetensors.Tensor{
 		"up.weight: missing":                     {safetensors.FromF32("up.bias", []int{3}, draw(2, 3))},

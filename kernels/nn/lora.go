@@ -22,7 +22,7 @@ import (
 // Invariants (tests): with B = 0 the layer has the bits of the layer without adapter;
 // switching off gives the base exactly; the gradients are those of finite differences.
 
-// LoRA says where adapters go and what they are.
+// LoRA sets the places and the form of adapters.
 type LoRA struct {
 	Rank    int
 	Alpha   float32
@@ -285,7 +285,7 @@ func (s *Adapters) Join(o *Adapters) {
 	o.list = nil
 }
 
-// What an adapter does to its layer's output (lora.go).
+// An adapter's effect on its layer's output (lora.go).
 
 // put makes the layer use the adapter.
 func (ad *adapter) put() {
@@ -315,7 +315,7 @@ func (ad *adapter) linear(tp *autograd.Tape, l *Linear, x *autograd.Value, o aut
 	last := o
 	if o.Act != kernels.Identity {
 		o.Gate, o.Residual, o.Act, o.Wide = nil, nil, kernels.Identity, true
-		o.Leave() // what follows the activation is made elsewhere
+		o.Leave() // the steps after the activation are made elsewhere
 		o.Place = autograd.Place{}
 	}
 	y := tp.Adapted(x, l.W, autograd.LowRank{A: ad.a.param, B: ad.b.param, Scale: alpha, X: ad.drop(tp, x)}, o)
@@ -325,7 +325,7 @@ func (ad *adapter) linear(tp *autograd.Tape, l *Linear, x *autograd.Value, o aut
 	return finish(tp, y, last)
 }
 
-// finish is what follows the sum where there is an activation.
+// finish is the rest after the sum where there is an activation.
 func finish(tp *autograd.Tape, y *autograd.Value, o autograd.With) *autograd.Value {
 	z := tp.Unary(o.Act, y)
 	tp.Release(y)
@@ -373,7 +373,7 @@ func (ad *adapter) stack(c LoRA) (err error) {
 	return err
 }
 
-// stacked is what the pair adds to rows that are sorted by their expert.
+// stacked is the pair's addition to rows that are sorted by their expert.
 func (ad *adapter) stacked(tp *autograd.Tape, v *autograd.Value, counts []int) *autograd.Value {
 	n, in, out := len(counts), ad.a.stored[1], ad.b.stored[0]
 	p := lowRank{n: n, r: ad.a.stored[0] / n, in: in, out: out, scale: ad.scale}
@@ -459,9 +459,9 @@ func (p lowRank) backward(dx, x, dy, a, b, da, db []float32, e int) {
 // kept aside: Unmerge reads the stored weight again and packs it, which gives the bytes
 // that it had (packing is a function of the stored weight). So the source must be open.
 //
-// Invariant (tests): after Unmerge every packed byte is what it was.
+// Invariant (tests): after Unmerge every packed byte is as before.
 
-// Merge folds the adapters into the base. Layers then cost what the base costs.
+// Merge folds the adapters into the base. Layers then cost as much as the base's.
 func (s *Adapters) Merge() error {
 	if s.merged {
 		return nil

@@ -125,7 +125,7 @@ func apart(a, b []byte, d kernels.DType) float64 {
 	return most
 }
 
-// TestTargetsAreMatchedAsPEFTMatchesThem lists what each rule selects.
+// TestTargetsAreMatchedAsPEFTMatchesThem lists the selection of each rule.
 func TestTargetsAreMatchedAsPEFTMatchesThem(t *testing.T) {
 	all := []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0", "conv_in", "ff.net.0.proj", "ff.net.2"}
 	linear := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == "conv_in" })

@@ -69,8 +69,7 @@ func newParams(t *testing.T, o Options) *Params {
 	return p
 }
 
-// TestCheckReportsEverythingAtOnce asks for what is not there, has another shape, and
-// leaves something over.
+// TestCheckReportsEverythingAtOnce asks for missing parameters and other shapes, and leaves some over.
 func TestCheckReportsEverythingAtOnce(t *testing.T) {
 	set := folder(t,
 		safetensors.FromF32("blocks.0.attn.to_q.weight", []int{4, 3}, draw(1, 12)),

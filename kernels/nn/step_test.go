@@ -153,8 +153,8 @@ func TestTrainingIsTheSameOnEveryPath(t *testing.T) {
 	}
 }
 
-// TestLean: a lean pass leaves no packed copy of what it trains, and meanwhile there is one at a time; other passes
-// keep theirs.
+// TestLean: a lean pass leaves no packed copy of its trained parameters, and meanwhile there is one at a time; other
+// passes keep theirs.
 func TestLean(t *testing.T) {
 	dry := cpu.NewDry(cpu.Options{})
 	d := newDiT(t, dry, autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16}, 2, 256, 4, ".*")
@@ -226,8 +226,7 @@ func TestLeanGradients(t *testing.T) {
 	}
 }
 
-// TestSteadyState trains adapters for 200 steps on the fast backend and bounds what the
-// pool and the heap gain.
+// TestSteadyState trains adapters for 200 steps on the fast backend and bounds the growth of the pool and the heap.
 func TestSteadyState(t *testing.T) {
 	be, err := cpu.New()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// What parameters are, for those who write them down or read their gradients.
+// Parameters for writers and readers of gradients.
 
 // Tensors are the trained parameters whose names begin with prefix, in fp32 and in the
 // shapes of the disk, for writing.
@@ -28,8 +28,8 @@ func (p *Params) Tensors() []safetensors.Tensor {
 	return all
 }
 
-// Stored is every parameter and table in fp32, in the shapes of the disk: what a folder of the
-// model holds. All parameters must be trained ones; a frozen weight exists in packed form alone.
+// Stored is every parameter and table in fp32, in the shapes of the disk: the content of a model's folder. All
+// parameters must be trained ones; a frozen weight exists in packed form alone.
 func (p *Params) Stored() ([]safetensors.Tensor, error) {
 	for _, e := range p.root.order {
 		if !e.param.Trained && strings.HasPrefix(e.name, p.prefix) {
@@ -56,8 +56,7 @@ func (p *Params) Requested() map[string][]int {
 	return all
 }
 
-// Set gives a trained parameter other values: f is told them in the order of the disk, and
-// changes them.
+// Set gives a trained parameter other values: f gets them in the order of the disk, and changes them.
 func (p *Params) Set(name string, f func(x []float32)) error {
 	e := p.root.entries[p.name(name)]
 	if e == nil || e.param == nil || !e.param.Trained || e.turned || e.frames > 0 || e.param.Conv.KH*e.param.Conv.KW > 1 {

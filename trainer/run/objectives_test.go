@@ -109,3 +109,71 @@ func checkWatched(t *testing.T, e *experiment.Experiment, l *ledger.Line) {
 		}
 	}
 }
+
+// TestRewardGradient: two or three updates along the reward's own gradient raise it on the prompts that
+// they saw, whichever way it goes.
+func TestRewardGradient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	seen, again := filepath.Join(dir, "seen.txt"), filepath.Join(dir, "again.txt")
+	for _, path := range []string{seen, again} {
+		if err := os.WriteFile(path, []byte("three red circles on gray\na green triangle below a purple square on white\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, sets := range map[string][]string{
+		"direct": {`loss.gradient={through="direct", step=0.1, low=0.5, high=0.98}`, "run.iterations=2"},
+		"refl":   {`loss.gradient={through="refl", steps=3}`, "optim.lr=6e-3"},
+		"draft":  {`loss.gradient={through="draft", steps=3}`, "optim.lr=6e-3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := parse(t, append([]string{whole, "rollout.prompts=" + seen, "evaluate.prompts=" + again, "run.iterations=3", "rollout.group=2", "loss.objective=reward-gradient", `reward=[{name="clip"}]`,
+				"sampler.solver=euler", "rollout.shared_noise=false", "sampler.eval_steps=4", "evaluate.every=0", "evaluate.samples=2", "optim.updates=1", "optim.lr=3e-3", `model.lora={rank=8, alpha=16, targets=["attn.to_q", "attn.to_v", "attn.add_k_proj", "attn.add_v_proj", "attn.to_out.0"]}`, "checkpoint.every=5"}, sets...)...)
+			r, err := train(t, e, filepath.Join(t.TempDir(), "run"), false, 2, -1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g := r.HeldOut["clip"]; !(g.After.Mean > g.Before.Mean+0.04) {
+				t.Errorf("the reward went from %v to %v", g.Before.Mean, g.After.Mean)
+			}
+			t.Logf("%v to %v", r.HeldOut["clip"].Before.Mean, r.HeldOut["clip"].After.Mean)
+		})
+	}
+}
+
+// TestImitates: rollouts and written answers are learned from in one update (CHORD): the first ratio is 1, and the
+// share of written answers follows the stage's iterations.
+// Where no group tells its samples apart they are learned from alone.
+func TestImitates(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	e := parseText(t, presetTalk, fewQuestions(t), speaker(t), "run.iterations=5", "rollout.prompts_per_iteration=1", "rollout.group=4", "optim.lr=1e-3", "checkpoint.every=5", "episode.sampling.temperature=0.01",
+		"rollout.lessons="+taughtLessons(t), "loss.imitate={weight=0.8, least=0.2, warmup=1, decay=1, rows=3}",
+		`stage=[{iterations=2, advantage.all_dead="train"}, {iterations=3}]`)
+	if r, err := train(t, e, dir, false, 2, -1); err != nil || r.Status != ledger.Finished {
+		t.Fatalf("%v, %v", r, err)
+	}
+	lines := ledgerOf(t, dir)
+	if u := lines[0].Updates[0]; u.RatioMost != 1 || u.Metrics["nll"] != 0 {
+		t.Errorf("the first iteration imitates nothing: %+v", u)
+	}
+	if l := lines[2]; len(l.Updates) > 0 || l.Passed == "" {
+		t.Errorf("the second stage begins with a share of 0, and dead groups: %+v", l)
+	}
+	for i, want := range map[int]struct{ share, ratio float64 }{1: {0.8, 1}, 3: {0.8, 0}, 4: {0.2, 0}} {
+		l := lines[i]
+		if len(l.Updates) != 1 || (l.Passed == "") != (want.ratio == 1) {
+			t.Errorf("iteration %d has %d updates, passed %q", i+1, len(l.Updates), l.Passed)
+			continue
+		}
+		if u := l.Updates[0]; u.Metrics["imitated"] != want.share || u.Metrics["nll"] <= 0 || u.Gradient == 0 || u.RatioMost != want.ratio {
+			t.Errorf("iteration %d: %+v", i+1, u)
+		}
+	}
+}

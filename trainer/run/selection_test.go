@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/record/folder"
 	"github.com/darkroom-rl/darkroom/record/ledger"
@@ -247,3 +248,153 @@ func (mute) Encode(trainer.Sample) (model.EncodedEpisode, error) {
 	return model.EncodedEpisode{Text: json.RawMessage("{}")}, nil
 }
 func (mute) Decode([]trainer.Sample, []model.EncodedEpisode) error { return nil }
+
+// TestSkip: a prompt that is always solved is rolled less and less often, every other one as often as before, and a
+// run that goes on from a checkpoint rolls the same prompts as the whole run.
+func TestSkip(t *testing.T) {
+	begun := func() *selection {
+		s := newSelection(parse(t, "rollout.skip={step=0}"), make([]prompts.Prompt, 5))
+		return &s
+	}
+	of := func(s *selection, i int) iteration {
+		settings, err := s.e.Iteration(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return iteration{number: i, settings: settings, root: attempt{}.root(s.e.Run.Seed)}
+	}
+	iterate := func(r *selection, i int) (rolled []int) {
+		report := &trainer.Report{}
+		for _, k := range r.keys(of(r, i)) {
+			score := float64(k.Sample % 2)
+			if k.Prompt == 3 {
+				score = 1
+			}
+			report.Samples, report.Scores = append(report.Samples, trainer.Sample{Key: k}), append(report.Scores, score)
+			if k.Sample == 0 {
+				rolled = append(rolled, k.Prompt)
+			}
+		}
+		r.learn(of(r, i), report)
+		return rolled
+	}
+	whole, visits := begun(), make([]int, 5)
+	var later [][]int
+	var kept *selectionState
+	for i := range 200 {
+		if i == 100 {
+			kept, _, _ = whole.state(nil)
+			kept.Skips = copied(kept.Skips)
+		}
+		rolled := iterate(whole, i)
+		for _, p := range rolled {
+			visits[p]++
+		}
+		if i >= 100 {
+			later = append(later, rolled)
+		}
+	}
+	if visits[3] > visits[0]/4 || visits[3] == 0 {
+		t.Errorf("visits: %v, want few of prompt 3, and some", visits)
+	}
+	others := []int{visits[0], visits[1], visits[2], visits[4]}
+	if slices.Max(others)-slices.Min(others) > 1 {
+		t.Errorf("visits: %v, want all but prompt 3 alike", visits)
+	}
+	resumed := begun()
+	if err := resumed.load(kept, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range later {
+		if got := iterate(resumed, 100+i); !slices.Equal(got, want) {
+			t.Fatalf("iteration %d after going on rolls %v, want %v", 100+i, got, want)
+		}
+	}
+	if p := whole.skips; p.Easy != 0.5 || p.Solved[3] == 0 {
+		t.Errorf("learned %+v", p)
+	}
+}
+
+func copied(s *prompts.Skips) *prompts.Skips {
+	c := *s
+	c.Solved, c.Failed = slices.Clone(s.Solved), slices.Clone(s.Failed)
+	return &c
+}
+
+// TestMore: prompts that fail get further samples, which are compared with the first ones.
+func TestMore(t *testing.T) {
+	dir := t.TempDir()
+	e := parse(t, "run.iterations=1", "evaluate.every=0", "optim.updates=1", "rollout.more={most=5, success=1e9}")
+	if _, err := train(t, e, dir, false, 2, -1); err != nil {
+		t.Fatal(err)
+	}
+	line := ledgerOf(t, dir)[0]
+	if c := line.Selection; line.Samples != 10 || c == nil || c.Rolls != 2 || c.Groups != 2 || c.Learned != 10 {
+		t.Errorf("%d samples, %+v", line.Samples, c)
+	}
+	if f := line.Check; f == nil || f.Ratio != 1 {
+		t.Errorf("the check is %+v", f)
+	}
+}
+
+// TestBan: a prompt whose samples all do well is rolled no more, after going on from a checkpoint either; one whose
+// samples differ stays, and so do as many as an iteration has.
+func TestBan(t *testing.T) {
+	begun := func() *selection {
+		s := newSelection(parse(t, "rollout.ban={}"), make([]prompts.Prompt, 5))
+		return &s
+	}
+	of := func(s *selection, i int) iteration {
+		settings, err := s.e.Iteration(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return iteration{number: i, settings: settings, root: attempt{}.root(s.e.Run.Seed)}
+	}
+	iterate := func(r *selection, i int, well ...int) (rolled []int) {
+		report := &trainer.Report{}
+		for _, k := range r.keys(of(r, i)) {
+			score := 0.92
+			switch {
+			case slices.Contains(well, k.Prompt):
+			case k.Prompt == 0: // as good on average, and not alike
+				score = 0.85 + 0.1*float64(k.Sample)
+			default:
+				score = 0.5
+			}
+			report.Samples, report.Scores = append(report.Samples, trainer.Sample{Key: k}), append(report.Scores, score)
+			if k.Sample == 0 {
+				rolled = append(rolled, k.Prompt)
+			}
+		}
+		r.learn(of(r, i), report)
+		return rolled
+	}
+	r, visits := begun(), make([]int, 5)
+	for i := range 20 {
+		for _, p := range iterate(r, i, 3) {
+			visits[p]++
+		}
+	}
+	if visits[3] != 1 || visits[0]+visits[1]+visits[2]+visits[4] != 39 || slices.Min([]int{visits[0], visits[1], visits[2], visits[4]}) < 9 {
+		t.Errorf("visits: %v, want one of prompt 3 and as many of each other", visits)
+	}
+	kept, _, _ := r.state(nil)
+	resumed := begun()
+	if err := resumed.load(kept, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := 20; i < 30; i++ {
+		if got, want := iterate(resumed, i, 3), iterate(r, i, 3); !slices.Equal(got, want) || slices.Contains(got, 3) {
+			t.Errorf("iteration %d after going on rolls %v, want %v", i, got, want)
+		}
+	}
+	for i := 30; i < 60; i++ {
+		if rolled := iterate(r, i, 0, 1, 2, 3, 4); len(rolled) != 2 {
+			t.Fatalf("iteration %d rolls %v", i, rolled)
+		}
+	}
+	if n := len(r.banned); n != 3 {
+		t.Errorf("%d of 5 prompts are banned, where an iteration has 2", n)
+	}
+}

@@ -18,7 +18,7 @@ import (
 type Change interface {
 	// Names are of the stored tensors that change. The folder must have each.
 	Names() []string
-	// Of is what takes the place of one.
+	// Of is the replacement of one.
 	Of(stored safetensors.Tensor) (safetensors.Tensor, error)
 }
 

@@ -4,8 +4,8 @@
 //	var c mmdit.Config
 //	err := hub.Config(dir, &c, "SD3Transformer2DModel")
 //
-// Keys that are not known are let pass, since libraries add some with every version; what
-// a network reads is checked by its own package, with Limits, before anything is allocated.
+// Keys that are not known are let pass, since libraries add some with every version; a network's own package checks
+// its settings, with Limits, before anything is allocated.
 package hub
 
 import (
@@ -57,9 +57,9 @@ func JSON(path string, into any) error {
 	return Decode(path, data, into)
 }
 
-// Only reads a file of settings once more, for those that change what a network computes and
-// that are not done here: where they are set, they must have one of the values, as JSON
-// writes them, or be null. A list must hold such values alone.
+// Only reads a file of settings once more, for those that change a network's result and are not supported here: where
+// they are set, they must have one of the values, as JSON writes them, or be null. A list must hold such values
+// alone.
 func Only(path string, values map[string][]string) error {
 	var all map[string]json.RawMessage
 	if err := JSON(path, &all); err != nil {
@@ -123,7 +123,7 @@ func orTop(field string) string {
 	return fmt.Sprintf("%q", field)
 }
 
-// Limits collects what is out of range in one file of settings.
+// Limits collects values out of range in one file of settings.
 type Limits struct{ errs []error }
 
 // Int wants lo <= v <= hi.

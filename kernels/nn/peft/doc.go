@@ -8,6 +8,6 @@
 //
 // A third one, kohya's, is written and not read (kohya.go).
 //
-// Start with Open. What an adapter asks for that is not done here (DoRA, biases, whole
-// modules) is an error that names it.
+// Start with Open. A request of an adapter that is not supported here (DoRA, biases, whole modules) is an error that
+// names it.
 package peft

@@ -20,8 +20,7 @@ import (
 //
 //	[B₁ 0 ; 0 B₂]·[A₁ ; A₂] = [B₁A₁ ; B₂A₂]
 //
-// so the rank grows and the change of the weights stays what it was. A member that was not trained is
-// a block of zeros.
+// so the rank grows and the change of the weights stays as it was. A member that was not trained is a block of zeros.
 //
 // Invariant (test): every layer's alpha/r·up·down is its members' scale·B·A, in their order.
 

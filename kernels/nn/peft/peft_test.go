@@ -88,7 +88,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// TestFilesOfOthers reads what other programs write, and says what it cannot.
+// TestFilesOfOthers reads files of other programs, and reports those that it cannot.
 func TestFilesOfOthers(t *testing.T) {
 	f32 := func(name string, shape ...int) safetensors.Tensor {
 		n := 1

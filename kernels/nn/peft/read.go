@@ -17,7 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
-// Settings is what both layouts say about an adapter.
+// Settings has both layouts' settings of an adapter.
 type Settings struct {
 	Rank         int      `json:"r"`
 	Alpha        float64  `json:"lora_alpha"`
@@ -63,7 +63,7 @@ type Adapter struct {
 	prefix   string
 	settings Settings
 	said     bool              // the settings were found
-	given    map[string]string // what the file calls a renamed layer
+	given    map[string]string // the file's name of a renamed layer
 }
 
 type source interface {
@@ -91,8 +91,8 @@ func Files(path string) ([]string, error) {
 	return []string{file}, nil
 }
 
-// Open opens a PEFT folder, or a folder or file of diffusers'; component is what the model
-// is called in a pipeline: "transformer", "unet", "text_encoder".
+// Open opens a PEFT folder, or a folder or file of diffusers'; component is the model's name in a pipeline:
+// "transformer", "unet", "text_encoder".
 func Open(path, component string) (*Adapter, error) {
 	a := &Adapter{path: path, prefix: component + ".", names: map[string]string{}}
 	files, err := Files(path)
@@ -252,7 +252,7 @@ func (a *Adapter) Tensor(name string) (safetensors.Tensor, error) {
 // Close closes the file.
 func (a *Adapter) Close() error { return a.set.Close() }
 
-// kind is what a module's pair is.
+// kind is the kind of a module's pair.
 type kind struct {
 	rank  int
 	alpha float64
@@ -336,7 +336,7 @@ func (x Pattern) compile() (*regexp.Regexp, error) {
 	return regexp.Compile(`^(?:.*\.)?(?:` + x.Name + `)$`)
 }
 
-// check says which name is no expression.
+// check names an invalid expression.
 func (p Patterns) check(key string) error {
 	for _, x := range p {
 		if _, err := x.compile(); err != nil {

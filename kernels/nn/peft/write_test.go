@@ -123,7 +123,7 @@ func (s set) Names() (all []string) {
 }
 func (s set) Tensor(name string) (safetensors.Tensor, error) { return s[name], nil }
 
-// A model of merged weights puts out what the model with its adapter does.
+// A model of merged weights has the outputs of the model with its adapter.
 func TestMerged(t *testing.T) {
 	a := mixed(t)
 	pool := tensor.NewPool(ref.Backend{})

@@ -272,7 +272,7 @@ func toOdd(x float64) float32 {
 	return math.Float32frombits(u | 1)
 }
 
-// ToF16 rounds to nearest, ties to even; what is too large becomes infinite.
+// ToF16 rounds to nearest, ties to even; a number that is too large becomes infinite.
 func ToF16(x float32) uint16 {
 	u := math.Float32bits(x)
 	sign := uint16(u >> 16 & 0x8000)

@@ -212,7 +212,7 @@ func nearestF16(x float64) float64 {
 	return y
 }
 
-// Every F16 comes back as it was, and what lies between two goes to the nearer, or the even.
+// Every F16 comes back as it was, and a number between two goes to the nearer, or the even.
 func TestFromFloat32(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	var values []float32

@@ -65,8 +65,8 @@ func dtypeNamed(name string) (DType, bool) {
 	return 0, false
 }
 
-// sizeOf is the number of bytes of a shape. It refuses what is negative, does not
-// fit an int64, or does not end at a byte.
+// sizeOf is the number of bytes of a shape. It refuses a negative one, and one that does not fit an int64, or does
+// not end at a byte.
 func sizeOf(d DType, shape []int) (int64, error) {
 	n := int64(1)
 	for _, dim := range shape {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Error says what is wrong with a file, and what to do about it.
+// Error is the problem of a file, and its remedy.
 type Error struct {
 	Path    string
 	Tensor  string // may be empty

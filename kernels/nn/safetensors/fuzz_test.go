@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzHeader takes any bytes for a file. What is accepted must be wholly covered
-// by its tensors, each of the size that its shape says, and encode must make of
-// it a file that reads back the same.
+// FuzzHeader takes any bytes for a file. An accepted file must be wholly covered by its tensors, each of the size of
+// its shape, and encode must make of it a file that reads back the same.
 func FuzzHeader(f *testing.F) {
 	for text := range hostile() {
 		if len(text) < 500 { // the fuzzer would spend its time on shortening the long one

@@ -107,8 +107,8 @@ func readHeader(r io.ReaderAt, size int64) (*Header, error) {
 	return h, h.layout(8+int64(n), size)
 }
 
-// notSafetensors explains a header of impossible length; it recognises what is
-// most often found under a wrong name.
+// notSafetensors explains a header of impossible length; it recognises the most frequent kinds of files under a wrong
+// name.
 func notSafetensors(first []byte, n uint64) error {
 	for _, k := range []struct{ prefix, what, hint string }{
 		{"version https://git-lfs", "a Git LFS pointer, not the weights", "run 'git lfs pull' in its folder, or download the file"},

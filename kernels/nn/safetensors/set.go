@@ -80,7 +80,7 @@ func (s *Set) add(real, path string) error {
 	return nil
 }
 
-// openShards opens what the index names and holds the two against each other.
+// openShards opens the index's files and compares the two.
 func (s *Set) openShards() error {
 	ix, err := readIndex(s.Index)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Set) Close() error {
 	return errors.Join(all...)
 }
 
-// usualNames are what the hub's libraries call a model's weights, or an adapter's.
+// usualNames are the hub's libraries' names for a model's weights, or an adapter's.
 func usualNames() []string {
 	return []string{"diffusion_pytorch_model", "model", "adapter_model", "pytorch_lora_weights"}
 }
@@ -197,7 +197,7 @@ func findWeights(path string) (string, error) {
 	var singles, indexes, pickled []string
 	for _, e := range entries {
 		switch n := e.Name(); {
-		case strings.HasPrefix(n, "."): // what a stopped writer or downloader left
+		case strings.HasPrefix(n, "."): // the remains of a stopped writer or downloader
 		case isIndex(n):
 			indexes = append(indexes, n)
 		case strings.HasSuffix(n, ".safetensors"):
@@ -243,7 +243,7 @@ func choose(files []string, suffix string) []string {
 	return nil
 }
 
-// shardName matches what the hub's libraries call the i-th of n files.
+// shardName matches the hub's libraries' name for the i-th of n files.
 var shardName = regexp.MustCompile(`-\d{5}-of-\d{5}\.safetensors$`)
 
 const indexSuffix = ".safetensors.index.json"

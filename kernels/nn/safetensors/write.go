@@ -140,7 +140,7 @@ func encode(tensors []Tensor, metadata map[string]string) ([]byte, []Tensor, err
 
 const wrong = "this is a mistake in the program that writes"
 
-// check refuses what no reader would accept.
+// check refuses tensors that no reader would accept.
 func (t Tensor) check(seen map[string]bool) error {
 	want, err := t.checkHeader(seen)
 	if err == nil && t.Make == nil {
@@ -177,7 +177,7 @@ func (t Tensor) made() ([]byte, error) {
 	return data, t.holds(data, want)
 }
 
-// checkHeader is check of what a header says, and how many bytes the data has.
+// checkHeader is check of a header's entries, and returns the number of bytes of the data.
 func (t Tensor) checkHeader(seen map[string]bool) (bytes int64, err error) {
 	const hint = wrong
 	if int(t.DType) >= len(dtypes) {
@@ -332,9 +332,8 @@ func staleFiles(folder, base string) (map[string]bool, error) {
 	return stale, nil
 }
 
-// writeAtomic writes a file so that path names either what it named before or the
-// whole new file, also after a power failure: written aside in the same folder,
-// synced, renamed, and the folder synced so that the rename lasts.
+// writeAtomic writes a file so that path names either the earlier file or the whole new file, also after a power
+// failure: written aside in the same folder, synced, renamed, and the folder synced so that the rename lasts.
 func writeAtomic(path string, write func(io.Writer) error) error {
 	return writeAtomicFile(path, func(f *os.File) error { return write(f) })
 }

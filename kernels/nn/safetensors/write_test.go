@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// What Python's safetensors 0.8.0 wrote (safetensors.numpy.save) for sample().
+// The output of Python's safetensors 0.8.0 (safetensors.numpy.save) for sample().
 const (
 	pythonHeader = `{"__metadata__":{"format":"np"},"ids":{"dtype":"I64","shape":[3],"data_offsets":[0,24]},` +
 		`"d":{"dtype":"F64","shape":[1],"data_offsets":[24,32]},"b.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[32,56]},` +
@@ -266,8 +266,8 @@ func list(t *testing.T, folder string) []string {
 	return names
 }
 
-// TestMade: tensors that are made when they are written lie in memory one at a time, and leave the bytes of those whose
-// data is there; data of another length is no file.
+// TestMade: tensors that are made when they are written lie in memory one at a time, and leave the bytes of those
+// whose data is there; data of another length is an error.
 func TestMade(t *testing.T) {
 	var plain, later []Tensor
 	asked := 0

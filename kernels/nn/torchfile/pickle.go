@@ -35,7 +35,7 @@ type view struct {
 	shape, strides []int
 }
 
-// mark is what MARK leaves on the stack.
+// mark is MARK's value on the stack.
 type mark struct{}
 
 // machine reads a pickle.
@@ -45,7 +45,7 @@ type machine struct {
 	memo  map[int]any
 }
 
-// parse is what a pickle holds.
+// parse is the value of a pickle.
 func parse(text []byte) (v any, err error) {
 	m := &machine{text: text, memo: map[int]any{}}
 	for {
@@ -119,7 +119,7 @@ func (m *machine) tail(n int) ([]any, error) {
 	return all, nil
 }
 
-// marked takes what lies above the last mark, and the mark.
+// marked takes the values above the last mark, and the mark.
 func (m *machine) marked() ([]any, error) {
 	for i := len(m.stack) - 1; i >= 0; i-- {
 		if _, ok := m.stack[i].(mark); ok {
@@ -217,9 +217,9 @@ func (m *machine) long() error {
 	return nil
 }
 
-// What a pickle makes of what lies on its stack: dicts, storages and tensors, by the few names that are known.
+// A pickle's objects from values on its stack: dicts, storages and tensors, by the few names that are known.
 
-// build is the instructions that make something of what lies on the stack.
+// build is the instructions that build an object of values on the stack.
 func (m *machine) build(op byte) error {
 	switch op {
 	case 'c': // GLOBAL
@@ -303,7 +303,7 @@ const (
 	parameter   = "torch._utils._rebuild_parameter"
 )
 
-// called is what a known name makes of its arguments.
+// called is a known name's result for its arguments.
 func called(of, with any) (any, error) {
 	g, known := of.(global)
 	args, _ := with.([]any)

@@ -88,7 +88,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestRefused: what is no state dict is refused by name, and nothing is called.
+// TestRefused: another value than a state dict is refused by name, and nothing is called.
 func TestRefused(t *testing.T) {
 	data := map[string][]byte{"data/0": floats(1, 2, 3, 4)}
 	for want, pickle := range map[string]string{
