@@ -88,7 +88,7 @@ func (r *Ring) fetch() {
 	var next []*Param
 	left := r.room
 	for p := range r.order.next() {
-		if slices.Contains(r.held, p) || slices.Contains(next, p) {
+		if p.source == nil || slices.Contains(r.held, p) || slices.Contains(next, p) { // nil: its network was freed
 			continue
 		}
 		if left -= p.source.Bytes(); left < 0 {

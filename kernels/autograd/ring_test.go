@@ -146,3 +146,24 @@ func TestRing(t *testing.T) {
 		})
 	}
 }
+
+// TestRingShared: a network that is freed is not asked for by another one of the same ring.
+func TestRingShared(t *testing.T) {
+	pool := tensor.NewPool(ref.Backend{})
+	ring, seen := &Ring{room: 1 << 20}, &watched{}
+	weight := func() *Param {
+		w := pool.FromF32(kernels.BF16, make([]float32, 64), 8, 8)
+		return NewStreamed("w", []int{8, 8}, kernels.ConvShape{}, pool, ring, &elsewhere{t: seen, values: w})
+	}
+	a, b := weight(), weight()
+	for range 2 {
+		ring.load(a)
+		ring.load(b)
+	}
+	ring.Rest()
+	b.Free()
+	ring.load(a)
+	if len(ring.ahead) != 0 {
+		t.Errorf("%d weights are fetched ahead", len(ring.ahead))
+	}
+}
