@@ -140,8 +140,8 @@ for s in $steps; do
 	tiles) # the tile of 128 x 192 and epilogues, of some 40 shapes: keep it or leave it out
 		step tiles 40 "$bin/cuda.test" -test.run 'HopperTimes$' -test.v -times "$out/tiles.csv" -times-of 6
 		;;
-	trial) # what is asked for by name (DARKROOM_CUDA=dw,trial): the suite with it, and its times beside the default's and PyTorch's
-		suite own,dw,trial 100
+	trial) # what is asked for by name (DARKROOM_CUDA=trial): the suite with it, and its times beside the default's and PyTorch's
+		suite own,trial 100
 		LINES_OF_A_STEP=60 step trial-times 60 "$bin/cuda.test" -test.run 'TrialTimes$' -test.v -times 1
 		LINES_OF_A_STEP=30 step trial-peer 60 "$python" "$here/peer.py" gradients
 		;;

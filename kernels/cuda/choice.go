@@ -504,9 +504,7 @@ func (b *Backend) chooseHopper() (err error) {
 		}
 	}
 	w.pairs.use = w.products.use && w.pairs.why == ""
-	if b.mode.dw {
-		b.useGradients()
-	}
+	b.useGradients()
 	return nil
 }
 
@@ -875,9 +873,6 @@ func (b *Backend) take(r *recorded) error {
 	}
 	if err := b.chooseFamily("products of adapters so far were", adaptersByHopper, r.Adapters, &b.hopper.pairs); err != nil {
 		return err
-	}
-	if r.Gradients == gradientsByHopper && b.hopper.module != 0 && !b.hopper.gradients.use {
-		b.useGradients()
 	}
 	if err := b.chooseFamily("gradients of weights so far were", gradientsByHopper, r.Gradients, &b.hopper.gradients); err != nil {
 		return err

@@ -48,7 +48,7 @@ func TestHardware(t *testing.T) {
 	if r.Missing != "" {
 		t.Skip("no device: " + r.Missing)
 	}
-	for _, mode := range []string{"exact", "own,mma", "own", "own,dw,trial", "lt"} {
+	for _, mode := range []string{"exact", "own,mma", "own", "own,trial", "lt"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Setenv(cuda.ModeVariable, mode)
 			b, err := cuda.Open(0)

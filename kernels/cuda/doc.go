@@ -20,8 +20,8 @@
 // out where they differ. So have products of our own (src/hopper_product.cu, hopperproduct.go): with both operands
 // along k or B across it, and n and k above 64. The low-rank product of an adapter (kernels.Pair) is a few more terms
 // of their sums, and products of few columns by a factor of bf16 go with them. Those by factors of fp32
-// (src/adapter.cu, adapterproduct.go) and convolutions stay with mma.sync. So do gradients of weights unless the mode
-// says dw (src/hopper_gradient.cu, hoppergradient.go). Which tile computes a product changes no bit; it is chosen by
+// (src/adapter.cu, adapterproduct.go) and convolutions stay with mma.sync. Gradients of weights have kernels of their own
+// (src/hopper_gradient.cu, hoppergradient.go). Which tile computes a product changes no bit; it is chosen by
 // times measured on devices (hoppertimes.go).
 //
 // # Arithmetic
@@ -39,8 +39,6 @@
 //     twins, and the way to continue a run of the CPU byte for byte;
 //   - own leaves cuBLASLt out, and lt insists on it;
 //   - mma (own,mma) leaves the kernels for Hopper out;
-//   - dw (own,dw) computes gradients of weights by wgmma, with other bits than by mma.sync, and a run keeps to the
-//     kernels that it began with;
 //   - trial takes kernels for Hopper that no device has run, and that change no bit;
 //   - wait waits after each launch, so that an error names its operation;
 //   - times takes the time of each kernel, and darkroom prints the sums at the end (profile.go);
@@ -72,8 +70,9 @@
 //   - 60 iterations of MixGRPO on the embedded model, in 22 s: the reward of held-out prompts went from 0.629 to 0.782;
 //   - training of networks of the shapes of SD3.5-medium and FLUX.1-dev, with random weights.
 //
-// Not on hardware yet: gradients of weights by wgmma; a tile of 128 x 96; the keys' pass of attention's backward with
-// 96 queries a tile (hopper_attention_keys_wide). All are asked for by name.
+// On an H200, on 2026-11-27: 1,666 of 1,666 cases in exact mode, 247 of 247 by the default kernels with gradients of
+// weights by wgmma and those on trial, compute-sanitizer's memcheck of the products, 40 of 40 recorded cases of
+// golden/models. A tile of 128 x 96 is on trial: it is faster for [974,1536,6144], and slower for decoding.
 //
 // internal/ondevice asks a device all of it in one go, beside PyTorch. A numbered barrier that nobody comes to would
 // hang, so a first run elsewhere wants a time limit. Open:

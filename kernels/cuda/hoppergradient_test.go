@@ -18,11 +18,6 @@ import (
 // TestHopperGradients holds gradients of weights by wgmma on the double.
 func TestHopperGradients(t *testing.T) {
 	r, _ := newHopper(t)
-	if r.HopperGradients() {
-		t.Fatal("gradients of weights go by wgmma where nobody asked for it")
-	}
-	t.Setenv(cuda.ModeVariable, "dw")
-	r = openRig(t)
 	if !r.HopperGradients() {
 		t.Fatal(r)
 	}
@@ -164,19 +159,16 @@ func TestHopperGradientsOfARun(t *testing.T) {
 		}
 		return r, b
 	}
-	before, plain := record("")
-	by, asked := record("dw")
-	if bytes.Contains(before, []byte("gradients")) || !bytes.Contains(by, []byte(`"gradients": "wgmma"`)) {
-		t.Fatalf("the records are\n%s\n%s", before, by)
+	by, b := record("")
+	if !bytes.Contains(by, []byte(`"gradients": "wgmma"`)) {
+		t.Fatalf("the record is\n%s", by)
 	}
-	if err := plain.Choose(by); err != nil || !plain.HopperGradients() {
-		t.Errorf("a run begun with dw goes on without it: %v", err)
-	}
-	if err := asked.Choose(before); err != nil || asked.HopperGradients() {
-		t.Errorf("a run begun without dw goes on with it: %v", err)
+	before := bytes.Replace(by, []byte(`"gradients": "wgmma"`), []byte(`"gradients": ""`), 1)
+	if err := b.Choose(before); err != nil || b.HopperGradients() {
+		t.Errorf("a run of before goes on by wgmma: %v", err)
 	}
 	_, without := record("mma")
 	if err := without.Choose(by); err == nil {
-		t.Error("a run begun with dw goes on by mma.sync")
+		t.Error("a run begun by wgmma goes on by mma.sync")
 	}
 }

@@ -15,7 +15,6 @@ import (
 //	"own"    our own kernels on tensor cores ("tensor" says the same)
 //	"exact"  by the definition of package ref, on the fp32 units; attention as well
 //	"mma"    beside them: attention and our own products by mma.sync on Hopper as well, where they are by wgmma otherwise
-//	"dw"     beside them: gradients of weights by wgmma on Hopper, which otherwise go by mma.sync
 //	"trial"  beside them: kernels for Hopper that no device has run yet, and that change no bit
 //	"wait"   waits after each launch, so that an error names its operation
 //	"times"  takes each kernel's time (profile.go); kernels are apart
@@ -27,7 +26,6 @@ type mode struct {
 	products string // "", lt, own, exact
 	wait     bool
 	mma      bool // no kernels for Hopper
-	dw       bool // gradients of weights by those
 	trial    bool // those on trial
 	apart    bool // kernels start one after another
 	times    bool // by kernel
@@ -45,9 +43,6 @@ func modes(s string) (m mode, err error) {
 		case "mma":
 			m.mma = true
 			continue
-		case "dw":
-			m.dw = true
-			continue
 		case "trial":
 			m.trial = true
 			continue
@@ -61,7 +56,7 @@ func modes(s string) (m mode, err error) {
 			word = "own"
 		case "lt", "own", "exact":
 		default:
-			return m, fmt.Errorf("%s=%s: it is made of lt, own or exact, and wait, mma, dw, trial, apart, times", ModeVariable, s)
+			return m, fmt.Errorf("%s=%s: it is made of lt, own or exact, and wait, mma, trial, apart, times", ModeVariable, s)
 		}
 		if m.products != "" && m.products != word {
 			return m, fmt.Errorf("%s=%s: one of lt, own and exact", ModeVariable, s)

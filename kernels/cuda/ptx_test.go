@@ -109,12 +109,12 @@ func TestPTXHopper(t *testing.T) {
 	interpret(t, 90, "own", kerneltest.TensorCores)
 }
 
-// TestPTXHopperTrial: kernels on trial, and gradients of weights by wgmma, which are asked for by name.
+// TestPTXHopperTrial: kernels on trial, which are asked for by name, and gradients of weights by wgmma.
 func TestPTXHopperTrial(t *testing.T) {
 	if *ptxMillions == 0 {
 		t.Skip("a Hopper compares its kernels when it opens, some seconds of a CPU: make ptx")
 	}
-	interpret(t, 90, "own,dw,trial", func(c kerneltest.Case) float64 {
+	interpret(t, 90, "own,trial", func(c kerneltest.Case) float64 {
 		if strings.HasPrefix(c.Name, "segments/TN/bf16") || strings.HasPrefix(c.Name, "product/TN/bf16") || c.Op == "AttentionBackward" && strings.HasPrefix(c.Name, "bf16/") {
 			return kerneltest.TensorCores(c)
 		}

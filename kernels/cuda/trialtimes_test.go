@@ -18,7 +18,7 @@ func TestTrialTimes(t *testing.T) {
 	if *times == "" {
 		t.Skip("-times 1 times kernels on trial on a device")
 	}
-	b, err := cuda.OpenAs(0, "own,dw,trial")
+	b, err := cuda.OpenAs(0, "own,trial")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -42,43 +41,24 @@ func Check(ranks int, from, into []kernels.Span) error {
 	return nil
 }
 
-// Try gathers a few bytes and checks them. Libraries connect ranks when they first gather, so a wire that cannot
-// carry shows here, where another one can take its place.
-func Try(w Wire, ranks []kernels.Backend) (err error) {
+// Try gathers a KiB, and waits for it. Libraries connect ranks when they first gather, so a wire that cannot carry shows
+// here, where another one can take its place.
+func Try(w Wire, ranks []kernels.Backend) error {
 	const bytes = 1 << 10
 	from, into := make([]kernels.Span, len(ranks)), make([]kernels.Span, len(ranks))
-	var want []byte
 	for r, b := range ranks {
-		piece := make([]byte, bytes)
-		for i := range piece {
-			piece[i] = byte(i + 7*r)
-		}
-		want = append(want, piece...)
-		for _, place := range []struct {
-			span  *kernels.Span
-			bytes int
-		}{{&from[r], bytes}, {&into[r], bytes * len(ranks)}} {
-			*place.span = kernels.Span{Buf: b.Alloc(place.bytes), Len: place.bytes, DType: kernels.U8}
-			defer func() {
-				if err == nil { // after a failure the memory may still be written to
-					b.Free(place.span.Buf)
-				}
-			}()
-		}
-		b.Upload(from[r], piece)
+		from[r] = kernels.Span{Buf: b.Alloc(bytes), Len: bytes, DType: kernels.U8}
+		into[r] = kernels.Span{Buf: b.Alloc(bytes * len(ranks)), Len: bytes * len(ranks), DType: kernels.U8}
 	}
 	if err := w.Gather(from, into); err != nil {
-		return err
+		return err // the memory may still be written to
 	}
 	if err := w.Wait(); err != nil {
 		return err
 	}
 	for r, b := range ranks {
-		got := make([]byte, len(want))
-		b.Download(got, into[r])
-		if !slices.Equal(got, want) {
-			return fmt.Errorf("rank %d has other bytes than were sent", r)
-		}
+		b.Free(from[r].Buf)
+		b.Free(into[r].Buf)
 	}
 	return nil
 }
