@@ -8,7 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
-// A broken wire takes what is to be gathered, and never brings it.
+// A broken wire takes pieces, and never brings them.
 type broken struct{ Host }
 
 var errBroken = errors.New("it does not come")
