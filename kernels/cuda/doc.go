@@ -20,8 +20,8 @@
 // out where they differ. So have products of our own (src/hopper_product.cu, hopperproduct.go): with both operands
 // along k or B across it, and n and k above 64. The low-rank product of an adapter (kernels.Pair) is a few more terms
 // of their sums, and products of few columns by a factor of bf16 go with them. Those by factors of fp32
-// (src/adapter.cu, adapterproduct.go) and convolutions stay with mma.sync. Gradients of weights have kernels of their own
-// (src/hopper_gradient.cu, hoppergradient.go). Which tile computes a product changes no bit; it is chosen by
+// (src/adapter.cu, adapterproduct.go) and convolutions stay with mma.sync. Gradients of weights have kernels of their
+// own (src/hopper_gradient.cu, hoppergradient.go). Which tile computes a product changes no bit; it is chosen by
 // times measured on devices (hoppertimes.go).
 //
 // # Arithmetic

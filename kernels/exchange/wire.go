@@ -41,8 +41,8 @@ func Check(ranks int, from, into []kernels.Span) error {
 	return nil
 }
 
-// Try gathers a KiB, and waits for it. Libraries connect ranks when they first gather, so a wire that cannot carry shows
-// here, where another one can take its place.
+// Try gathers a KiB, and waits for it. Libraries connect ranks when they first gather, so a wire that cannot carry
+// shows here, where another one can take its place.
 func Try(w Wire, ranks []kernels.Backend) error {
 	const bytes = 1 << 10
 	from, into := make([]kernels.Span, len(ranks)), make([]kernels.Span, len(ranks))
