@@ -27,7 +27,7 @@ func pullCommand() *cobra.Command {
 		Long: `Fetch a model's folder from Hugging Face, or from a hub that speaks its protocol.
 
 Darkroom fetches what it reads: settings, tokenizers and one set of safetensors a
-network. Every file is compared with the hub's hash. The folder appears when it is
+network, compressed or not. Of a repository of GGUF files --include chooses one. Every file is compared with the hub's hash. The folder appears when it is
 complete; an interrupted pull resumes where it ended.
 
 HF_TOKEN is the token for models that are private or gated, HF_ENDPOINT the address

@@ -20,7 +20,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
-	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/features"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
@@ -75,7 +75,7 @@ func Open(dir string, o Options) (*Model, error) {
 	if err := hub.JSON(filepath.Join(dir, Settings), &s); err != nil {
 		return nil, err
 	}
-	set, err := safetensors.OpenFolder(dir)
+	set, err := quant.OpenFolder(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w; save the published ImageReward.pt as %s", err, filepath.Join(dir, "model.safetensors"))
 	}

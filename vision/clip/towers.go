@@ -13,6 +13,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -66,7 +67,7 @@ func Open(dir string, o Options) (*Towers, error) {
 			return nil, err
 		}
 	}
-	set, err := safetensors.OpenFolder(weights)
+	set, err := quant.OpenFolder(weights)
 	if err != nil {
 		return nil, err
 	}

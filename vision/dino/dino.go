@@ -17,7 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
-	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
@@ -300,7 +300,7 @@ func Open(dir string, o Options) (*Tower, error) {
 	}
 	t.Soft = t.Prepare
 	t.Soft.Centring = vision.HalfToEven
-	set, err := safetensors.OpenFolder(dir)
+	set, err := quant.OpenFolder(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,9 @@ Where two networks take turns (Wan 2.2's A14B), each has an adapter: that of tra
 a folder of this name below PEFT's, and for diffusers in NAME.transformer_2.safetensors, which
 load_lora_weights(FILE, load_into_transformer_2=True) reads.
 
+A model whose weights are compressed (bitsandbytes, FP8) gets the adapter in a plain copy, in bf16 as a rule: compressed
+again, most of an adapter would be lost. The share that rounding loses is printed.
+
 The model is the run's own; --model names its folder if it has moved. Layers of
 vision-language adapters have the names of transformers 5 (model.language_model.layers.0...), or
 with --names transformers4 those of 4.51 and before (model.layers.0...).`,
@@ -82,13 +85,15 @@ type options struct{ run, lora, as, out, model, component, device, weights, name
 
 // report is the output of --json.
 type report struct {
-	Out       string `json:"out"`
-	As        string `json:"as"`
-	Iteration *int   `json:"iteration,omitempty"` // of the checkpoint
-	Weights   string `json:"weights,omitempty"`   // of the run: current or ema
-	Layers    int    `json:"layers"`              // with an adapter
-	Tensors   int    `json:"tensors"`             // of the model itself
-	Second    string `json:"second,omitempty"`    // where the adapter of a second network is
+	Out       string  `json:"out"`
+	As        string  `json:"as"`
+	Iteration *int    `json:"iteration,omitempty"` // of the checkpoint
+	Weights   string  `json:"weights,omitempty"`   // of the run: current or ema
+	Layers    int     `json:"layers"`              // with an adapter
+	Tensors   int     `json:"tensors"`             // of the model itself
+	Second    string  `json:"second,omitempty"`    // where the adapter of a second network is
+	Unpacked  int     `json:"unpacked,omitempty"`  // matrices that were compressed in the model, and got the adapter
+	Lost      float64 `json:"lost,omitempty"`      // the share of the adapter that rounding took there
 }
 
 func (r *report) String() string {
@@ -101,6 +106,9 @@ func (r *report) String() string {
 	}
 	if r.Iteration != nil {
 		s += fmt.Sprintf(", after iteration %d", *r.Iteration)
+	}
+	if r.Unpacked > 0 {
+		s += fmt.Sprintf("; the model's weights were compressed, and are plain in the copy: rounding lost %.2f %% of the adapter", 100*r.Lost)
 	}
 	if r.Weights == string(trained.EMA) {
 		s += ", the moving average (--weights ema)"
@@ -167,6 +175,7 @@ func (o *options) write(log io.Writer) (*report, error) {
 	}
 	w, err := x.Do()
 	r.Out, r.Second, r.Layers, r.Tensors = w.Out, w.Second, w.Layers, w.Tensors
+	r.Unpacked, r.Lost = w.Lost.Matrices, w.Lost.Share()
 	var refused layouts.Refused
 	if errors.As(err, &refused) {
 		err = exits.Usage(err)

@@ -11,7 +11,8 @@ import (
 
 // Darkroom's part of a repository: of a pipeline model_index.json and the folders that it names, of any other model
 // all folders; settings, tokenizers and safetensors there, one set of weights a folder. Weights in other formats,
-// single-file checkpoints beside a pipeline, pictures and pages are left out. The licence comes along.
+// single-file checkpoints beside a pipeline, pictures and pages are left out. The licence comes along. Compressed
+// weights are weights; of models in GGUF one is chosen, by --include where there are several.
 
 const indexName = "model_index.json"
 
@@ -43,6 +44,7 @@ func (c choice) of(all []File) ([]File, error) {
 	keep := map[string]bool{}
 	weights := map[string][]File{} // by folder
 	others := map[string]bool{}    // folders with weights in another format
+	var ggufs []File               // one of them is a model
 	for _, f := range all {
 		dir, base := path.Split(f.Path)
 		switch {
@@ -53,6 +55,8 @@ func (c choice) of(all []File) ([]File, error) {
 			keep[f.Path] = c.settings(dir, base)
 		case weightName.MatchString(base):
 			weights[dir] = append(weights[dir], f)
+		case c.parts == nil && path.Ext(base) == ".gguf":
+			ggufs = append(ggufs, f)
 		case pickled(base):
 			others[dir] = true
 		default:
@@ -68,8 +72,17 @@ func (c choice) of(all []File) ([]File, error) {
 			keep[f.Path] = true
 		}
 	}
+	if asked := slices.ContainsFunc(all, func(f File) bool { return path.Ext(f.Path) == ".gguf" && keep[f.Path] }); !asked && len(weights) == 0 {
+		switch len(ggufs) {
+		case 0:
+		case 1:
+			keep[ggufs[0].Path] = true
+		default:
+			return nil, fmt.Errorf("it has %d models in GGUF\nhint: choose one with --include: %s", len(ggufs), names(ggufs))
+		}
+	}
 	for dir := range others {
-		if len(weights[dir]) == 0 {
+		if len(weights[dir]) == 0 && len(ggufs) == 0 {
 			return nil, fmt.Errorf("%s has its weights as pickled files alone, which are not read\nhint: convert them with transformers' or diffusers' save_pretrained", folderName(dir))
 		}
 	}
@@ -183,6 +196,18 @@ func (c choice) one(variants map[string][]File) ([]File, error) {
 		return nil, fmt.Errorf("has no plain weights, only variants\nhint: choose one with --variant: %s", strings.Join(names, ", "))
 	}
 	return variants[names[0]], nil
+}
+
+// names are some files' paths, eight at most.
+func names(files []File) string {
+	var all []string
+	for _, f := range files[:min(8, len(files))] {
+		all = append(all, f.Path)
+	}
+	if len(files) > 8 {
+		all = append(all, "...")
+	}
+	return strings.Join(all, ", ")
 }
 
 func folderName(dir string) string {

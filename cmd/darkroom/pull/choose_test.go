@@ -25,6 +25,11 @@ func TestChoose(t *testing.T) {
 		{"which variant?", choice{}, "unet/diffusion_pytorch_model.fp16.safetensors unet/diffusion_pytorch_model.ema.safetensors", "error: --variant: ema, fp16"},
 		{"a pipeline's folders", choice{parts: []string{"vae"}}, "model_index.json flux1-dev.safetensors vae/config.json vae/diffusion_pytorch_model.safetensors other/config.json .cache/x.json", "model_index.json vae/config.json vae/diffusion_pytorch_model.safetensors"},
 		{"asked for", choice{parts: []string{"vae"}, include: []string{"*.safetensors", "other/*"}}, "vae/config.json flux1-dev.safetensors other/a.bin", "vae/config.json flux1-dev.safetensors other/a.bin"},
+		{"bitsandbytes", choice{parts: []string{"transformer"}}, "model_index.json transformer/config.json transformer/diffusion_pytorch_model.safetensors", "model_index.json transformer/config.json transformer/diffusion_pytorch_model.safetensors"},
+		{"one GGUF", choice{}, "README.md flux1-dev-Q4_K_S.gguf LICENSE.md", "flux1-dev-Q4_K_S.gguf LICENSE.md"},
+		{"which GGUF?", choice{}, "flux1-dev-Q4_K_S.gguf flux1-dev-Q8_0.gguf", "error: it has 2 models in GGUF\nhint: choose one with --include: flux1-dev-Q4_K_S.gguf, flux1-dev-Q8_0.gguf"},
+		{"this GGUF", choice{include: []string{"*Q8_0.gguf"}}, "flux1-dev-Q4_K_S.gguf flux1-dev-Q8_0.gguf", "flux1-dev-Q8_0.gguf"},
+		{"GGUF beside safetensors", choice{}, "config.json model.safetensors model-q4.gguf", "config.json model.safetensors"},
 		{"pickled", choice{}, "unet/config.json unet/diffusion_pytorch_model.bin", "error: its folder unet has its weights as pickled files alone"},
 	} {
 		var all []File

@@ -22,6 +22,10 @@ type Change interface {
 	Of(stored safetensors.Tensor) (safetensors.Tensor, error)
 }
 
+// A Counter is a Change that is told of each matrix that was compressed: the sums of squares of the change, and of its
+// part that rounding loses.
+type Counter interface{ Rounded(changed, lost float64) }
+
 // Values puts other numbers in the place of stored ones. They are rounded once to the type that the folder has, or
 // with Wide stay as they are.
 type Values struct {
@@ -132,15 +136,19 @@ func (c Copy) Part(below string) error {
 	return c.files(below, func(file string) bool { return !isWeights(file) || used[file] })
 }
 
-// Changed copies a folder with other weights.
+// Changed copies a folder with other weights. Where they are compressed, the copy is plain: see unpacked.
 func (c Copy) Changed(below string, change Change) error {
 	set, err := safetensors.OpenFolder(filepath.Join(c.From, below))
 	if err != nil {
 		return err
 	}
 	defer set.Close()
-	if i := slices.IndexFunc(set.Names(), quant.Extra); i >= 0 {
-		return fmt.Errorf("%s: its weights are compressed (%s), and are not written again with an adapter in them\nhint: keep the adapter by itself, or merge it into the folder of the plain model", set.Folder, set.Names()[i])
+	plain, err := quant.Expand(set, set.Metadata)
+	if err != nil {
+		return err
+	}
+	if e, ok := plain.(*quant.Expanded); ok {
+		return c.unpacked(below, set, e, change)
 	}
 	if err := c.files(below, func(file string) bool {
 		return !isWeights(file) || set.Index != "" && file == filepath.Base(set.Index)

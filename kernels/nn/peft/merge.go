@@ -2,6 +2,7 @@ package peft
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -149,6 +150,29 @@ func (a *Adapter) pair(module string) (down, up safetensors.Tensor, err error) {
 type Fold struct {
 	*Adapter
 	Pool *tensor.Pool
+	Lost *Lost // optional: where weights were compressed
+}
+
+// A Lost is the share of an adapter that rounding loses, where compressed weights become plain ones.
+type Lost struct {
+	Matrices         int
+	changed, rounded float64
+}
+
+// Share is the root of the mean square of the loss, over that of the adapter's products.
+func (l *Lost) Share() float64 {
+	if l.changed == 0 {
+		return 0
+	}
+	return math.Sqrt(l.rounded / l.changed)
+}
+
+// Rounded implements edition.Counter.
+func (f Fold) Rounded(changed, lost float64) {
+	if f.Lost != nil {
+		f.Lost.Matrices++
+		f.Lost.changed, f.Lost.rounded = f.Lost.changed+changed, f.Lost.rounded+lost
+	}
 }
 
 // Names are of the weights.

@@ -36,9 +36,10 @@ type Export struct {
 // Written lists an export's files.
 type Written struct {
 	Out     string
-	Second  string // place of the adapter of a second network; "": none
-	Layers  int    // with an adapter
-	Tensors int    // of the model itself
+	Second  string    // place of the adapter of a second network; "": none
+	Layers  int       // with an adapter
+	Tensors int       // of the model itself
+	Lost    peft.Lost // of the adapter, where the model's weights were compressed
 }
 
 // Refused is an error of the request: nothing was written.
@@ -98,7 +99,7 @@ func (x *Export) adapter(w *Written) (err error) {
 		}
 	}
 	if x.Layout.Form == Whole {
-		return x.fold(adapters)
+		return x.fold(adapters, &w.Lost)
 	}
 	switch {
 	case adapters[0] == nil:
@@ -133,7 +134,7 @@ func (x *Export) one(a *peft.Adapter, number int, component string) error {
 }
 
 // fold writes a model with adapters folded in.
-func (x *Export) fold(adapters map[int]*peft.Adapter) error {
+func (x *Export) fold(adapters map[int]*peft.Adapter, lost *peft.Lost) error {
 	if x.speaks() {
 		set, err := safetensors.OpenFolder(x.Model)
 		if err != nil {
@@ -146,7 +147,7 @@ func (x *Export) fold(adapters map[int]*peft.Adapter) error {
 	}
 	changes := make([]edition.Change, 2)
 	for number, a := range adapters {
-		changes[number] = peft.Fold{Adapter: a, Pool: tensor.NewPool(x.Backend)}
+		changes[number] = peft.Fold{Adapter: a, Pool: tensor.NewPool(x.Backend), Lost: lost}
 	}
 	return x.changed(changes...)
 }
