@@ -14,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // Prefix begins the name of an embedded model where a folder's path is asked for.
@@ -142,7 +143,7 @@ func tomlOf(tree embed.FS, dir, what, name string) ([]byte, error) {
 var borrowed = []struct{ model, part, of string }{{"tiny-kontext", "vae", "tiny-sd3/vae"}}
 
 // A model is the files of an embedded folder, in order. Those whose names end in .gz are compressed, where weights are
-// mostly zeros or many.
+// mostly zeros or many; nothing of it may be written to.
 type model []file
 
 type file struct {
@@ -150,11 +151,19 @@ type file struct {
 	data []byte
 }
 
+// unpacked are the models that were asked for, by name: each is unpacked once in a program.
+var unpacked sync.Map // of func() (model, error)
+
 // modelNamed returns the model of a folder's name, with the files that it borrows.
 func modelNamed(base string) (model, error) {
 	if base == "" || base == "." || strings.ContainsAny(base, `/\`) {
 		return nil, fs.ErrNotExist
 	}
+	read, _ := unpacked.LoadOrStore(base, sync.OnceValues(func() (model, error) { return readModel(base) }))
+	return read.(func() (model, error))()
+}
+
+func readModel(base string) (model, error) {
 	m, err := filesBelow(models, base, "")
 	for _, b := range borrowed {
 		if b.model == base && err == nil {
