@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	mostBundle = 12 << 20 // bytes sent to a device
+	mostBundle = 13 << 20 // bytes sent to a device
 	mostSent   = 64 << 20 // bytes of the repository and the bundle
 )
 
