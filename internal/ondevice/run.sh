@@ -191,7 +191,12 @@ for s in $steps; do
 		[ -z "$mock" ] || side=64
 		brief=(--set "model.path=$(folder sd3.5-medium)" --set sampler.width=$side --set sampler.height=$side --set sampler.steps=4
 			--set sampler.guidance=1 --set rollout.group=4 --set run.iterations="${ITERATIONS:-200}" --set checkpoint.every=20 --device cuda:0)
+		nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits -lms 500 >"$out/memory-long.txt" 2>/dev/null &
+		watching=$!
 		step long 90 "$bin/darkroom" train "$here/sd3.5-medium.toml" "${brief[@]}" --out "$out/long"
+		kill "$watching" 2>/dev/null
+		# Its middle and its end: the same where nothing is lost.
+		echo "MiB of the card, every tenth of the run: $(awk '{all[NR]=$1} END{for(i=1;i<=10;i++) printf "%s ", all[int(NR*i/10)]}' "$out/memory-long.txt")"
 		timeout -s INT "${STOP:-20}" "$bin/darkroom" train "$here/sd3.5-medium.toml" "${brief[@]}" --out "$out/stopped" >"$out/stopped.log" 2>&1
 		wc -l "$out/stopped/ledger.jsonl"
 		step long-resumed 90 "$bin/darkroom" train "$out/stopped" --resume --device cuda:0
