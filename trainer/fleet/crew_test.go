@@ -86,7 +86,7 @@ func (m *mortal) kill() {
 	m.dead = true
 }
 
-func (m *mortal) Say(ctx context.Context, e Event) error {
+func (m *mortal) Send(ctx context.Context, e Event) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead {
