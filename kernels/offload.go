@@ -22,6 +22,11 @@ type Offloader interface {
 	// says that the home has no room; the weight is then as it was.
 	Store(w *Packed, home Home) (*Stored, error)
 
+	// StoreCodes puts a compressed weight into its home. Fetch copies the codes and writes the weight in full beside
+	// them, as Unpack followed by Pack would. The weight has arithmetic and shape, and no memory yet. Values are of the
+	// type that its arithmetic reads (Packed.DType): others would be rounded twice, and are an error.
+	StoreCodes(c Codes, w Packed, values DType, home Home) (*Stored, error)
+
 	// Fetch is the weight in the ring, its copy under way. The copy begins after the work that was queued before the
 	// release of the ring's earlier weight there. It is nil where the ring has no room before more is released, and
 	// the weight where it lies where this backend's own memory is the home.
@@ -47,7 +52,46 @@ type Home struct {
 type Stored struct {
 	Packed // Buf is memory of the home's backend, nil in pinned memory
 	Home   Home
+	Codes  Codes    // of a compressed weight; nil: the bytes are the weight's
 	Host   [][]byte // the weight's bytes in pinned host memory, in order
+}
+
+// Codes are a compressed weight in one piece of memory: codes, table and scales.
+type Codes interface {
+	Size() int
+	Write(memory []byte)
+	// In is the operation that unpacks such memory, which begins at a multiple of 64 bytes of a buffer.
+	In(memory *Buffer, from int, dst Mat) *Unpack
+}
+
+// Size is the bytes that are stored.
+func (s *Stored) Size() (n int) {
+	if s.Codes != nil {
+		return s.Codes.Size()
+	}
+	if s.Buf != nil {
+		return s.Buf.Bytes
+	}
+	for _, part := range s.Host {
+		n += len(part)
+	}
+	return n
+}
+
+// Room is the bytes of a ring that the weight takes, beside its codes.
+func (s *Stored) Room() int {
+	if s.Codes == nil {
+		return Room(s.Size())
+	}
+	return Room(s.N*s.K*s.DType().Size()) + Room(s.Codes.Size())
+}
+
+// DType is the type of a packed weight's numbers.
+func (w *Packed) DType() DType {
+	if w.Math == MathBF16 {
+		return BF16
+	}
+	return F32
 }
 
 // Room is how many bytes of a ring a weight takes.

@@ -19,6 +19,7 @@ type Backend struct {
 	gemm        *gemm.Engine
 	attention   *attention.Engine
 	rows        *rows.Engine
+	inFull      map[*kernels.Packed]bool // fetched weights whose home has codes
 }
 
 var _ kernels.Backend = (*Backend)(nil)

@@ -87,6 +87,17 @@ func (b *Backend) launch(op, kernel string, grid [2]int, threads, shared int, ar
 	b.must(op, func() error { return b.queue(kernel, grid, threads, shared, args) })
 }
 
+// queueCopying queues a kernel on the stream of copies.
+func (b *Backend) queueCopying(kernel string, blocks, threads, shared int, args any) error {
+	f, err := b.function(kernel, shared)
+	if err != nil {
+		return err
+	}
+	v := reflect.ValueOf(args)
+	l := driver.Launch{Grid: [2]int{blocks, 1}, Threads: threads, Shared: shared, Stream: b.offload.copies}
+	return b.d.Launch(f, l, v.UnsafePointer(), int(v.Type().Elem().Size()))
+}
+
 func (b *Backend) queue(kernel string, grid [2]int, threads, shared int, args any) error {
 	f, err := b.function(kernel, shared)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
 // Weights that lie in pinned host memory or on another device, and are copied into a ring ahead of their products
@@ -23,8 +24,6 @@ type offload struct {
 	held    map[*kernels.Packed]*driver.Slot // of weights that are fetched and not released
 	reached map[*Backend]bool                // peers whose memory was asked for
 	waited  bool                             // the next kernel follows a copy
-	started int                              // copies
-	brought int64                            // bytes of them
 }
 
 type fetched struct {
@@ -85,8 +84,7 @@ func (b *Backend) Store(w *kernels.Packed, home kernels.Home) (s *kernels.Stored
 		s.Buf = nil
 		err = b.toHost(s, w.Buf)
 	case peer == nil:
-		return nil, fmt.Errorf("cuda:%d: a weight cannot be stored in the memory of %s: the home is host memory or another CUDA device",
-			b.device.Index, home.Peer.Name())
+		return nil, b.noHome(home)
 	case peer != b:
 		s.Buf = peer.Alloc(w.Buf.Bytes)
 		b.toPeer(peer, s.Buf, w.Buf)
@@ -100,10 +98,51 @@ func (b *Backend) Store(w *kernels.Packed, home kernels.Home) (s *kernels.Stored
 	return s, nil
 }
 
+// StoreCodes puts the codes into pinned memory, or uploads them to the device that is their home.
+func (b *Backend) StoreCodes(c kernels.Codes, w kernels.Packed, values kernels.DType, home kernels.Home) (s *kernels.Stored, err error) {
+	defer kernels.Recover(&err)
+	if err = ref.CheckCodes(&w, values); err != nil {
+		return nil, err
+	}
+	memory := make([]byte, c.Size())
+	c.Write(memory)
+	s = &kernels.Stored{Packed: w, Home: home, Codes: c}
+	switch peer, ok := home.Peer.(*Backend); {
+	case home.Peer == nil:
+		b.now("StoreCodes", func() error {
+			err = b.pin(s, len(memory))
+			return nil // the device is whole
+		})
+		for _, part := range s.Host {
+			memory = memory[copy(part, memory):]
+		}
+		return s, err
+	case !ok:
+		return nil, b.noHome(home)
+	default:
+		s.Buf = peer.Alloc(len(memory))
+		peer.Upload(kernels.Span{Buf: s.Buf, Len: len(memory), DType: kernels.U8}, memory)
+		peer.Sync()
+		return s, nil
+	}
+}
+
+func (b *Backend) noHome(home kernels.Home) error {
+	return fmt.Errorf("cuda:%d: a weight cannot be stored in the memory of %s: the home is host memory or another CUDA device",
+		b.device.Index, home.Peer.Name())
+}
+
+// pin takes pinned memory for n bytes.
+func (b *Backend) pin(s *kernels.Stored, n int) (err error) {
+	if s.Host, err = b.pins().Take(n); err != nil {
+		return fmt.Errorf("cuda:%d: %w\nhint: let fewer weights be in host memory, or others on the disk; free memory of the host, or raise a container's limit", b.device.Index, err)
+	}
+	return nil
+}
+
 func (b *Backend) toHost(s *kernels.Stored, buf *kernels.Buffer) (err error) {
 	b.must("Store", func() error {
-		if s.Host, err = b.pins().Take(buf.Bytes); err != nil {
-			err = fmt.Errorf("cuda:%d: %w\nhint: let fewer weights be in host memory, or others on the disk; free memory of the host, or raise a container's limit", b.device.Index, err)
+		if err = b.pin(s, buf.Bytes); err != nil {
 			return nil // the device is whole
 		}
 		at := buf.Addr
@@ -127,10 +166,14 @@ func (b *Backend) toPeer(peer *Backend, dst, src *kernels.Buffer) {
 
 // Fetch begins a weight's copy into the ring, unless it lies there.
 func (b *Backend) Fetch(s *kernels.Stored) (w *kernels.Packed) {
-	if s.Home.Peer == kernels.Offloader(b) {
+	own := s.Home.Peer == kernels.Offloader(b)
+	if own && s.Codes == nil {
 		return &s.Packed
 	}
-	n := storedBytes(s)
+	n := s.Room()
+	if own { // codes are read where they lie
+		n -= kernels.Room(s.Size())
+	}
 	b.now("Fetch", func() error {
 		o := &b.offload
 		if o.ring == nil || n > o.ring.Bytes() {
@@ -141,33 +184,40 @@ func (b *Backend) Fetch(s *kernels.Stored) (w *kernels.Packed) {
 			o.held[w] = slot
 			return nil
 		}
-		slot, err := o.ring.Fill(s, kernels.Room(n), func(at, stream uintptr) error { return b.bring(s, n, at, stream) })
+		bytes := s.N * s.K * s.DType().Size()
+		slot, err := o.ring.Fill(s, n, func(at, stream uintptr) error {
+			switch {
+			case s.Codes == nil:
+				return b.bring(s, at, stream)
+			case own:
+				return b.inFull(s, s.Buf, 0, at)
+			}
+			behind := kernels.Room(bytes)
+			return cmp.Or(b.bring(s, at+uintptr(behind), stream), b.inFull(s, &kernels.Buffer{Addr: at, Bytes: n}, behind, at))
+		})
 		if err != nil || slot == nil {
 			return err
 		}
 		p := s.Packed
-		p.Buf = &kernels.Buffer{Addr: o.ring.At(slot), Bytes: n}
+		p.Buf = &kernels.Buffer{Addr: o.ring.At(slot), Bytes: bytes}
 		w = &p
 		o.last[s], o.held[w] = fetched{slot, w}, slot
-		o.started++
-		o.brought += int64(n)
 		return nil
 	})
 	return w
 }
 
-func storedBytes(s *kernels.Stored) (n int) {
-	if s.Buf != nil {
-		return s.Buf.Bytes
+// inFull queues the kernel that writes a compressed weight, behind the copy of its codes.
+func (b *Backend) inFull(s *kernels.Stored, codes *kernels.Buffer, from int, at uintptr) error {
+	if s.N*s.K == 0 {
+		return nil
 	}
-	for _, part := range s.Host {
-		n += len(part)
-	}
-	return n
+	args, blocks, shared := b.unpacking(s.Codes.In(codes, from, kernels.NewMat(spanAt(at, s.N*s.K, s.DType()), s.N, s.K)))
+	return b.queueCopying("unpack", blocks, 256, shared, args)
 }
 
-// bring queues the copy of a weight's bytes.
-func (b *Backend) bring(s *kernels.Stored, n int, at, stream uintptr) error {
+// bring queues the copy of the bytes that are stored.
+func (b *Backend) bring(s *kernels.Stored, at, stream uintptr) error {
 	if peer, ok := s.Home.Peer.(*Backend); ok {
 		if !b.offload.reached[peer] {
 			if b.offload.reached == nil {
@@ -176,7 +226,7 @@ func (b *Backend) bring(s *kernels.Stored, n int, at, stream uintptr) error {
 			b.offload.reached[peer] = true
 			_ = b.d.Reach(b.dev, peer.dev, peer.context) // the copy goes through the host where it is refused
 		}
-		return b.d.FromPeer(at, b.context, s.Buf.Addr, peer.context, n, stream)
+		return b.d.FromPeer(at, b.context, s.Buf.Addr, peer.context, s.Size(), stream)
 	}
 	for _, part := range s.Host {
 		if err := b.d.ToDevice(at, part, stream); err != nil {

@@ -72,7 +72,9 @@ func (h *homesRig) copies(sides []int) {
 		h.b.Sync()
 		start := time.Now()
 		for _, s := range all {
-			h.b.Release(h.b.Fetch(s))
+			w := h.b.Fetch(s)
+			h.b.Await(w)
+			h.b.Release(w)
 		}
 		h.b.Sync()
 		h.t.Logf("homes: copies of %6.2f MB: %5.1f GB/s", float64(bytes)/1e6, float64(n*bytes)/time.Since(start).Seconds()/1e9)

@@ -31,15 +31,21 @@ type unpackArgs struct {
 
 // Unpack writes every element of a compressed matrix.
 func (b *Backend) Unpack(a *kernels.Unpack) {
+	args, blocks, shared := b.unpacking(a)
+	b.launch("Unpack", "unpack", [2]int{blocks, 1}, 256, shared, args)
+}
+
+// unpacking is the argument of the kernel, its blocks and their shared memory.
+func (b *Backend) unpacking(a *kernels.Unpack) (args *unpackArgs, blocks, shared int) {
 	a.Check()
 	n := a.Dst.Rows * a.Dst.Cols
-	args := &unpackArgs{codes: at(a.Codes), table: at(a.Table), scale: blocksOf(a.Scale, a.Dst.Cols), min: blocksOf(a.Min, a.Dst.Cols), dst: matOf(a.Dst),
+	args = &unpackArgs{codes: at(a.Codes), table: at(a.Table), scale: blocksOf(a.Scale, a.Dst.Cols), min: blocksOf(a.Min, a.Dst.Cols), dst: matOf(a.Dst),
 		n: int64(n), over: a.Over, bits: int32(a.Bits), lowFirst: flag(a.Low)}
 	if inEights(a) && args.codes%uintptr(a.Bits) == 0 && args.dst.p%piece == 0 {
 		args.inPieces = 1
 		n /= 8
 	}
-	b.launch("Unpack", "unpack", [2]int{b.walkers(n), 1}, 256, 4<<a.Bits, args)
+	return args, b.walkers(n), 4 << a.Bits
 }
 
 // inEights reports whether eight elements from a multiple of eight on lie in one row and in one block.

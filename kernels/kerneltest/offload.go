@@ -20,6 +20,9 @@ func RunOffloader(t *testing.T, b kernels.Offloader, home kernels.Home) {
 			if err := p.store(home); err != nil {
 				t.Fatal(err)
 			}
+			if _, err := b.StoreCodes(p.codes[1], kernels.Packed{Math: math}, kernels.F16, home); err == nil {
+				t.Error("codes of another type than that of the products are stored")
+			}
 			for i, ring := range []int{1, 2, 3, 16} {
 				b.Reserve(ring * p.largest)
 				for j, o := range offloadOrders {
@@ -57,22 +60,71 @@ type offloadPass struct {
 	packed  []*kernels.Packed
 	gemms   [][2]*kernels.Gemm // a weight's NT and NN
 	want    [][2][]byte
+	codes   map[int]codes // of weights that are compressed
 	largest int
 }
 
 func newOffloadPass(b kernels.Offloader, math kernels.Math) *offloadPass {
-	p := &offloadPass{e: &Env{B: b, seed: hash("Offloader")}, b: b}
-	for _, s := range [][2]int{{64, 96}, {96, 64}, {33, 40}, {80, 128}, {1, 8}, {72, 72}, {128, 72}} {
+	p := &offloadPass{e: &Env{B: b, seed: hash("Offloader")}, b: b, codes: map[int]codes{}}
+	for i, s := range [][2]int{{64, 96}, {96, 64}, {33, 40}, {80, 128}, {1, 8}, {72, 72}, {128, 72}} {
 		n, k := s[0], s[1]
 		const rows = 5
 		w := b.Pack(p.e.Mat(kernels.F32, n, k, 0, 1), math)
+		if i%2 == 1 {
+			b.Free(w.Buf)
+			w = p.compressed(n, k, math)
+		}
 		forward := &kernels.Gemm{Layout: kernels.NT, Math: math, A: p.e.Mat(kernels.F32, rows, k, 0, 1), W: w, C: p.e.JunkMat(kernels.F32, rows, n, 0)}
 		back := &kernels.Gemm{Layout: kernels.NN, Math: math, A: p.e.Mat(kernels.F32, rows, n, 0, 1), W: w, C: p.e.JunkMat(kernels.F32, rows, k, 0)}
 		p.packed, p.gemms = append(p.packed, w), append(p.gemms, [2]*kernels.Gemm{forward, back})
 		p.want = append(p.want, p.products(len(p.gemms)-1, w))
-		p.largest = max(p.largest, kernels.Room(w.Buf.Bytes))
+		p.largest = max(p.largest, 2*kernels.Room(w.Buf.Bytes))
 	}
 	return p
+}
+
+// codes are random ones of 4 bits, and a scale for each run of 64 elements: a table of 64 bytes, the scales, the codes.
+type codes struct {
+	rows, cols int
+	memory     []byte
+}
+
+func (c codes) Size() int           { return len(c.memory) }
+func (c codes) Write(memory []byte) { copy(memory, c.memory) }
+
+func (c codes) In(memory *kernels.Buffer, from int, dst kernels.Mat) *kernels.Unpack {
+	runs, behind := c.runs()
+	span := func(at, n int, d kernels.DType) kernels.Span {
+		return kernels.Span{Buf: memory, Off: (from + at) / d.Size(), Len: n, DType: d}
+	}
+	return &kernels.Unpack{Codes: span(behind, len(c.memory)-behind, kernels.U8), Bits: 4, Table: span(0, 16, kernels.F32),
+		Scale: kernels.Blocks{Values: span(64, runs, kernels.F32), Flat: 64}, Dst: dst}
+}
+
+// runs is their number, and the place of the codes.
+func (c codes) runs() (n, behind int) {
+	n = (c.rows*c.cols + 63) / 64
+	return n, 64 + (4*n+63)/64*64
+}
+
+// compressed draws the codes of the next weight, and packs it in full.
+func (p *offloadPass) compressed(n, k int, math kernels.Math) *kernels.Packed {
+	c := codes{rows: n, cols: k}
+	runs, behind := c.runs()
+	c.memory = make([]byte, behind+(n*k+1)/2)
+	copy(c.memory, p.e.Bytes(p.e.Floats(kernels.F32, 16, 1)))
+	copy(c.memory[64:], p.e.Bytes(p.e.Floats(kernels.F32, runs, 1)))
+	for i, r := behind, p.e.rand(); i < len(c.memory); i++ {
+		c.memory[i] = byte(r.Uint32())
+	}
+	p.codes[len(p.packed)] = c
+	w := &kernels.Packed{Math: math}
+	in, full := p.b.Alloc(len(c.memory)), p.e.Junk(w.DType(), n*k)
+	p.b.Upload(kernels.Span{Buf: in, Len: len(c.memory), DType: kernels.U8}, c.memory)
+	m := kernels.NewMat(full, n, k)
+	p.b.Unpack(c.In(in, 0, m))
+	p.b.Free(in)
+	return p.b.Pack(m, math)
 }
 
 // products are the results of a weight's products, which begin as NaNs.
@@ -87,8 +139,18 @@ func (p *offloadPass) products(i int, w *kernels.Packed) (out [2][]byte) {
 }
 
 func (p *offloadPass) store(home kernels.Home) error {
-	for _, w := range p.packed {
-		s, err := p.b.Store(w, home)
+	for i, w := range p.packed {
+		c, ok := p.codes[i]
+		if !ok {
+			s, err := p.b.Store(w, home)
+			if err != nil {
+				return err
+			}
+			p.stored = append(p.stored, s)
+			continue
+		}
+		p.b.Free(w.Buf)
+		s, err := p.b.StoreCodes(c, kernels.Packed{Math: w.Math, N: w.N, K: w.K}, w.DType(), home)
 		if err != nil {
 			return err
 		}

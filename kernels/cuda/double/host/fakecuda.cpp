@@ -354,7 +354,7 @@ int cuLaunchKernel(void* fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
   if (stream(s)->device != context->device) return INVALID_HANDLE;
   std::string args((char*)params[0], f.kernel.size);  // taken at the call, as the driver does
   push(s, [=] { return run(f, {gx, gy, gz}, {bx, by, bz}, bytes, args); });
-  return starts(stream(s), args);
+  return starts(stream(s), f.kernel.name, args);
 }
 struct Attribute { unsigned id, pad, value[16]; };
 struct Config { unsigned gx, gy, gz, bx, by, bz, bytes; void* stream; const Attribute* attributes; unsigned count; };

@@ -6,7 +6,7 @@
 // where it reads. Of kernels only the addresses among their arguments are known. They count as reads, of the memory that
 // a copy filled around them.
 //
-// Weights are what a stream brings that starts no kernel of its own: they come and are never copied back, and no more
+// Weights are what a stream brings that starts no kernel of its own but unpack: they come and are never copied back, and no more
 // of them lie on a device than fakecuda_resident allows.
 #pragma once
 
@@ -90,10 +90,15 @@ static int fills(Stream* s, P lo, size_t n) {
   order::peak = std::max(order::peak, all);
   return order::most && all > order::most ? order::fault(s->device, order::TOO_MANY, lo, n) : OK;
 }
-// starts is a kernel, which touches what its arguments point to. What the copies' stream starts makes weights of what
-// was copied; another stream with kernels brings none.
-static int starts(Stream* s, const std::string& args) {
-  order::kinds[s->id].kernels++;
+// starts is a kernel, which touches what its arguments point to. One that unpacks fills its destination, as a copy does.
+static int starts(Stream* s, const char* name, const std::string& args) {
+  if (!strcmp(name, "dk_unpack")) {
+    auto& a = *(const UnpackArgs*)args.data();
+    size_t unit = a.dst.type == F32 ? 4 : 2;
+    if (int e = fills(s, (P)a.dst.p, a.dst.rows ? ((size_t)(a.dst.rows - 1) * a.dst.stride + a.dst.cols) * unit : 0)) return e;
+  } else {
+    order::kinds[s->id].kernels++;
+  }
   for (size_t i = 0; i + 8 <= args.size(); i += 8) {
     P p;
     memcpy(&p, args.data() + i, 8);
