@@ -237,6 +237,8 @@ func number(d kernels.DType, b []byte) (float64, bool) {
 		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b))), true
 	case kernels.BF16:
 		return float64(ref.FromBF16(binary.LittleEndian.Uint16(b))), true
+	case kernels.F16:
+		return float64(ref.FromF16(binary.LittleEndian.Uint16(b))), true
 	case kernels.F64:
 		return math.Float64frombits(binary.LittleEndian.Uint64(b)), true
 	case kernels.I32:
