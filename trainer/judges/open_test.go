@@ -26,7 +26,7 @@ func TestOpenRewards(t *testing.T) {
 	item := rewards.Item{Prompt: scene.Prompt, Image: &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: scene.Draw(nil)}}
 	for name, want := range map[string]string{
 		"layout": "", "scene": "", "background": "", "shade": "", "ocr": "", "jpeg": "", "sharpness": "", "edit": "", "edit_done": "", "edit_kept": "", "preserve": "", "likeness": "path is missing", "direction": "path is missing",
-		"aesthetic": "no device", "clip": "no device", "pickscore": "path is missing", "hpsv2": "path is missing", "imagereward": "path is missing", "exec": "command or path is missing", "geneval": "url is missing", "http": "url is missing", "judge": "url or path is missing", "telepathy": "cannot be opened",
+		"aesthetic": "no device", "clip": "no device", "pickscore": "path is missing", "hpsv2": "path is missing", "imagereward": "path is missing", "exec": "command or path is missing", "geneval": "path and url are missing", "http": "url is missing", "judge": "url or path is missing", "telepathy": "cannot be opened",
 	} {
 		r := experiment.Reward{}
 		r.SetDefaults()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 
 	"github.com/ebitengine/purego"
 )
@@ -45,6 +46,8 @@ func OpenNamed(variable, what string, places []string) (*Library, error) {
 }
 
 func openFirst(places []string) (*Library, error) {
+	runtime.LockOSThread() // the loader keeps its last error by thread
+	defer runtime.UnlockOSThread()
 	why := errors.New("there is none for this driver")
 	told := false // the first place is the loader's own search: its words are the best
 	for _, p := range places {
