@@ -59,7 +59,6 @@ type root struct {
 	buffers  []*Buffer
 	fixed    []*autograd.Param // what models made of buffers
 	errs     []error           // the first mistakes
-	ring     autograd.Ring     // of matrices whose home is elsewhere
 	reads    chan struct{}     // those of them that are read now
 	known    []*regexp.Regexp  // stored names that the model does not read
 	stored   []string          // names in the source
