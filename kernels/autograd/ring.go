@@ -11,8 +11,8 @@ import (
 //
 // A product reads the packed form of a weight. A Ring holds those of the last block that products went through, and
 // fetches as much ahead. It learns the order of reading: the longest stretch that was met before says the next weight,
-// in either direction, since backward is forward reversed. The last block stays for the
-// turn. A wrong guess costs time alone.
+// in either direction, since backward is forward reversed. The last block stays for the turn. A wrong guess costs time
+// alone.
 //
 // Invariants (tests): outputs and gradients have the bits of a network that keeps its weights. No more is held than the
 // block, as much fetched ahead, and the weight under way. Every pass of a network after its first finds each weight

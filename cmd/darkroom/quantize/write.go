@@ -18,9 +18,6 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
-// mostShard is the size of a shard, as diffusers has it.
-const mostShard = 10e9
-
 // A writer compresses a model.
 type writer struct {
 	options
@@ -170,7 +167,7 @@ func (w *writer) part(c edition.Copy, below string) error {
 	if w.as == "fp8" && !diffusers {
 		n.saving = quant.BlockFloat8()
 	}
-	if err := n.write(to, base, mostShard); err != nil {
+	if err := n.write(to, base, safetensors.UsualShard); err != nil {
 		return err
 	}
 	if w.as == "fp8" && diffusers {

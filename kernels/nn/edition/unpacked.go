@@ -16,9 +16,6 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
-// mostShard is the size of a file of a copy.
-const mostShard = 10e9
-
 // numberOfShard is the end of a shard's name.
 var numberOfShard = regexp.MustCompile(`-\d{5}-of-\d{5}$`)
 
@@ -51,7 +48,7 @@ func (c Copy) unpacked(below string, set *safetensors.Set, e *quant.Expanded, ch
 	}
 	base := numberOfShard.ReplaceAllString(strings.TrimSuffix(filepath.Base(set.Files[0].Path), ".safetensors"), "")
 	to := filepath.Join(c.To, below)
-	err := safetensors.WriteMade(to, base, headers, set.Files[0].Metadata, mostShard, func(shard []safetensors.Tensor, put safetensors.Put) error {
+	err := safetensors.WriteMade(to, base, headers, set.Files[0].Metadata, safetensors.UsualShard, func(shard []safetensors.Tensor, put safetensors.Put) error {
 		for i, header := range shard {
 			t, err := c.plain(e, header, change)
 			if err != nil {

@@ -207,6 +207,9 @@ func compact(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
+// UsualShard is the size of a shard in bytes, as diffusers has it.
+const UsualShard = 10e9
+
 // WriteFolder writes tensors into a folder as the hub's libraries do: base.safetensors
 // if all fit into maxBytes, else base-00001-of-0000N.safetensors and so on with
 // base.safetensors.index.json. Tensors are laid out by name; a tensor larger than
