@@ -97,3 +97,30 @@ func TestRefill(t *testing.T) {
 		t.Errorf("the weights came back within %v: the way was not slow", took)
 	}
 }
+
+// TestOfferedTwice: a withdrawal reaches who took a job first, also after the job was offered and taken once more.
+func TestOfferedTwice(t *testing.T) {
+	b := listen(t, t.TempDir())
+	l := join(t, b, "w")
+	j := jobsOf(1)[0]
+	var stop <-chan struct{}
+	for range 2 {
+		if err := b.Hub.Offer(t.Context(), j.Name(), j, false); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if stop == nil {
+			stop = l.Withdrawn(j.Name())
+		}
+	}
+	if err := b.Hub.Withdraw(t.Context(), j.Name()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-stop:
+	case <-time.After(10 * time.Second):
+		t.Error("a job that is withdrawn goes on")
+	}
+}

@@ -285,13 +285,22 @@ func (l *Link) Next(ctx context.Context) (fleet.Job, error) {
 			continue
 		}
 		if j := jobOf(s); j != nil {
-			l.mu.Lock()
-			l.at[j.Name()] = &under{make(chan struct{}), s.number}
-			l.mu.Unlock()
+			l.takes(j.Name(), s.number)
 			return *j, nil
 		}
 	}
 	return fleet.Job{}, ctx.Err()
+}
+
+// takes counts a job as under way. A job that was offered twice keeps the channel that its first taker waits at.
+func (l *Link) takes(name fleet.Hash, number uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u := l.at[name]; u != nil {
+		u.number = max(u.number, number)
+		return
+	}
+	l.at[name] = &under{make(chan struct{}), number}
 }
 
 // look looks at the queue of urgent jobs, and waits a little at the other one. Other roles than rolling have one queue.
