@@ -229,6 +229,7 @@ func (f *forging) attack(guards bool) {
 // somebody who has the join file, or repeated from earlier or elsewhere, and the trainer takes none. On the trainer's
 // own server the streams are as they were; on servers of somebody else's they are that one's business.
 func TestForged(t *testing.T) {
+	t.Parallel()
 	t.Run("the trainer's server", func(t *testing.T) {
 		f := forge(t, listen(t, t.TempDir()))
 		f.attack(true)

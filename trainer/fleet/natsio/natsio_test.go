@@ -210,6 +210,7 @@ func pieces(t *testing.T, b *Broker, stream string) uint64 {
 
 // TestShared: through a folder that all share nothing goes through the server's stores.
 func TestShared(t *testing.T) {
+	t.Parallel()
 	shared := filepath.Join(t.TempDir(), "shared")
 	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: t.TempDir(), Run: "x", Blobs: shared})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 // TestPeers: blobs go past the server, from any holder; the one who asks next is served by a worker when the trainer
 // is busy, and by the trainer when that worker is gone.
 func TestPeers(t *testing.T) {
+	t.Parallel()
 	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: t.TempDir(), Run: "test", Blobs: byPeers})
 	if err != nil {
 		t.Fatal(err)

@@ -176,6 +176,7 @@ func TestSpoilt(t *testing.T) {
 
 // TestRolesOfOne: a worker of two roles that is dismissed in one is dismissed in both.
 func TestRolesOfOne(t *testing.T) {
+	t.Parallel()
 	b := listen(t, t.TempDir())
 	ticket, err := b.Ticket.WithKey()
 	if err != nil {
