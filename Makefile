@@ -162,7 +162,8 @@ device: ## runs/device: what a CUDA device is asked in one go
 # CHECK_TEMPLATES, where it names a folder with published chat templates (trl/chat_templates), asks folders of Qwen's too.
 exports: ## what was trained, loaded by diffusers, transformers and PEFT
 	go build -o runs/darkroom ./cmd/darkroom
-	$(PYTHON) internal/exports/check.py runs/darkroom internal/golden/models
+	go run ./internal/golden/pack -to runs/models internal/golden/models
+	$(PYTHON) internal/exports/check.py runs/darkroom runs/models
 
 recipes: ## every recipe planned from its model's published settings, and the memory of its card
 	go test ./cmd/darkroom -count=1 -v -run TestRecipesFit -long

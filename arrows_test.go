@@ -25,7 +25,7 @@ var places = [][]string{
 	{"kernels/rng", "sde/...", "video", "assets/...", "config"},
 	{"kernels"},
 	{"kernels/ref"},
-	{"internal/emulators/..."}, // processors that are not at hand, for tests
+	{"internal/emulators/...", "internal/golden/..."}, // processors that are not at hand, and recorded cases, for tests
 	{"kernels/exchange", "kernels/kerneltest/..."},
 	{"kernels/cpu/...", "kernels/cuda/..."},
 	{"kernels/tensor/..."},
@@ -89,7 +89,7 @@ var narrow = map[string][]string{
 var testOnly = []string{"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/rogpeppe/go-internal", "github.com/google/go-cmp"}
 
 // helpers may be imported by the tests of any package.
-var helpers = []string{"kernels/kerneltest", "sde/sdetest", "internal/emulators", "internal/rigs"}
+var helpers = []string{"kernels/kerneltest", "sde/sdetest", "internal/emulators", "internal/golden", "internal/rigs"}
 
 // configReader is the library of config; its parser is below it.
 const configReader = "github.com/pelletier/go-toml/v2"

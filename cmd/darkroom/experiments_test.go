@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/internal/rigs/brief"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/trainer/pretrain"
@@ -141,10 +143,7 @@ func prepare(t *testing.T, dir, kind string, iterations int) {
 		toKill(t, dir, killedTalk, iterations, "p.jsonl", oneCard)
 		speaker(t, filepath.Join(dir, "speaker"), 40)
 	case "clips":
-		wan, err := filepath.Abs("../../internal/golden/models/pipe_wan22_t2v")
-		if err != nil {
-			t.Fatal(err)
-		}
+		wan := golden.Folder("models") + "/pipe_wan22_t2v"
 		toKill(t, dir, strings.ReplaceAll(killedClips, "WAN", wan), iterations, "p.txt", oneScene)
 	default:
 		t.Fatalf("nothing makes %s", kind)

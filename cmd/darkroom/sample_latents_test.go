@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 )
 
@@ -31,7 +33,7 @@ func pixels(t *testing.T, path string) string {
 // Pictures from a file's noise are those of the noise's own seed, whatever the seed of the call.
 func TestLatentsReplaceTheSeed(t *testing.T) {
 	dir := t.TempDir()
-	model := filepath.Join("..", "..", "internal", "golden", "models", "pipe_flux_schnell")
+	model := filepath.Join(golden.Folder("models"), "pipe_flux_schnell")
 	sample := func(out string, further ...string) {
 		args := append([]string{"sample", "--model", model, "--prompt", "a", "--prompt", "b", "--steps", "1", "--text-length", "16", "--width", "80", "--height", "64", "--out", filepath.Join(dir, out) + "/"}, further...)
 		var errs bytes.Buffer

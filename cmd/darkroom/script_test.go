@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"image/png"
 	"os"
-	"path/filepath"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/internal/golden"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
@@ -25,14 +26,12 @@ const noDriver = "/nowhere/libcuda.so.1"
 
 // TestScripts runs testdata/script: command lines, their output, and their failures.
 func TestScripts(t *testing.T) {
-	golden, err := filepath.Abs("../../internal/golden/models")
-	if err != nil {
-		t.Fatal(err)
-	}
+	models, rewards := golden.Folder("models"), golden.Folder("rewards") // small networks
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("GOLDEN", golden) // small models
+			e.Setenv("GOLDEN", models)
+			e.Setenv("REWARDS", rewards)
 			e.Setenv(driver.LibraryVariable, noDriver)
 			return nil
 		},

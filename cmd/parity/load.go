@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
@@ -23,8 +23,8 @@ import (
 // and a folder case is case.json with the same fields beside tensors.safetensors;
 // its "in", "out" and "grad" may be lists of names of tensors. A family beside such a
 // file may say {"tensor": NAME} as a case's "out". Other JSON files are of no concern
-// here: a folder case holds a model's configuration too. A family may be compressed, .json.gz, and so may a folder's
-// tensors, tensors.safetensors.gz, and its other files, NAME.gz.
+// here: a folder case holds a model's configuration too. A family may be compressed, .json.gz, and so may the tensors
+// beside one, tensors.safetensors.gz. A folder may be one file, NAME.zip (package golden).
 
 // A loader finds cases and hands them on, one at a time: a mistake in one of them must not keep the others from
 // running.
@@ -42,9 +42,12 @@ func (l loader) load(path string) error {
 	if info.IsDir() {
 		return l.folder(path)
 	}
-	if filepath.Base(path) == "case.json" {
+	switch {
+	case filepath.Base(path) == "case.json":
 		l.caseFolder(filepath.Dir(path))
-	} else {
+	case filepath.Ext(path) == golden.Ending:
+		l.zipped(path)
+	default:
 		l.family(path)
 	}
 	return nil
@@ -66,6 +69,8 @@ func (l loader) folder(path string) error {
 			if err := l.folder(inner); err != nil {
 				return err
 			}
+		case filepath.Ext(inner) == golden.Ending:
+			l.zipped(inner)
 		case strings.HasSuffix(inner, ".json"), strings.HasSuffix(inner, ".json.gz"):
 			l.family(inner)
 		}
@@ -171,6 +176,31 @@ func (l loader) hand(file string, i int, c recorded, err error) {
 	l.bad(fmt.Errorf("%s: %s: %w", file, name, err))
 }
 
+// zipped reads the cases of a folder that is one file. They are named by the file.
+func (l loader) zipped(file string) {
+	dir, err := os.MkdirTemp("", "parity")
+	if err != nil {
+		l.bad(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = golden.UnpackCase(file, text, dir)
+	}
+	if err != nil {
+		l.bad(err)
+		return
+	}
+	inner := loader{
+		each: func(c recorded) { c.file = file; l.each(c) },
+		bad:  func(err error) { l.bad(fmt.Errorf("%s: %w", file, err)) },
+	}
+	if err := inner.folder(dir); err != nil {
+		inner.bad(err)
+	}
+}
+
 func (l loader) caseFolder(dir string) {
 	file := filepath.Join(dir, "case.json")
 	raw, err := os.ReadFile(file)
@@ -183,13 +213,7 @@ func (l loader) caseFolder(dir string) {
 		return
 	}
 	defer done()
-	whole, remove, err := asRecorded(dir)
-	if err != nil {
-		l.bad(err)
-		return
-	}
-	defer remove()
-	c, err := parse(raw, whole, tensor)
+	c, err := parse(raw, dir, tensor)
 	l.hand(file, 0, c, err)
 }
 
@@ -216,54 +240,4 @@ func (t tensors) array(name string) (Array, bool, error) {
 	values, err := stored.Float32(nil)
 	a.Data = to[float64](values)
 	return a, err == nil, err
-}
-
-// A folder case's weights and vocabularies may be compressed, since numbers of 16 bits that are stored in 32 take half
-// the space then: NAME.gz stands for NAME.
-
-// packed reports whether a file of a folder case stands for another. Its tensors are read as they are.
-func packed(name string) bool {
-	return strings.HasSuffix(name, ".gz") && name != "tensors.safetensors.gz"
-}
-
-// asRecorded is the folder with no file packed: itself, or a copy that remove deletes.
-func asRecorded(dir string) (whole string, remove func(), err error) {
-	found := false
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		found = found || packed(filepath.Base(path))
-		return err
-	})
-	if err != nil || !found {
-		return dir, func() {}, err
-	}
-	if whole, err = os.MkdirTemp("", "parity"); err != nil {
-		return "", nil, err
-	}
-	remove = func() { _ = os.RemoveAll(whole) } // a temporary folder
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return os.MkdirAll(filepath.Join(whole, name), 0o755)
-		}
-		text, err := os.ReadFile(path)
-		if packed(d.Name()) {
-			name = strings.TrimSuffix(name, ".gz")
-			text, err = read(path)
-		}
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(whole, name), text, 0o600)
-	})
-	if err != nil {
-		remove()
-		return "", nil, err
-	}
-	return whole, remove, nil
 }

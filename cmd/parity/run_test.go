@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
@@ -202,17 +204,25 @@ func TestFolders(t *testing.T) {
 	write("family.json.gz", family)
 	write("small/case.json", `{"name": "p", "op": "double", "in": ["x"], "out": ["y"], "tols": {"y": {"abs": 1e-6}}}`)
 	write("small/tensors.safetensors.gz", pack(string(stored)))
-	write("files/case.json", `{"name": "r", "op": "reads", "in": {"name": "inner/words.txt"}, "out": {"text": "a b"}}`)
-	write("files/inner/words.txt.gz", pack("a b"))
+	files := filepath.Join(root, "files.zip")
+	err = golden.Pack(fstest.MapFS{
+		"case.json":       {Data: []byte(`{"name": "r", "op": "reads", "in": {"name": "inner/words.txt"}, "out": {"text": "a b"}}`)},
+		"inner/words.txt": {Data: []byte("a b")},
+	}, files)
+	if err != nil {
+		t.Fatal(err)
+	}
 	r, err := run(context.Background(), []string{root}, Options{}, toys)
 	if err != nil || r.Passed != 6 || r.Cases != 6 || len(r.Errors) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	write("files/inner/words.txt.gz", pack("a b")[:12])
+	if err := os.Truncate(files, 100); err != nil {
+		t.Fatal(err)
+	}
 	write("family.json.gz", family[:40])
 	write("small/tensors.safetensors.gz", pack(string(stored))[:40])
 	r, err = run(context.Background(), []string{root}, Options{}, toys)
-	if err != nil || r.Passed != 3 || len(r.Errors) != 3 || !strings.Contains(r.Errors[0], "family.json.gz") || !strings.Contains(r.Errors[1], "words.txt.gz") ||
+	if err != nil || r.Passed != 3 || len(r.Errors) != 3 || !strings.Contains(r.Errors[0], "family.json.gz") || !strings.Contains(r.Errors[1], "files.zip: unpacking") ||
 		!strings.Contains(r.Errors[2], "tensors.safetensors.gz") {
 		t.Errorf("torn files: %+v, %v", r, err)
 	}

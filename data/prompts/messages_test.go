@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/darkroom-rl/darkroom/data/sft"
@@ -96,7 +98,7 @@ func TestMessages(t *testing.T) {
 			t.Errorf("meta.%s is %s, want %s", key, got, want)
 		}
 	}
-	if _, err := Open("../../internal/golden/data/verl_geo3k/train.parquet"); err == nil || !strings.Contains(err.Error(), "train.parquet:2: other pictures than marks: 1 pictures, and 2 marks") {
+	if _, err := Open(golden.Folder("data") + "/verl_geo3k/train.parquet"); err == nil || !strings.Contains(err.Error(), "train.parquet:2: other pictures than marks: 1 pictures, and 2 marks") {
 		t.Errorf("a row with a mark that has no picture: %v", err)
 	}
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
@@ -23,7 +25,7 @@ import (
 )
 
 // recorded are small pipelines with every part, one a family.
-const recorded = "../../internal/golden/models"
+var recorded = golden.Folder("models")
 
 var small = []string{"pipe_sd3", "pipe_flux", "pipe_sd15", "pipe_qwen_image"}
 

@@ -1,11 +1,7 @@
 package pipeline
 
 import (
-	"compress/gzip"
 	"encoding/json"
-	"errors"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,33 +90,13 @@ func TestRecordedSchedules(t *testing.T) {
 	}
 }
 
-// tensorsOf are a recorded case's, which may be compressed.
+// tensorsOf are a recorded case's.
 func tensorsOf(t *testing.T, dir string) *safetensors.File {
 	t.Helper()
-	path := filepath.Join(dir, "tensors.safetensors")
-	file, err := safetensors.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		var data []byte
-		if data, err = unzipped(path + ".gz"); err == nil {
-			file, err = safetensors.Read(path, data)
-		}
-	}
+	file, err := safetensors.Open(filepath.Join(dir, "tensors.safetensors"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
 	return file
-}
-
-func unzipped(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(z)
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +45,7 @@ func TestReadsLength(t *testing.T) {
 	}
 	defer be.Close()
 	for name, reads := range map[string]bool{"pipe_qwen_image": true, "pipe_flux2_klein": true, "pipe_flux_kontext": true, "pipe_qwen_image_edit_plus": false, "pipe_sd15": false} {
-		p, err := Open("../../internal/golden/models/"+name, Options{Pool: tensor.NewPool(be), TextLength: 12})
+		p, err := Open(filepath.Join(recorded, name), Options{Pool: tensor.NewPool(be), TextLength: 12})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -71,7 +72,7 @@ func TestTextLayers(t *testing.T) {
 			t.Errorf("of %d layers, %v are read, want %v", depth, got, want)
 		}
 	}
-	const models = "../../internal/golden/models/"
+	models := recorded + "/"
 	states := func(layers ...int) []float32 {
 		texts, err := open(t, models+"pipe_flux2_klein", Options{TextLength: 12, TextLayers: layers}).Encode("a cat")
 		if err != nil {

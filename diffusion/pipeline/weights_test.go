@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
@@ -76,7 +78,7 @@ func parameters(p *nn.Params) (all int) {
 // TestAbsent: a folder of which some weights are there is counted as the whole one, tables of words apart, whose type
 // no file says. Weights that are there in part, or in another layout, are no absent ones.
 func TestAbsent(t *testing.T) {
-	whole := "../../internal/golden/models/pipe_sd3"
+	whole := filepath.Join(recorded, "pipe_sd3")
 	dir := filepath.Join(t.TempDir(), "model")
 	if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
 		t.Fatal(err)
@@ -206,7 +208,7 @@ func TestCompressed(t *testing.T) {
 
 // TestGGUF: a transformer in a GGUF file is read by diffusers' names, its settings and the other parts from the base.
 func TestGGUF(t *testing.T) {
-	f, err := openFolder("../../internal/golden/quant/gguf_sd3/model.gguf", "../../internal/golden/models/pipe_sd3")
+	f, err := openFolder(filepath.Join(golden.Folder("quant"), "gguf_sd3", "model.gguf"), filepath.Join(recorded, "pipe_sd3"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/diffusion/single"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
@@ -17,7 +19,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-const models = "../../internal/golden/models/"
+var models = golden.Folder("models") + "/"
 
 // checkpoint puts a small folder's weights into one file of recorded names.
 func checkpoint(t *testing.T, kind, folder string) string {

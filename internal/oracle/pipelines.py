@@ -1,7 +1,8 @@
 """Golden cases of pipelines beside those of golden/models: Stable Diffusion XL, FLUX.1-schnell.
 
     pip install torch diffusers transformers
-    python3 pipelines.py --tokenizers ../golden/models --out ../golden/models
+    go run ./internal/golden/pack -to runs/models internal/golden/models
+    python3 pipelines.py --tokenizers runs/models --out FOLDER; go run ./internal/golden/pack FOLDER/*
 
 Each case is a whole folder of diffusers with random weights, case.json and tensors.safetensors: the
 embeddings, every output and latent, the picture. Tolerances come from the same run in float64.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards"
@@ -19,7 +21,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
-const recordedRewards = "../../internal/golden/rewards/neural/"
+var recordedRewards = golden.Folder("rewards") + "/neural/"
 
 // A network is a reward whose folder is opened.
 type network struct {

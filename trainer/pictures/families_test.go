@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/sde"
 )
@@ -16,7 +18,7 @@ import (
 func TestRatioOfFamilies(t *testing.T) {
 	for name, tokens := range map[string]int{"pipe_qwen_image": 0, "pipe_z_image": 0, "pipe_flux2_klein": 24, "pipe_flux_kontext": 24} { // and not 512
 		t.Run(name, func(t *testing.T) {
-			of := network{filepath.Join("..", "..", "internal", "golden", "models", name), 32, tokens}
+			of := network{filepath.Join(golden.Folder("models"), name), 32, tokens}
 			keys := many()
 			var first []byte
 			for _, micro := range []int{1, 8} {

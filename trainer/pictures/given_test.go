@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
@@ -26,7 +28,7 @@ func animator(t *testing.T, sets ...string) *Model {
 			t.Fatal(err)
 		}
 	}
-	must(os.CopyFS(dir, os.DirFS("../../internal/golden/models/pipe_wan22_t2v")))
+	must(os.CopyFS(dir, os.DirFS(filepath.Join(golden.Folder("models"), "pipe_wan22_t2v"))))
 	index := filepath.Join(dir, "model_index.json")
 	text, err := os.ReadFile(index)
 	must(err)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -16,7 +18,7 @@ import (
 // TestOne: samples of a prompt draw at one step, which is drawn for it, and are judged there alone; the first ratio is
 // 1, and weights by step are 1 on average.
 func TestOne(t *testing.T) {
-	dir := filepath.Join("..", "..", "internal", "golden", "models", "pipe_sd3")
+	dir := filepath.Join(golden.Folder("models"), "pipe_sd3")
 	window := []int{0, 1, 2, 3}
 	p := painterOf(t, network{dir, 32, 0}, pipeline.BF16, 1, flowSDE, sde.Euler)
 	schedule, err := p.Pipeline.Schedule(steps, p.At)
@@ -66,7 +68,7 @@ func TestOne(t *testing.T) {
 // TestOwnWindows: samples of a prompt draw in the prompt's own window and are judged there alone, those of others
 // elsewhere; the first ratio is 1, and decisions weigh the same.
 func TestOwnWindows(t *testing.T) {
-	dir := filepath.Join("..", "..", "internal", "golden", "models", "pipe_sd3")
+	dir := filepath.Join(golden.Folder("models"), "pipe_sd3")
 	w := sde.DefaultWindow()
 	w.Kind, w.Size, w.Own = "random", 2, true
 	p := painterOf(t, network{dir, 32, 0}, pipeline.BF16, 1, flowSDE, sde.Euler)

@@ -5,13 +5,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/internal/rigs/brief"
 	"github.com/darkroom-rl/darkroom/sde"
 )
 
 // ladder is a recorded Stable Diffusion, for solvers of variance-preserving models.
-var ladder = filepath.Join("..", "..", "internal", "golden", "models", "pipe_sd15")
+var ladder = filepath.Join(golden.Folder("models"), "pipe_sd15")
 
 // TestRatioIsOne: for every solver that draws and is judged, with guidance and some without, in passes of
 // one and of eight, the ratios of the first update with an adapter are exactly 1, and weights have the

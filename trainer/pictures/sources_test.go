@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
@@ -63,7 +65,7 @@ func sourceList(t *testing.T) (file string, list []prompts.Prompt) {
 func TestCacheOfFolders(t *testing.T) {
 	hub := filepath.Join(t.TempDir(), "models--me--tiny")
 	snapshot := filepath.Join(hub, "snapshots", "abc123")
-	if err := os.CopyFS(snapshot, os.DirFS("../../internal/golden/models/pipe_sd3")); err != nil {
+	if err := os.CopyFS(snapshot, os.DirFS(filepath.Join(golden.Folder("models"), "pipe_sd3"))); err != nil {
 		t.Fatal(err)
 	}
 	be, err := cpu.New()
@@ -101,7 +103,7 @@ func editor(t *testing.T, name, file string, list []prompts.Prompt, cache string
 		t.Fatal(err)
 	}
 	t.Cleanup(be.Close)
-	dir := filepath.Join("..", "..", "internal", "golden", "models", name)
+	dir := filepath.Join(golden.Folder("models"), name)
 	e := parse(t, append([]string{"model.path=" + dir, "rollout.prompts=" + file, "model.lora={rank=2,alpha=4,targets=[\"to_q\"]}", "loss.noise_floor=off",
 		"sampler.steps=2", "sampler.window={kind=\"sliding\",size=1,every=1}"}, sets...)...)
 	m, err := Open(e, model.Options{Backend: be, Train: list, Cache: cache})
@@ -230,7 +232,7 @@ func TestMemoryOfSources(t *testing.T) {
 		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		dir := filepath.Join("..", "..", "internal", "golden", "models", "pipe_flux_kontext")
+		dir := filepath.Join(golden.Folder("models"), "pipe_flux_kontext")
 		m, err := Memory(parse(t, "model.path="+dir, "rollout.prompts="+file, "model.lora={rank=2,alpha=4,targets=[\"to_q\"]}", "loss.noise_floor=off", "model.source_area=-1", "model.text_length=16",
 			"sampler.width=32", "sampler.height=32", "sampler.steps=2", "sampler.window={kind=\"sliding\",size=1,every=1}", "rollout.prompts_per_iteration=1", "rollout.group=2"), cpu.NewDry(cpu.Options{Path: path}), 0)
 		if err != nil {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
@@ -17,7 +19,7 @@ import (
 // model.experts leaves it; the other network teaches as it is.
 func TestTeacherOfOneNetwork(t *testing.T) {
 	open := func() *pipeline.Pipeline {
-		p, err := pipeline.Open("../../internal/golden/models/pipe_wan22_t2v", pipeline.Options{Pool: tensor.NewPool(ref.Backend{})})
+		p, err := pipeline.Open(golden.Folder("models")+"/pipe_wan22_t2v", pipeline.Options{Pool: tensor.NewPool(ref.Backend{})})
 		if err != nil {
 			t.Fatal(err)
 		}

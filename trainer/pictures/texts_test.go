@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
@@ -22,7 +24,7 @@ func reading(t *testing.T, o model.Options) *Model {
 		t.Fatal(err)
 	}
 	t.Cleanup(be.Close)
-	e := parse(t, "model.path=../../internal/golden/models/pipe_sd3", "model.lora={rank=2,alpha=4,targets=['to_q']}", "model.text_length=16",
+	e := parse(t, "model.path="+golden.Folder("models")+"/pipe_sd3", "model.lora={rank=2,alpha=4,targets=['to_q']}", "model.text_length=16",
 		"sampler.width=32", "sampler.height=32", "sampler.steps=2", "sampler.window={size=1}", "loss.noise_floor=off")
 	o.Backend = be
 	for _, text := range []string{"a cat", "a dog", "a bird", "a fish", "a cow"} {

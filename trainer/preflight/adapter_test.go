@@ -17,7 +17,7 @@ import (
 // TestAdapter: an adapter says its rank and layers, in either layout, and one of another model is refused with a
 // layer's name.
 func TestAdapter(t *testing.T) {
-	p, err := pipeline.Open(golden+"pipe_sd15", pipeline.Options{Pool: tensor.NewPool(ref.Backend{})})
+	p, err := pipeline.Open(recorded+"pipe_sd15", pipeline.Options{Pool: tensor.NewPool(ref.Backend{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestAdapter(t *testing.T) {
 	}
 	ladder := "[sampler]\npreset = \"ddpo\"\n"
 	for _, path := range []string{folder, file} {
-		e, _, err := checked(t, golden+"pipe_sd15", "embed:scenes", ladder, fmt.Sprintf("model.adapter=%q", path))
+		e, _, err := checked(t, recorded+"pipe_sd15", "embed:scenes", ladder, fmt.Sprintf("model.adapter=%q", path))
 		if err != nil {
 			t.Fatal(err)
 		}

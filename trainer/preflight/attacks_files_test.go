@@ -42,9 +42,9 @@ func readables(t *testing.T, dir string) map[string]readable {
 		return a.Copy(filepath.Join(t.TempDir(), "copy"))
 	}
 	return map[string]readable{
-		"adapter settings": {golden + "sd3_lora/peft", "adapter_config.json", adapter},
-		"adapter tensors":  {golden + "sd3_lora/peft", "adapter_model.safetensors", adapter},
-		"safetensors": {golden + "vae_tiny/diffusion_pytorch_model.safetensors", "", func(path string) error {
+		"adapter settings": {recorded + "sd3_lora/peft", "adapter_config.json", adapter},
+		"adapter tensors":  {recorded + "sd3_lora/peft", "adapter_model.safetensors", adapter},
+		"safetensors": {recorded + "vae_tiny/diffusion_pytorch_model.safetensors", "", func(path string) error {
 			f, err := safetensors.Open(path)
 			if err != nil {
 				return err
@@ -52,7 +52,7 @@ func readables(t *testing.T, dir string) map[string]readable {
 			defer f.Close()
 			return everyTensor(f)
 		}},
-		"tokenizer": {golden + "tok_clip/tokenizer.json", "", func(path string) error {
+		"tokenizer": {recorded + "tok_clip/tokenizer.json", "", func(path string) error {
 			k, err := tokenizer.ReadFile(path)
 			if err == nil {
 				if ids, err := k.Framed("a <|endoftext|> red circle é"); err == nil {

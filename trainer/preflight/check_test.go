@@ -9,13 +9,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// golden holds tiny pipelines in the hub's layout.
-const golden = "../../internal/golden/models/"
+// recorded holds tiny pipelines in the hub's layout.
+var recorded = golden.Folder("models") + "/"
 
 // file is an experiment whose files are there; %s is the model, the prompts, and the rest.
 const file = `[run]
@@ -76,20 +78,20 @@ func TestRefused(t *testing.T) {
 	}{
 		{"embed:tiny-sd3", two, "", nil, ""},
 		{"embed:tiny-vlm", "embed:zoom", "[episode]\n", nil, ""},
-		{golden + "pipe_wan22_t2v", long, clips, []string{"sampler.guidance=1", "sampler.guidance_2=1"}, `x.toml:7:11: "rollout.prompts": ` + long + `: prompt "a dog": a clip of 6 frames: `},
-		{golden + "pipe_wan22_t2v", alone, clips, []string{"sampler.guidance=1", "sampler.guidance_2=1"}, `x.toml:7:11: "rollout.prompts": ` + alone + `: prompt "a dog": a prompt's frames are 1, where others have 9`},
-		{golden + "pipe_sd15", two, ladder, nil, ""},
-		{golden + "pipe_sd15", two, "", nil, `x.toml:5:8: "model.path": flow-sde is for a flow, and the model in`},
-		{golden + "pipe_sd15", two, "[sampler]\nsolver = \"dance\"\n", nil, `x.toml:13:10: "sampler.solver": dance is for a flow, and the model in`},
-		{golden + "pipe_sd15", two, ladder, []string{"sampler.prediction=v_prediction"}, `--set: "sampler.prediction": the network in ../../internal/golden/models/pipe_sd15 puts out epsilon, and v_prediction`},
+		{recorded + "pipe_wan22_t2v", long, clips, []string{"sampler.guidance=1", "sampler.guidance_2=1"}, `x.toml:7:11: "rollout.prompts": ` + long + `: prompt "a dog": a clip of 6 frames: `},
+		{recorded + "pipe_wan22_t2v", alone, clips, []string{"sampler.guidance=1", "sampler.guidance_2=1"}, `x.toml:7:11: "rollout.prompts": ` + alone + `: prompt "a dog": a prompt's frames are 1, where others have 9`},
+		{recorded + "pipe_sd15", two, ladder, nil, ""},
+		{recorded + "pipe_sd15", two, "", nil, `x.toml:5:8: "model.path": flow-sde is for a flow, and the model in`},
+		{recorded + "pipe_sd15", two, "[sampler]\nsolver = \"dance\"\n", nil, `x.toml:13:10: "sampler.solver": dance is for a flow, and the model in`},
+		{recorded + "pipe_sd15", two, ladder, []string{"sampler.prediction=v_prediction"}, `--set: "sampler.prediction": the network in ` + recorded + `pipe_sd15 puts out epsilon, and v_prediction`},
 		{"embed:tiny-sd3", two, ladder, nil, `x.toml:13:10: "sampler.solver": ddim is for a variance-preserving ladder, and the model in embed:tiny-sd3 is a flow`},
 		{"embed:tiny-sd3", two, "[[stage]]\niterations = 3\n[stage.sampler]\nguidance_kind = \"embedded\"\n", nil, `x.toml:15:17: "stage[0].sampler.guidance_kind": the network in embed:tiny-sd3 takes no scale of guidance`},
 		{"embed:tiny-sd3", weighed, "", nil, `x.toml:7:11: "rollout.prompts": prompt 2, "b": it weighs "jepg", and no reward that is trained on is called so`},
 		{"embed:tiny-sd3", heavier, size, nil, ""},
 		{"embed:tiny-sd3", heavier, size, []string{"rewards.combine=product"}, `x.toml:7:11: "rollout.prompts": prompt 2, "b": the weight of "size" is -1, and rewards that are combined by "product"`},
 		{"embed:tiny-sd3", heavier, size, []string{"advantage.combine=advantages"}, `x.toml:7:11: "rollout.prompts": prompt 1, "a": it has weights of its own`},
-		{golden + "pipe_sd15/unet/diffusion_pytorch_model.safetensors", two, ladder, nil, `x.toml:5:8: "model.path": ` + golden + `pipe_sd15/unet/diffusion_pytorch_model.safetensors: one file holds weights, and neither settings nor tokenizers`},
-		{golden + "pipe_sd15", two, ladder, []string{"model.base=" + golden + "pipe_sd15"}, `x.toml:5:8: "model.path": ` + golden + `pipe_sd15 is no .safetensors file`},
+		{recorded + "pipe_sd15/unet/diffusion_pytorch_model.safetensors", two, ladder, nil, `x.toml:5:8: "model.path": ` + recorded + `pipe_sd15/unet/diffusion_pytorch_model.safetensors: one file holds weights, and neither settings nor tokenizers`},
+		{recorded + "pipe_sd15", two, ladder, []string{"model.base=" + recorded + "pipe_sd15"}, `x.toml:5:8: "model.path": ` + recorded + `pipe_sd15 is no .safetensors file`},
 		{"nowhere", two, "", nil, `x.toml:5:8: "model.path": nowhere: no such folder`},
 		{"embed:tiny-sd3", "missing.txt", "", nil, `x.toml:7:11: "rollout.prompts": missing.txt: no such file`},
 		{"embed:tiny-sd3", broken, "", nil, `x.toml:7:11: "rollout.prompts": `},
@@ -97,11 +99,11 @@ func TestRefused(t *testing.T) {
 		{"embed:tiny-sd3", two, "", []string{"rollout.prompts_per_iteration=3"}, `--set: "rollout.prompts_per_iteration": 3 prompts an iteration, and `},
 		{"embed:tiny-sd3", two, "[[reward]]\nname = \"scene\"\n", nil, `x.toml:13:8: "reward[1].name": reward "scene" can read none of the prompts of `},
 		{"embed:tiny-sd3", two, "[[reward]]\nname = \"ocr\"\n", nil, `x.toml:13:8: "reward[1].name": reward "ocr" can read none of the prompts of `},
-		{golden + "pipe_flux", scene, "[[reward]]\nname = \"scene\"\n", nil, `x.toml:13:8: "reward[1].name": reward "scene" judges the program's own scenes of 64 x 64, and this model's pictures have `},
-		{golden + "pipe_flux_kontext", "embed:edits", "[sampler]\nwidth = 64\nheight = 64\n[[reward]]\nname = \"edit\"\n", []string{"model.source_area=-1"}, ""},
-		{golden + "pipe_flux_kontext", "embed:edits", "[sampler]\nwidth = 32\nheight = 32\n[[reward]]\nname = \"edit\"\n", []string{"model.source_area=-1"}, ""},
-		{golden + "pipe_flux_kontext", "embed:edits", "[sampler]\nwidth = 16\nheight = 16\n[[reward]]\nname = \"edit\"\n", []string{"model.source_area=-1"}, `x.toml:16:8: "reward[1].name": reward "edit" judges the program's own scenes of 64 x 64, and this model's pictures have 16 x 16`},
-		{golden + "pipe_flux_kontext", "embed:scenes", "[sampler]\nwidth = 64\nheight = 64\n[[reward]]\nname = \"edit_done\"\n", []string{"model.source_area=-1"}, `x.toml:16:8: "reward[1].name": reward "edit_done" can read none of the prompts of `},
+		{recorded + "pipe_flux", scene, "[[reward]]\nname = \"scene\"\n", nil, `x.toml:13:8: "reward[1].name": reward "scene" judges the program's own scenes of 64 x 64, and this model's pictures have `},
+		{recorded + "pipe_flux_kontext", "embed:edits", "[sampler]\nwidth = 64\nheight = 64\n[[reward]]\nname = \"edit\"\n", []string{"model.source_area=-1"}, ""},
+		{recorded + "pipe_flux_kontext", "embed:edits", "[sampler]\nwidth = 32\nheight = 32\n[[reward]]\nname = \"edit\"\n", []string{"model.source_area=-1"}, ""},
+		{recorded + "pipe_flux_kontext", "embed:edits", "[sampler]\nwidth = 16\nheight = 16\n[[reward]]\nname = \"edit\"\n", []string{"model.source_area=-1"}, `x.toml:16:8: "reward[1].name": reward "edit" judges the program's own scenes of 64 x 64, and this model's pictures have 16 x 16`},
+		{recorded + "pipe_flux_kontext", "embed:scenes", "[sampler]\nwidth = 64\nheight = 64\n[[reward]]\nname = \"edit_done\"\n", []string{"model.source_area=-1"}, `x.toml:16:8: "reward[1].name": reward "edit_done" can read none of the prompts of `},
 		{"embed:tiny-sd3", two, "", []string{`model.lora.targets=["attn.to_q","attn.nope"]`}, `--set: "model.lora.targets": "attn.nope" matches no layer, though others do`},
 		{"embed:tiny-sd3", two, "", []string{`model.lora.targets="self_attn.q_proj"`}, `--set: "model.lora.targets": LoRA: "self_attn.q_proj" matches no layer`},
 		{"embed:tiny-sd3", two, "", []string{`model.train="blokcs.*"`}, `--set: "model.train": `},
@@ -109,7 +111,7 @@ func TestRefused(t *testing.T) {
 		{"embed:tiny-vlm", "embed:zoom", "[episode]\n", []string{`model.new_tokens="<tool_call>"`, `model.train='model\.layers.*'`}, `--set: "model.new_tokens": model.embed_tokens.weight is not trained`},
 		{"embed:tiny-vlm", written(t, "by.jsonl", `{"prompt": "what?", "meta": {"protocol": "zoomer"}}`), "[episode]\n", nil, `x.toml:7:11: "rollout.prompts": `},
 		{"embed:tiny-vlm", asks, "[episode]\n", nil, `x.toml:7:11: "rollout.prompts": pictures of 1 of the 2 prompts cannot be opened; the first: prompt "what?": `},
-		{golden + "pipe_sd3", "embed:zoom", "[episode]\n", nil, `x.toml:5:8: "model.path": ` + golden + `pipe_sd3 is a generator's pipeline`},
+		{recorded + "pipe_sd3", "embed:zoom", "[episode]\n", nil, `x.toml:5:8: "model.path": ` + recorded + `pipe_sd3 is a generator's pipeline`},
 		{"embed:tiny-vlm", two, "", nil, `x.toml:5:8: "model.path": embed:tiny-vlm holds one model and no generator's pipeline`},
 		{"embed:tiny-sd3", "embed:scene-pairs", "[loss]\nobjective = \"dpo\"\n[advantage]\nestimator = \"ends\"\n", []string{"rollout.offline=true"}, `x.toml:9:9: "rollout.group": embed:scene-pairs: `},
 		{"embed:tiny-sd3", two, "[sampler]\nwidth = 32\nheight = 48\nnegative = \"blur\"\n", []string{"model.text_length=20"}, ""},
@@ -127,8 +129,8 @@ func TestRefused(t *testing.T) {
 		{"embed:tiny-vlm", sized, "[episode]\n", nil, `x.toml:7:11: "rollout.prompts": ` + sized + `: prompt "a dog" names the size, the frames or the negative text of a picture, and episodes are made of it`},
 		{"embed:tiny-sd3", scene, "[sampler]\nwidth = 32\nheight = 32\n[[reward]]\nname = \"scene\"\n", nil, `x.toml:16:8: "reward[1].name": reward "scene" judges the program's own scenes of 64 x 64, and this model's pictures have 32 x 32`},
 		{"embed:tiny-sd3", two, "[sampler]\nnegative = \"blur\"\nguidance = 1.0\n", nil, `x.toml:13:12: "sampler.negative": guidance 1 by "cfg" combines no two outputs`},
-		{golden + "pipe_sd15", two, ladder, []string{"model.text_length=20"}, `--set: "model.text_length": StableDiffusionPipeline in ` + golden + `pipe_sd15 has no T5 encoder`},
-		{golden + "pipe_flux", two, "", []string{"model.text_length=-1"}, `--set: "model.text_length": a text of 0 tokens for T5: 1 to 512 are possible`},
+		{recorded + "pipe_sd15", two, ladder, []string{"model.text_length=20"}, `--set: "model.text_length": StableDiffusionPipeline in ` + recorded + `pipe_sd15 has no T5 encoder`},
+		{recorded + "pipe_flux", two, "", []string{"model.text_length=-1"}, `--set: "model.text_length": a text of 0 tokens for T5: 1 to 512 are possible`},
 	} {
 		_, _, err := checked(t, c.model, c.prompts, c.rest, c.sets...)
 		switch {
@@ -168,8 +170,8 @@ func TestTargets(t *testing.T) {
 		want                 []string
 	}{
 		{"embed:tiny-sd3", "embed:scenes", "", nil, []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}},
-		{golden + "pipe_flux", "embed:scenes", "", nil, []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}},
-		{golden + "pipe_sd15", "embed:scenes", ladder, nil, []string{"to_q", "to_k", "to_v", "to_out.0"}},
+		{recorded + "pipe_flux", "embed:scenes", "", nil, []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}},
+		{recorded + "pipe_sd15", "embed:scenes", ladder, nil, []string{"to_q", "to_k", "to_v", "to_out.0"}},
 		{"embed:tiny-vlm", "embed:zoom", "[episode]\n", nil, []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"}},
 		{"embed:tiny-vlm", "embed:zoom", "[episode]\n", []string{`model.lora.targets="gate_proj"`}, []string{"gate_proj"}},
 	} {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/record/folder"
 	"github.com/darkroom-rl/darkroom/record/ledger"
@@ -78,7 +80,7 @@ func parseEdits(t *testing.T, name string, sets ...string) *experiment.Experimen
 			t.Fatal(err)
 		}
 	}
-	all := append([]string{"model.path=../../internal/golden/models/" + name, "rollout.prompts=" + list, "evaluate.prompts=" + held}, editModels[name]...)
+	all := append([]string{"model.path=" + golden.Folder("models") + "/" + name, "rollout.prompts=" + list, "evaluate.prompts=" + held}, editModels[name]...)
 	e, err := experiment.Parse("edits.toml", []byte(edits), append(all, sets...))
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +148,7 @@ func TestFamiliesStopped(t *testing.T) {
 			if err := os.WriteFile(held, []byte("a green star\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			e, err := experiment.Parse("texts.toml", []byte(edits), []string{"model.path=../../internal/golden/models/" + name,
+			e, err := experiment.Parse("texts.toml", []byte(edits), []string{"model.path=" + golden.Folder("models") + "/" + name,
 				"rollout.prompts=" + texts, "evaluate.prompts=" + held, "sampler.width=32", "sampler.height=32", "model.text_length=32"})
 			if err != nil {
 				t.Fatal(err)

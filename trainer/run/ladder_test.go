@@ -5,16 +5,18 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
 // onLadder is an experiment on a Stable Diffusion 1.5 with tiny networks, which predict noise.
-const onLadder = `
+var onLadder = `
 [run]
 name = "ladder"
 iterations = 2
 [model]
-path = "../../internal/golden/models/pipe_sd15"
+path = "` + golden.Folder("models") + `/pipe_sd15"
 precision = "f32"
 [model.lora]
 targets = ["to_q", "to_v"]

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
@@ -73,7 +75,7 @@ func smallOf(t *testing.T, p experiment.Preset, more ...string) *experiment.Expe
 	case strings.Contains(p.Text, `kind = "unipc"`):
 		return parseClips(t, append(append(few, "run.iterations=10", group("4"), "sampler.steps=4", `sampler.window={kind="full"}`), more...)...)
 	case strings.Contains(p.Text, `kind = "ddpm"`):
-		return parseText(t, pictureOf("../../internal/golden/models/pipe_sd15"), append(append(few, "sampler.steps=4", "rollout.prompts_per_iteration=4", "sampler.guidance=1"), more...)...)
+		return parseText(t, pictureOf(golden.Folder("models")+"/pipe_sd15"), append(append(few, "sampler.steps=4", "rollout.prompts_per_iteration=4", "sampler.guidance=1"), more...)...)
 	case strings.Contains(p.Text, "[sampler]"):
 		sets := append(few, "sampler.guidance=1", "sampler.guidance_kind=cfg")
 		if !strings.Contains(p.Text, "tree") { // whose leaves are its group

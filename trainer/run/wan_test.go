@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -19,9 +21,9 @@ import (
 )
 
 // twoNetworks is a recorded Wan 2.2 A14B, and betweenPictures a recorded Wan 2.1 that reads a first and a last picture.
-const (
-	twoNetworks     = "../../internal/golden/models/pipe_wan22_t2v"
-	betweenPictures = "../../internal/golden/models/pipe_wan_flf2v"
+var (
+	twoNetworks     = golden.Folder("models") + "/pipe_wan22_t2v"
+	betweenPictures = golden.Folder("models") + "/pipe_wan_flf2v"
 )
 
 // wanFolder is a folder of one of Wan's pipelines, which is made of a recorded one:

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -25,7 +27,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
-const golden = "../../internal/golden/models/"
+var recorded = golden.Folder("models") + "/"
 
 const generator = `[run]
 name = "x"
@@ -129,9 +131,9 @@ func begun(t *testing.T, text, path, train, third string) string {
 // without convolutions, of all parameters and of some. Its average is the stored one.
 func TestValues(t *testing.T) {
 	for _, c := range []struct{ text, model, train, third string }{
-		{generator, golden + "pipe_sd3", `"full"`, "flow_grpo"},
-		{generator, golden + "pipe_sd15", `"full"`, "ddpo"},
-		{generator, golden + "pipe_sd15", `["down_blocks\\..*conv.*", "mid_block\\..*"]`, "ddpo"},
+		{generator, recorded + "pipe_sd3", `"full"`, "flow_grpo"},
+		{generator, recorded + "pipe_sd15", `"full"`, "ddpo"},
+		{generator, recorded + "pipe_sd15", `["down_blocks\\..*conv.*", "mid_block\\..*"]`, "ddpo"},
 		{speaker, "embed:tiny-vlm", `["model\\..*"]`, "deepeyes"},
 	} {
 		r, err := Open(begun(t, c.text, c.model, c.train, c.third))
@@ -163,7 +165,7 @@ func TestValues(t *testing.T) {
 // TestEvaluated: the default weights are those of the run's evaluations.
 func TestEvaluated(t *testing.T) {
 	for want, text := range map[Which]string{Current: generator, EMA: generator + "[evaluate]\nweights = \"ema\"\n"} {
-		r, err := Open(begun(t, text, golden+"pipe_sd3", `"full"`, "dance"))
+		r, err := Open(begun(t, text, recorded+"pipe_sd3", `"full"`, "dance"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +243,7 @@ func same(t *testing.T, dir, sub string, with edition.Source, equal bool) {
 
 // TestOpenRefuses: a path that is not a run, and weights that a run lacks, are reported with a remedy.
 func TestOpenRefuses(t *testing.T) {
-	dir := begun(t, generator, golden+"pipe_sd3", `"full"`, "flow_grpo")
+	dir := begun(t, generator, recorded+"pipe_sd3", `"full"`, "flow_grpo")
 	for path, want := range map[string]string{
 		"nowhere":                         "nowhere: no such folder\nhint: ",
 		t.TempDir():                       "is neither a run's folder nor a checkpoint",
@@ -258,7 +260,7 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := r.Adapter(Current); err == nil || !strings.Contains(err.Error(), "hint: --as hub") {
 		t.Errorf("an adapter of a run without one: %v", err)
 	}
-	r.Model = golden + "sd3_sharded" // another network
+	r.Model = recorded + "sd3_sharded" // another network
 	if _, err := r.Values(Current, dryOf(), tensor.NewPool(ref.Backend{})); err == nil || !strings.Contains(err.Error(), "hint: --model") {
 		t.Errorf("another model: %v", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/internal/rigs/browsertest"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
@@ -86,13 +88,13 @@ type here struct{ kernels.Backend }
 func (h here) Into(o run.Options) run.Options { o.Backend = h.Backend; return o }
 func (h here) Close(error) error              { return nil }
 
-const base = `
+var base = `
 [run]
 name = "small"
 iterations = 2
 seed = 5
 [model]
-path = "../../internal/golden/models/pipe_sd3" # tiny networks, which draw nothing
+path = "` + golden.Folder("models") + `/pipe_sd3" # tiny networks, which draw nothing
 lora = { rank = 2, alpha = 4, targets = ["attn.to_q"] }
 [sampler]
 steps = 3

@@ -16,7 +16,7 @@ import (
 func copyFolder(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(golden+"neural/"+name)); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(recorded+"neural/"+name)); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -130,7 +130,7 @@ func TestHostileFolders(t *testing.T) {
 		says   string
 	}{
 		"nothing":    {laion, remove("config.json"), "neither config.json (transformers) nor open_clip_config.json"},
-		"no weights": {laion, remove(weights), "no .safetensors file"},
+		"no weights": {laion, remove(weights, "tensors.safetensors"), "no .safetensors file"},
 		"a pickle": {hpsv2, func(t *testing.T, d string) {
 			remove(openWeights, "tensors.safetensors")(t, d)
 			write("HPS_v2.1_compressed.pt", "x")(t, d)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
@@ -19,7 +21,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
-const golden = "../../internal/golden/rewards/"
+var recorded = golden.Folder("rewards") + "/"
 
 func device(t *testing.T, p features.Precision) *features.Device {
 	t.Helper()
@@ -34,7 +36,7 @@ func device(t *testing.T, p features.Precision) *features.Device {
 // picture is a recorded one, of about 40 x 40.
 func picture(t *testing.T, name string) *vision.Image {
 	t.Helper()
-	m, err := vision.Open(golden+"neural/"+name, vision.Limits{})
+	m, err := vision.Open(recorded+"neural/"+name, vision.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +45,7 @@ func picture(t *testing.T, name string) *vision.Image {
 
 // TestNames: at full size, the layouts ask for the published networks' tensors, and no others.
 func TestNames(t *testing.T) {
-	raw, err := os.ReadFile(golden + "names.json")
+	raw, err := os.ReadFile(recorded + "names.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +133,7 @@ func TestBatch(t *testing.T) {
 			texts := []string{"a photo of a red cup", "a cat", "a photo of a red cup", "the dog and the cup"}
 			var first, firstTexts [][]float64
 			for _, batch := range []int{1, 2, 3} {
-				m, err := Open(golden+"neural/"+dir, Options{Device: d, Batch: batch})
+				m, err := Open(recorded+"neural/"+dir, Options{Device: d, Batch: batch})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -174,7 +176,7 @@ func TestNoTexts(t *testing.T) {
 		pictures := []*vision.Image{picture(t, dir+"/image_0.png")}
 		var all [][][]float64
 		for _, no := range []bool{false, true} {
-			m, err := Open(golden+"neural/"+dir, Options{Device: d, NoTexts: no})
+			m, err := Open(recorded+"neural/"+dir, Options{Device: d, NoTexts: no})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -199,7 +201,7 @@ func TestNoTexts(t *testing.T) {
 
 // TestUnread: an unread end is reported, and nothing else.
 func TestUnread(t *testing.T) {
-	m, err := Open(golden+"neural/clip_laion", Options{Device: device(t, features.F32)})
+	m, err := Open(recorded+"neural/clip_laion", Options{Device: device(t, features.F32)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +224,7 @@ func TestBF16(t *testing.T) {
 	ctx := context.Background()
 	var cosines [2][]float64
 	for i, p := range []features.Precision{features.F32, features.BF16} {
-		m, err := Open(golden+"neural/clip_laion", Options{Device: device(t, p)})
+		m, err := Open(recorded+"neural/clip_laion", Options{Device: device(t, p)})
 		if err != nil {
 			t.Fatal(err)
 		}

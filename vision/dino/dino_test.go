@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
@@ -18,7 +20,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
-const golden = "../../internal/golden/rewards/neural/"
+var recorded = golden.Folder("rewards") + "/neural/"
 
 func device(t *testing.T) *features.Device {
 	t.Helper()
@@ -35,7 +37,7 @@ func TestBatch(t *testing.T) {
 	for _, dir := range []string{"dino_vit", "dinov2"} {
 		var pictures []*vision.Image
 		for i := range 4 {
-			m, err := vision.Open(fmt.Sprintf("%s%s/image_%d.png", golden, dir, i), vision.Limits{})
+			m, err := vision.Open(fmt.Sprintf("%s%s/image_%d.png", recorded, dir, i), vision.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +45,7 @@ func TestBatch(t *testing.T) {
 		}
 		var first [][]float64
 		for _, batch := range []int{4, 1, 3} {
-			m, err := Open(golden+dir, Options{Device: device(t), Batch: batch})
+			m, err := Open(recorded+dir, Options{Device: device(t), Batch: batch})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +177,7 @@ func TestHostileFolders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.CopyFS(dir, os.DirFS(golden+c.folder)); err != nil {
+			if err := os.CopyFS(dir, os.DirFS(recorded+c.folder)); err != nil {
 				t.Fatal(err)
 			}
 			c.spoil(t, dir)

@@ -12,11 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/outside/spent"
 )
 
 // recorded are folders of the recorded cases; package parity holds tokenizer.json to them.
-const recorded = "../../internal/golden/models"
+var recorded = golden.Folder("models")
 
 // TestOlderForms reads folders without their tokenizer.json: the same ids.
 func TestOlderForms(t *testing.T) {

@@ -3,13 +3,14 @@ package vlm
 import (
 	"encoding/json"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
-)
 
-const golden = "../../internal/golden/"
+	"github.com/darkroom-rl/darkroom/internal/golden"
+)
 
 // TestLayouts: the flat settings of published checkpoints equal the nested ones.
 func TestLayouts(t *testing.T) {
@@ -31,7 +32,7 @@ func TestLayouts(t *testing.T) {
 
 func recorded(t *testing.T, file string) Config {
 	t.Helper()
-	data, err := os.ReadFile(golden + file)
+	data, err := os.ReadFile(filepath.Join(golden.Folder(path.Dir(path.Dir(file))), path.Base(path.Dir(file)), path.Base(file)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func recorded(t *testing.T, file string) Config {
 func TestAbsurdSettings(t *testing.T) {
 	for _, name := range []string{"qwen2_vl_greedy", "qwen2_5_vl_greedy", "qwen3_vl_multiturn"} {
 		for _, file := range []string{"config.json", "config.hub.json"} {
-			data, err := os.ReadFile(filepath.Join(golden+"vlm/models", name, file))
+			data, err := os.ReadFile(filepath.Join(golden.Folder("vlm/models"), name, file))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +103,7 @@ func mutate(t *testing.T, data []byte, by any, f func(text []byte, key string)) 
 // FuzzConfig: no config.json makes reading it panic.
 func FuzzConfig(f *testing.F) {
 	for _, name := range []string{"qwen2_vl_greedy", "qwen2_5_vl_greedy", "qwen3_vl_multiturn"} {
-		data, err := os.ReadFile(filepath.Join(golden+"vlm/models", name, "config.json"))
+		data, err := os.ReadFile(filepath.Join(golden.Folder("vlm/models"), name, "config.json"))
 		if err != nil {
 			f.Fatal(err)
 		}

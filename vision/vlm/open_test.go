@@ -25,7 +25,7 @@ import (
 func folderOf(t *testing.T, f Family, rename func(name string) string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(golden+"vlm/tokenizer")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("../../internal/golden/vlm/tokenizer")); err != nil {
 		t.Fatal(err)
 	}
 	tokens, err := tokenizer.Open(dir)

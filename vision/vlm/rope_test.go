@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/internal/golden"
 )
 
 // TestRope: frequencies have the bits of transformers 5.24's Qwen3 in every form of the file, plain, "linear" and
@@ -61,7 +63,7 @@ func TestRope(t *testing.T) {
 
 // TestRopeForms: a model with eyes reads the same settings in both forms of the file.
 func TestRopeForms(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(golden, "vlm/models/qwen3_vl_multiturn/config.json"))
+	data, err := os.ReadFile(filepath.Join(golden.Folder("vlm/models"), "qwen3_vl_multiturn", "config.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/internal/golden"
+
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
@@ -25,7 +27,7 @@ type folder struct {
 	}
 }
 
-const golden = "../../../internal/golden/quant/"
+var compressed = golden.Folder("quant") + "/"
 
 // open reads the compressed matrices of a folder or a GGUF file.
 func open(t *testing.T, path string, d safetensors.DType) map[string]Matrix {
@@ -58,7 +60,7 @@ func open(t *testing.T, path string, d safetensors.DType) map[string]Matrix {
 
 // TestFolders: every compressed matrix of folders as people have them has its values, by their digest.
 func TestFolders(t *testing.T) {
-	all, err := filepath.Glob(golden + "*/case.json")
+	all, err := filepath.Glob(compressed + "*/case.json")
 	if err != nil || len(all) < 11 {
 		t.Fatalf("%d folders: %v", len(all), err)
 	}
@@ -137,7 +139,7 @@ func compareMetadata(t *testing.T, path string, want map[string]any) {
 // TestTornGGUF: a file that is cut or changed anywhere is refused or read, without a panic and without a large
 // allocation.
 func TestTornGGUF(t *testing.T) {
-	whole, err := os.ReadFile(golden + "gguf_misc/model.gguf")
+	whole, err := os.ReadFile(compressed + "gguf_misc/model.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ type recorded struct {
 
 func cases(t *testing.T, file string) []recorded {
 	t.Helper()
-	packed, err := os.Open(golden + file + ".gz")
+	packed, err := os.Open(compressed + file + ".gz")
 	if err != nil {
 		t.Fatal(err)
 	}
