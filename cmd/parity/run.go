@@ -186,6 +186,7 @@ var areas = []map[string]Op{
 	modelOps,
 	motionOps,
 	neuralOps,
+	networkOps,
 	detectorOps,
 	pipelineOps,
 	quantOps,

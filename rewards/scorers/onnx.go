@@ -128,6 +128,12 @@ func Open(path string, o ONNXOptions, options onnx.Options) (*ONNX, error) {
 	return x, nil
 }
 
+// Input is what the network is fed for a picture.
+func (o *ONNX) Input(m *vision.Image) (*onnx.Tensor, error) {
+	t, _, err := o.tensor(m)
+	return t, err
+}
+
 // run is the network's answer for a picture.
 func (o *ONNX) run(ctx context.Context, m *vision.Image) (map[string]*onnx.Tensor, frame, error) {
 	t, f, err := o.tensor(m)

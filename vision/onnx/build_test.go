@@ -3,6 +3,9 @@ package onnx
 import (
 	"encoding/binary"
 	"math"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
 )
 
 // Files of tests: messages of protocol buffers, as bytes.
@@ -103,4 +106,14 @@ func outputOf(names ...string) []byte {
 		out = append(out, infoIn(12, n, 1)...)
 	}
 	return out
+}
+
+func backend(t testing.TB) *cpu.Backend {
+	t.Helper()
+	b, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
 }

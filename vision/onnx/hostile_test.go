@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -116,8 +117,35 @@ func hostileFiles() map[string]struct {
 		"a division by zero":        {one("", w("a", 1), w("b", 0), nodeOf("Div", l("a", "b"), y)), bad},
 		"an equation":               {one("", x, nodeOf("Einsum", l("x"), y, textOf("equation", "ij->ik"))), bad},
 		"an LSTM without weights":   {one("", floatsOf("x", 1, 1, 2), floatsOf("r", 1, 4, 3), nodeOf("LSTM", l("x", "r", "r"), y)), bad},
+		"a number of 11 bytes":      {[]byte{8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, "field"},
+		"a group of fields":         {[]byte{0x0b, 0x0b, 0x0b, 0x0c, 0x0c, 0x0c}, "wire type"},
+		"a length beyond the end":   {append([]byte{0x3a}, 255, 255, 255, 255, 255, 255, 255, 255, 127), "ends within a field"},
+		"a million axes":            {modelOf(17, pb(5, join(pb(1, make([]byte, 1<<20)), pb(2, 1), pb(8, "x"))), nodeOf("Relu", l("x"), y), outputOf("y")), "axes"},
+		"texts that unfold":         {modelOf(17, pb(5, join(pb(1, 1<<22), pb(2, 8), bytes.Repeat(pb(6, ""), 1<<22), pb(8, "x"))), nodeOf("Identity", l("x"), y), outputOf("y")), "texts"},
+		"types within types":        {one("", pb(11, join(pb(1, "q"), pb(2, nested(5000)))), nodeOf("Relu", l("q"), y)), ""},
+		"a hundred thousand nodes":  {one("", x, bytes.Repeat(nodeOf("Relu", l("x"), nil), 100_000)), bad},
+		"graphs without an end":     {join(pb(1, 8), pb(7, endless(3000)), pb(8, pb(2, 17))), ""},
+		"weights of two types":      {modelOf(17, pb(5, join(pb(1, 2), pb(2, 1), pb(8, "x"), pb(9, make([]byte, 8)), pb(7, 5))), nodeOf("Relu", l("x"), y), outputOf("y")), `initializer "x"`},
 		"a value that is missing":   {one("", nodeOf("Constant", nil, y)), bad},
 	}
+}
+
+// nested is a type of sequences of sequences.
+func nested(depth int) []byte {
+	t := pb(1, pb(1, 1))
+	for range depth {
+		t = pb(4, pb(1, t))
+	}
+	return t
+}
+
+// endless is a node whose attribute is a graph with such a node.
+func endless(depth int) []byte {
+	g := outputOf("y")
+	for range depth {
+		g = nodeOf("If", []string{"c"}, []string{"y"}, graphOf("then_branch", g))
+	}
+	return g
 }
 
 // TestHostile opens and runs files that do harm, if they can: each is refused by the name of its node, in little

@@ -1,4 +1,4 @@
-package onnx
+package onnx_test
 
 import (
 	"archive/zip"
@@ -6,29 +6,18 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
-	"github.com/darkroom-rl/darkroom/vision/onnx/proto"
+	"github.com/darkroom-rl/darkroom/vision/onnx/nodetest"
 )
 
 var nodes = flag.String("nodes", "", "folder or zip of ONNX's official node tests")
-
-func backend(t testing.TB) *cpu.Backend {
-	t.Helper()
-	b, err := cpu.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	return b
-}
 
 // unsupported are the reasons why an official case is not one of the runner's. Others are failures.
 var unsupported = []string{
@@ -54,7 +43,11 @@ func TestNodes(t *testing.T) {
 	if err != nil || len(cases) == 0 {
 		t.Fatalf("%s: %d cases, %v", where, len(cases), err)
 	}
-	b := backend(t)
+	b, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
 	passed, refused, ops := map[string]int{}, map[string]int{}, map[string]bool{}
 	total, failed := 0, 0
 	for _, name := range cases {
@@ -93,87 +86,17 @@ func TestNodes(t *testing.T) {
 }
 
 // nodeCase runs one case and compares its outputs.
-func nodeCase(root fs.FS, dir string, b *cpu.Backend) (op string, err error) {
-	data, err := fs.ReadFile(root, dir+"/model.onnx")
+func nodeCase(root fs.FS, dir string, b kernels.Backend) (op string, err error) {
+	c, err := nodetest.Open(root, dir, b)
 	if err != nil {
-		return "", err
+		return c.Op, err
 	}
-	file, err := proto.Read(data)
-	if err != nil {
-		return "", err
-	}
-	for _, n := range file.Graph.Nodes {
-		if op = n.Op; op != "Constant" {
-			break
-		}
-	}
-	for _, i := range slices.Concat(file.Graph.Inputs, file.Graph.Outputs) {
-		if i.Type == 0 {
-			return op, fmt.Errorf("%s is not a tensor", i.Name)
-		}
-	}
-	m, err := Parse(dir, data, Options{Backend: b, Limits: Limits{Time: time.Minute}})
-	if err != nil {
-		return op, err
-	}
-	read := func(kind string, i int) (*Tensor, error) {
-		data, err := fs.ReadFile(root, fmt.Sprintf("%s/test_data_set_0/%s_%d.pb", dir, kind, i))
-		if err != nil {
-			return nil, err
-		}
-		p, err := proto.ReadTensor(data)
-		if err != nil {
-			return nil, err
-		}
-		return Decode(p)
-	}
-	inputs := map[string]*Tensor{}
-	for i, in := range file.Graph.Inputs {
-		if inputs[in.Name], err = read("input", i); err != nil {
-			return op, err
-		}
-	}
-	got, err := m.Run(context.Background(), inputs)
-	if err != nil {
-		return op, err
-	}
-	rtol, atol := 1e-3, 1e-7
+	allowed := nodetest.Usual
 	if text, err := fs.ReadFile(root, dir+"/tolerance"); err == nil {
-		if _, err := fmt.Sscan(string(text), &rtol, &atol); err != nil {
-			return op, err
+		if _, err := fmt.Sscan(string(text), &allowed.Rel, &allowed.Abs); err != nil {
+			return c.Op, err
 		}
 	}
-	for i, out := range m.Outputs() {
-		want, err := read("output", i)
-		if err != nil {
-			return op, err
-		}
-		if err := within(got[out.Name], want, rtol, atol); err != nil {
-			return op, fmt.Errorf("output %d: %w", i, err)
-		}
-	}
-	return op, nil
-}
-
-// within is the official comparison: shape and type equal, |got - want| <= atol + rtol |want|. The cases of float16
-// and bfloat16 were computed with sums of that type, each step rounded; ours are of float32, rounded once. They may
-// differ by two steps of the type.
-func within(got, want *Tensor, rtol, atol float64) error {
-	if got.Type != want.Type || !slices.Equal(got.Shape, want.Shape) {
-		return fmt.Errorf("%v; want %v", got, want)
-	}
-	rtol = max(rtol, map[Type]float64{Float16: 2.0 / 1024, BFloat16: 2.0 / 128}[want.Type])
-	for i := range want.Len() {
-		if want.S != nil {
-			if got.S[i] != want.S[i] {
-				return fmt.Errorf("element %d is %q; want %q", i, got.S[i], want.S[i])
-			}
-			continue
-		}
-		g, w := got.float(i), want.float(i)
-		if !(math.Abs(g-w) <= atol+rtol*math.Abs(w)) && g != w && !(g != g && w != w) {
-			return fmt.Errorf("element %d is %v; want %v", i, g, w)
-		}
-	}
-	return nil
+	_, err = c.Run(context.Background(), allowed)
+	return c.Op, err
 }

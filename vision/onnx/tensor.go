@@ -319,6 +319,15 @@ func Decode(p *proto.Tensor) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	forms := 0
+	for _, has := range []bool{p.HasRaw && len(p.Raw) > 0, len(p.Floats) > 0, len(p.Doubles) > 0, len(p.Ints) > 0, len(p.Strings) > 0} {
+		if has {
+			forms++
+		}
+	}
+	if forms > 1 {
+		return nil, fmt.Errorf("its elements lie in %d fields; one is needed", forms)
+	}
 	have, form := 0, ""
 	switch {
 	case t.Type == String:

@@ -50,6 +50,9 @@ type Line struct {
 // A Reader is the three networks.
 type Reader struct {
 	Rules
+	// Watch, if set, is called with the input and the output of each run: of "det", "cls" or "rec".
+	Watch func(network string, in, out *onnx.Tensor)
+
 	detector, classifier, recogniser *onnx.Model
 	characters                       []string
 }
@@ -216,7 +219,7 @@ func pixels(to []float32, m *vision.Image, width int) {
 }
 
 // run is a network's only output.
-func run(ctx context.Context, m *onnx.Model, x *onnx.Tensor, axes int) (*onnx.Tensor, error) {
+func (r *Reader) run(ctx context.Context, name string, m *onnx.Model, x *onnx.Tensor, axes int) (*onnx.Tensor, error) {
 	if len(m.Inputs()) != 1 || len(m.Outputs()) != 1 {
 		return nil, fmt.Errorf("it has inputs %v and outputs %v; one each is needed", m.Inputs(), m.Outputs())
 	}
@@ -227,6 +230,9 @@ func run(ctx context.Context, m *onnx.Model, x *onnx.Tensor, axes int) (*onnx.Te
 	t := out[m.Outputs()[0].Name]
 	if t.Type != onnx.Float || len(t.Shape) != axes || t.Shape[0] != x.Shape[0] {
 		return nil, fmt.Errorf("its output is %v", t)
+	}
+	if r.Watch != nil {
+		r.Watch(name, x, t)
 	}
 	return t, nil
 }
@@ -243,7 +249,7 @@ func (r *Reader) detect(ctx context.Context, page *vision.Image) ([]Quad, error)
 	}
 	x := make([]float32, 3*w*h)
 	pixels(x, small, w)
-	out, err := run(ctx, r.detector, onnx.Floats(x, 1, 3, h, w), 4)
+	out, err := r.run(ctx, "det", r.detector, onnx.Floats(x, 1, 3, h, w), 4)
 	if err != nil {
 		return nil, err
 	}
@@ -274,19 +280,28 @@ func byWidth(crops []*vision.Image) []int {
 // lineHeight is the height of a line's picture.
 const lineHeight = 48
 
-// batch is some lines as one input of a width.
+// Batch is lines of the networks' height as one input of a width, zeros at the right.
+func Batch(lines []*vision.Image, width int) *onnx.Tensor {
+	x := make([]float32, len(lines)*3*lineHeight*width)
+	for k, m := range lines {
+		pixels(x[k*3*lineHeight*width:(k+1)*3*lineHeight*width], m, width)
+	}
+	return onnx.Floats(x, len(lines), 3, lineHeight, width)
+}
+
+// batch is some crops as one input of a width.
 func batch(crops []*vision.Image, places []int, width int) (*onnx.Tensor, error) {
-	x := make([]float32, len(places)*3*lineHeight*width)
-	for k, i := range places {
+	var lines []*vision.Image
+	for _, i := range places {
 		m := crops[i]
 		w := min(width, max(1, int(math.Ceil(lineHeight*(float64(m.Width)/float64(m.Height))))))
 		small, err := m.ResizeOpenCV(w, lineHeight)
 		if err != nil {
 			return nil, err
 		}
-		pixels(x[k*3*lineHeight*width:(k+1)*3*lineHeight*width], small, width)
+		lines = append(lines, small)
 	}
-	return onnx.Floats(x, len(places), 3, lineHeight, width), nil
+	return Batch(lines, width), nil
 }
 
 // turn turns lines that are upside down.
@@ -296,7 +311,7 @@ func (r *Reader) turn(ctx context.Context, crops []*vision.Image) error {
 		if err != nil {
 			return err
 		}
-		out, err := run(ctx, r.classifier, x, 2)
+		out, err := r.run(ctx, "cls", r.classifier, x, 2)
 		if err != nil {
 			return err
 		}
@@ -323,7 +338,7 @@ func (r *Reader) recognise(ctx context.Context, crops []*vision.Image, lines []L
 		if err != nil {
 			return err
 		}
-		out, err := run(ctx, r.recogniser, x, 3)
+		out, err := r.run(ctx, "rec", r.recogniser, x, 3)
 		if err != nil {
 			return err
 		}

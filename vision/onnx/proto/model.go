@@ -95,6 +95,7 @@ const (
 	MostDepth = 16      // graphs within graphs
 	MostNodes = 1 << 18 // of all graphs
 	mostRank  = 64
+	mostTexts = 1 << 20 // of a tensor: each takes more memory than the file has bytes of it
 )
 
 type reader struct{ nodes int }
@@ -365,7 +366,9 @@ func tensor(data []byte) (*Tensor, error) {
 		case 5, 7, 11:
 			t.Ints, err = x.integers(t.Ints)
 		case 6:
-			t.Strings = append(t.Strings, x.data)
+			if t.Strings = append(t.Strings, x.data); len(t.Strings) > mostTexts {
+				err = fmt.Errorf("more than %d texts", mostTexts)
+			}
 		case 8:
 			t.Name = string(x.data)
 		case 9:
