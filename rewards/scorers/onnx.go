@@ -128,7 +128,7 @@ func Open(path string, o ONNXOptions, options onnx.Options) (*ONNX, error) {
 	return x, nil
 }
 
-// Input is what the network is fed for a picture.
+// Input is the network's input of a picture.
 func (o *ONNX) Input(m *vision.Image) (*onnx.Tensor, error) {
 	t, _, err := o.tensor(m)
 	return t, err
