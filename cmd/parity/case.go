@@ -94,6 +94,8 @@ type Case struct {
 	want   map[string]any                 // for Recorded alone
 	open   func() (device.Backend, error) // its backend
 	source nn.Source                      // of weights, in place of the folder's files
+
+	networks string // folder of published networks; empty: none
 }
 
 // outcome is the result of an op.
@@ -335,7 +337,7 @@ func (c *Case) Subs(name string) []*Case {
 }
 
 func (c *Case) sub(name string, in map[string]any) *Case {
-	return &Case{Name: c.Name, Op: c.Op, dir: c.dir, path: c.path + name + ".", in: in, ran: c.ran, open: c.open}
+	return &Case{Name: c.Name, Op: c.Op, dir: c.dir, path: c.path + name + ".", in: in, ran: c.ran, open: c.open, networks: c.networks}
 }
 
 // find looks an input up: among the case's fields, then among its tensors.

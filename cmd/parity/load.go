@@ -117,8 +117,8 @@ func (l loader) family(file string) {
 	}
 }
 
-// nodes are the cases of an index of ONNX's node tests, {"op", "nodes": [{"name", "rtol", "atol"}]}. The tensors, and
-// what they are compared with, lie in nodes.zip beside it: a case's output is the share of its tolerance, at most 1.
+// nodes are the cases of an index of ONNX's node tests, {"op", "nodes": [{"name", "rtol", "atol"}]}. Their
+// tensors lie in nodes.zip beside it. A case's output is the share of its tolerance, at most 1.
 func (l loader) nodes(file string, raw []byte) {
 	var index struct {
 		Op    string

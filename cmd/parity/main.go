@@ -104,6 +104,7 @@ the host (solvers, losses, advantages) does not.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Op, "op", "", "run only operations that match `PATTERN`, such as 'loss.*'")
+	f.StringVar(&o.Networks, "networks", "", "`FOLDER` of published networks, NETWORK/FILE.onnx; without it their cases are skipped")
 	f.StringVar(&name, "device", "auto", device.Help)
 	f.BoolVar(&allowUnsupported, "allow-unsupported", false, "do not fail because of operations that are unknown")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document instead of text for people")

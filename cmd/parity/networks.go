@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,8 +20,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/ppocr"
 )
 
-// ONNX: the official tests of its operators, and networks that packages ship, in the folder that DARKROOM_NETWORKS
-// names: NETWORK/FILE.onnx.
+// ONNX: the official tests of its operators, and networks that packages ship, in the folder that --networks names:
+// NETWORK/FILE.onnx.
 
 var networkOps = map[string]Op{
 	"eyes.onnx_node": onnxNode,
@@ -48,13 +47,12 @@ type networks struct {
 
 func onNetworks(op func(c *Case, n networks)) Op {
 	return func(c *Case) {
-		folder := os.Getenv("DARKROOM_NETWORKS")
-		if folder == "" {
-			check(Skipped{"DARKROOM_NETWORKS names no folder of published networks: make published"})
+		if c.networks == "" {
+			check(Skipped{"--networks names no folder of published networks: make published"})
 		}
 		be := must(cpu.New())
 		defer be.Close()
-		op(c, networks{folder, onnx.Options{Backend: be, Threads: be.Threads()}})
+		op(c, networks{c.networks, onnx.Options{Backend: be, Threads: be.Threads()}})
 	}
 }
 

@@ -17,8 +17,9 @@ import (
 
 // Options choose the cases of Run, and their backend.
 type Options struct {
-	Op      string                         // a pattern of operations, as of path.Match; empty: all
-	Backend func() (device.Backend, error) // opens a case's backend; nil: the CPU
+	Op       string                         // a pattern of operations, as of path.Match; empty: all
+	Networks string                         // folder of published networks, NETWORK/FILE.onnx; empty: their cases are skipped
+	Backend  func() (device.Backend, error) // opens a case's backend; nil: the CPU
 }
 
 // openCPU is the default backend of cases.
@@ -95,7 +96,7 @@ func run(ctx context.Context, paths []string, o Options, known map[string]Op) (*
 				t = &Tally{Op: c.seen.Op}
 				tallies[t.Op] = t
 			}
-			c.seen.open = o.Backend
+			c.seen.open, c.seen.networks = o.Backend, o.Networks
 			r.judge(c, known[c.seen.Op], t)
 		},
 	}
