@@ -45,7 +45,7 @@ var places = [][]string{
 // floors lists the packages inside a place, from its bottom to its top: a package imports packages of a lower floor,
 // and nothing beside it. "." is the place's root. Tests may look up: a run's tests also cover its parts.
 var floors = map[string][][]string{
-	"kernels/cpu":  {{"isa"}, {"noise", "peak", "gemm", "rows", "unpack"}, {"attention"}, {"."}},
+	"kernels/cpu":  {{"isa"}, {"noise", "peak", "gemm", "rows", "unpack"}, {"attention"}, {"."}, {"choice"}},
 	"kernels/cuda": {{"driver"}, {"blas", "nccl"}, {".", "double"}},
 	"kernels/nn":   {{"safetensors", "hub"}, {"quant"}, {"edition", "torchfile"}, {"."}, {"peft"}},
 	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program", "onnx/proto", "detr"}, {"onnx", "swin"}, {"mask2former", "rtdetr", "owl", "groundingdino"}, {"detectors", "ppocr", "onnx/nodetest"}},

@@ -9,13 +9,18 @@ import (
 	"github.com/darkroom-rl/darkroom/internal/golden"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // The scripts run this test binary under the name darkroom. Tests compute on the CPU, and on doubles of a driver that
-// they name: recorded results have the CPU's bits, and "auto" may be a device.
+// they name: recorded results have the CPU's bits, and "auto" may be a device. The CPU's path is named: programs
+// measure none.
 func TestMain(m *testing.M) {
+	if _, named := os.LookupEnv("DARKROOM_CPU"); !named {
+		_ = os.Setenv("DARKROOM_CPU", isa.Best().String())
+	}
 	if os.Getenv(driver.LibraryVariable) == "" {
 		_ = os.Setenv(driver.LibraryVariable, noDriver)
 	}
@@ -33,6 +38,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GOLDEN", models)
 			e.Setenv("REWARDS", rewards)
 			e.Setenv(driver.LibraryVariable, noDriver)
+			e.Setenv("DARKROOM_CPU", os.Getenv("DARKROOM_CPU"))
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

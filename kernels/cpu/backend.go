@@ -15,6 +15,7 @@ import (
 type Backend struct {
 	ref.Backend // operations that have no method here run by definition
 	path        isa.Path
+	mix         Mix
 	pool        *pool
 	gemm        *gemm.Engine
 	attention   *attention.Engine
@@ -28,9 +29,24 @@ var _ kernels.Backend = (*Backend)(nil)
 type Options struct {
 	Threads int // 0: as Threads returns
 	Path    isa.Path
+	Mix     *Mix // paths of some families; nil: Path
 }
 
-// New makes a backend for the best path, or the one that DARKROOM_CPU names.
+// Mix has a path for each arithmetic (kernels.Math) of the families that differ most by CPU. All other operations
+// have the path of the options. Bits do not depend on it.
+type Mix struct{ Products, Attention, Convolutions [2]isa.Path }
+
+// Paths is the mix that the options ask for.
+func (o Options) Paths() Mix {
+	if o.Mix != nil {
+		return *o.Mix
+	}
+	all := [2]isa.Path{o.Path, o.Path}
+	return Mix{all, all, all}
+}
+
+// New makes a backend for the best path by features, or the one that DARKROOM_CPU names. Package choice finds the
+// fastest paths by measurement.
 func New() (*Backend, error) {
 	path, err := isa.Choose()
 	if err != nil {
@@ -44,9 +60,10 @@ func NewWith(o Options) *Backend {
 	if o.Threads <= 0 {
 		o.Threads = Threads()
 	}
-	b := &Backend{path: o.Path, pool: newPool(o.Threads), gemm: gemm.New(o.Path, o.Threads), rows: rows.New(o.Path)}
+	b := &Backend{path: o.Path, mix: o.Paths(), pool: newPool(o.Threads), rows: rows.New(o.Path)}
+	b.gemm = gemm.NewMixed(b.mix.Products, b.mix.Convolutions, o.Threads)
 	b.gemm.Activate = b.rows.Activate
-	b.attention = attention.New(o.Path, b.gemm, o.Threads)
+	b.attention = attention.New(b.mix.Attention, o.Path, o.Threads)
 	return b
 }
 
@@ -56,8 +73,11 @@ func (b *Backend) Close() { b.pool.close() }
 // Name says the path: "cpu/avx512".
 func (b *Backend) Name() string { return "cpu/" + b.path.String() }
 
-// Path is the set of kernels in use.
+// Path is the set of kernels in use, but for families of another one.
 func (b *Backend) Path() isa.Path { return b.path }
+
+// Mix is the paths of families.
+func (b *Backend) Mix() Mix { return b.mix }
 
 // Threads is the number of goroutines that compute.
 func (b *Backend) Threads() int { return b.pool.threads }

@@ -19,7 +19,9 @@ type Dry struct {
 var _ kernels.Backend = (*Dry)(nil)
 
 // NewDry counts for a Backend with these options.
-func NewDry(o Options) *Dry { return &Dry{engine: gemm.New(o.Path, max(o.Threads, 1))} }
+func NewDry(o Options) *Dry {
+	return &Dry{engine: gemm.NewMixed(o.Paths().Products, o.Paths().Convolutions, o.Threads)}
+}
 
 // NewBare is NewDry for models of which the settings are there, and maybe no weights.
 func NewBare(o Options) *Dry {

@@ -15,6 +15,9 @@ func CPUModel() string {
 	return s
 }
 
+// Microcode is not known here.
+func Microcode() string { return "" }
+
 // Memory is the machine's, as far as the system tells.
 func Memory() RAM {
 	n, err := unix.SysctlUint64("hw.memsize")

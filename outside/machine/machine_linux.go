@@ -12,6 +12,9 @@ func CPUModel() string {
 	return field("/proc/cpuinfo", "model name", "unknown CPU")
 }
 
+// Microcode is the version of the CPU's microcode as the system tells it; "" where it does not.
+func Microcode() string { return field("/proc/cpuinfo", "microcode", "") }
+
 // Memory is the machine's, as far as the system tells.
 func Memory() RAM {
 	kib := func(key string) uint64 {

@@ -13,6 +13,9 @@ func CPUModel() string {
 	return cmp.Or(os.Getenv("PROCESSOR_IDENTIFIER"), "unknown CPU")
 }
 
+// Microcode is not known here.
+func Microcode() string { return "" }
+
 // Memory is the machine's, as far as the system tells.
 func Memory() RAM { return RAM{} }
 

@@ -136,7 +136,10 @@ func (o *target) open() (devices.Backend, error) {
 		return nil, exits.Usage(err)
 	}
 	if devices.OnCPU(o.device) {
-		be := cpu.NewWith(cpu.Options{Path: o.path, Threads: o.threads})
+		be, err := devices.OpenCPU(o.threads)
+		if err != nil {
+			return nil, err
+		}
 		o.threads, o.name = be.Threads(), be.Path().String()
 		return be, nil
 	}

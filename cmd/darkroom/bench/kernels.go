@@ -18,10 +18,12 @@ import (
 
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/devices"
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	fastest "github.com/darkroom-rl/darkroom/cmd/internal/device"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/cmd/internal/version"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/choice"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/peak"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
@@ -33,8 +35,10 @@ type document struct {
 	Bench string        `json:"bench"`
 	Build version.Build `json:"build"`
 	Path  string        `json:"path"`
-	Peaks []peak.Table  `json:"peaks"` // probed in this run, for each number of threads
-	Rows  []bench.Row   `json:"rows"`
+	// Families has the times by which families of operations have their own paths, unless DARKROOM_CPU names one.
+	Families choice.Table `json:"families,omitempty"`
+	Peaks    []peak.Table `json:"peaks"` // probed in this run, for each number of threads
+	Rows     []bench.Row  `json:"rows"`
 }
 
 // Command is 'darkroom bench'.
@@ -77,6 +81,11 @@ faster this run is, and the geometric means follow the table.`,
 				return exits.Usage(err)
 			}
 			report := document{Bench: "kernels", Build: version.Read(), Path: path.String()}
+			o := cpu.Options{Path: path}
+			if devices.OnCPU(device) && !isa.Forced() {
+				report.Families = fastest.FastestPaths().Table
+				o.Mix = report.Families.Mix(path)
+			}
 			out := cmd.OutOrStdout()
 			quiet, _ := cmd.Flags().GetBool("json")
 			heading := func() {
@@ -96,7 +105,7 @@ faster this run is, and the geometric means follow the table.`,
 			}
 			options := bench.Options{
 				Products: products, Families: args, Threads: threads, Repeat: repeat,
-				Backend: func(n int) kernels.Backend { return cpu.NewWith(cpu.Options{Path: path, Threads: n}) },
+				Backend: func(n int) kernels.Backend { return cpu.NewWith(cpu.Options{Path: o.Path, Mix: o.Mix, Threads: n}) },
 				Peaks: func(n int) bench.Peaks {
 					p := peak.Measure(path, n)
 					report.Peaks = append(report.Peaks, p)

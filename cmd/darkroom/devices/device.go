@@ -46,6 +46,15 @@ func RanksFlag(cmd *cobra.Command, name *string) {
 // Open opens "auto", "cpu" or "cuda:N"; if it cannot, the usage is wrong.
 func Open(name string) (Backend, error) { return usable(device.Open(name)) }
 
+// OpenCPU opens the CPU with some threads, 0 for all; if it cannot, the usage is wrong.
+func OpenCPU(threads int) (*cpu.Backend, error) {
+	be, err := device.OpenCPU(threads)
+	if err != nil {
+		return nil, exits.Usage(err)
+	}
+	return be, nil
+}
+
 // OpenCUDA opens "cuda:N", as with DARKROOM_CUDA of that mode.
 func OpenCUDA(name, mode string) (Backend, error) { return usable(device.OpenCUDA(name, mode)) }
 

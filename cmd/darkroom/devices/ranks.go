@@ -13,7 +13,6 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
-	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/nccl"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
@@ -103,11 +102,11 @@ func OpenRank(name string, ranks int) (Backend, error) {
 	if name != "cpu" || ranks == 1 {
 		return Open(name)
 	}
-	path, err := isa.Choose()
+	be, err := OpenCPU(max(1, cpu.Threads()/ranks))
 	if err != nil {
-		return nil, exits.Usage(err)
+		return nil, err
 	}
-	return cpu.NewWith(cpu.Options{Path: path, Threads: max(1, cpu.Threads()/ranks)}), nil
+	return be, nil
 }
 
 // Into sets a run's options for them.

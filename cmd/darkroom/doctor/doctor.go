@@ -10,12 +10,15 @@ import (
 	"os/exec"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/cmd/internal/version"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/choice"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/peak"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
@@ -30,7 +33,7 @@ func Command() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what this machine offers and what is missing",
 		Long: `Say what this machine offers: the CPU and the set of kernels chosen for it (and
-why not a faster one), what it was measured to do at best, memory, GPUs, and the
+why not a faster one; families of operations may have another one, by measurement), what it was measured to do at best, memory, GPUs, and the
 optional programs found on PATH.
 
 --verify runs the conformance suite on each card: in exact mode, where every bit
@@ -48,6 +51,7 @@ result is kept by card, driver and program. --device auto takes a card that pass
 				return err
 			}
 		}
+		m.Path.addFamilies(*probe)
 		if *probe && m.Path.Error == "" {
 			m.Peaks = probePeaks()
 		}
@@ -91,6 +95,33 @@ type pathInfo struct {
 	Forced string   `json:"forced,omitempty"` // DARKROOM_CPU
 	Why    []string `json:"why,omitempty"`    // not a faster one
 	Error  string   `json:"error,omitempty"`
+	// Families have paths of their own, unless one is forced.
+	Families []familyPath `json:"families,omitempty"`
+	Measured float64      `json:"measured_ms,omitempty"` // the time that it took to measure them
+}
+
+// A familyPath is the choice of a family of operations.
+type familyPath struct {
+	choice.Row
+	Chosen string `json:"chosen"`
+}
+
+// addFamilies adds the times of families' paths and the choice: measured now, or kept ones.
+func (p *pathInfo) addFamilies(measure bool) {
+	if p.Error != "" || p.Forced != "" {
+		return
+	}
+	kept, ok := device.KeptPaths()
+	if measure {
+		kept, ok = device.MeasurePaths(), true
+	}
+	if !ok {
+		return
+	}
+	p.Measured = kept.MS
+	for _, r := range kept.Table {
+		p.Families = append(p.Families, familyPath{r, r.Fastest(isa.Best()).String()})
+	}
 }
 
 func examine() report {
@@ -175,6 +206,7 @@ func (m report) write(w io.Writer) {
 		}
 	}
 	t.Write(w)
+	m.Path.writeFamilies(w)
 	writePeaks(w, m.Peaks)
 	fmt.Fprintln(w)
 	extras := console.Table{Header: []string{"OPTIONAL", "FOUND", "ENABLES"}}
@@ -235,6 +267,36 @@ func writePeaks(w io.Writer, peaks []peak.Table) {
 	}
 	fmt.Fprintln(w)
 	t.Write(w)
+}
+
+// writeFamilies is the table of times. A path that another one leaves far behind is timed once.
+func (p pathInfo) writeFamilies(w io.Writer) {
+	if len(p.Families) == 0 {
+		return
+	}
+	t := console.Table{Header: []string{"MS OF ONE THREAD"}}
+	var paths []string
+	for _, q := range isa.Paths() {
+		if name := q.String(); slices.ContainsFunc(p.Families, func(f familyPath) bool { return f.MS[name] > 0 }) {
+			paths = append(paths, name)
+			t.Header = append(t.Header, ">"+name)
+		}
+	}
+	t.Header = append(t.Header, "CHOSEN")
+	for _, f := range p.Families {
+		cells := []string{f.Family + " " + f.Math}
+		for _, name := range paths {
+			if ms := f.MS[name]; ms > 0 {
+				cells = append(cells, fmt.Sprintf("%.3f", ms))
+			} else {
+				cells = append(cells, "")
+			}
+		}
+		t.Add(append(cells, f.Chosen)...)
+	}
+	fmt.Fprintln(w)
+	t.Write(w)
+	fmt.Fprintf(w, "measured in %.0f ms\n", p.Measured)
 }
 
 // findGPUs names the NVIDIA GPUs that the kernel's driver knows, without loading

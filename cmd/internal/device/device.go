@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/darkroom-rl/darkroom/kernels"
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
@@ -31,7 +30,7 @@ func Open(name string) (Backend, error) {
 	if !OnCPU(name) {
 		return OpenCUDA(name, os.Getenv(cuda.ModeVariable))
 	}
-	be, err := cpu.New()
+	be, err := OpenCPU(0)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // queries is the number of queries of a block.
 const queries = gemm.Panel
 
-// Engine computes attention on one path. Its calls may overlap.
+// Engine computes attention. Its calls may overlap.
 type Engine struct {
 	threads   int
 	rope      ropes
@@ -36,12 +36,12 @@ type path struct {
 	weigh func(*weighing)
 }
 
-// New makes an engine that uses the block kernels of products.
-func New(p isa.Path, products *gemm.Engine, threads int) *Engine {
-	e := &Engine{threads: threads, paths: map[kernels.Math]path{}, rope: ropesOf(p)}
+// New makes an engine that uses the block kernels of products, on a path for each arithmetic; rope is that of Rope.
+func New(paths [2]isa.Path, rope isa.Path, threads int) *Engine {
+	e := &Engine{threads: threads, paths: map[kernels.Math]path{}, rope: ropesOf(rope)}
 	for _, m := range []kernels.Math{kernels.MathF32, kernels.MathBF16} {
-		if b, ok := products.Blocks(m); ok {
-			e.paths[m] = pathOf(p, m, b)
+		if b, ok := gemm.BlocksOf(paths[m], m); ok {
+			e.paths[m] = pathOf(paths[m], m, b)
 		}
 	}
 	return e

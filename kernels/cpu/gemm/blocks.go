@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 )
 
 // Blocks lends the packing and the block kernels of one arithmetic to operations that
@@ -14,10 +15,10 @@ type Blocks struct {
 	turn func(dst, src unsafe.Pointer)
 }
 
-// Blocks are those of the engine's path; false where it has none.
-func (e *Engine) Blocks(m kernels.Math) (Blocks, bool) {
-	u, ok := e.units[m]
-	return Blocks{lentBy(e.path, m, u), turnOf(e.path)}, ok
+// BlocksOf are those of a path; false where it has none.
+func BlocksOf(path isa.Path, m kernels.Math) (Blocks, bool) {
+	u, ok := unitsOf(path)[m]
+	return Blocks{lentBy(path, m, u), turnOf(path)}, ok
 }
 
 // Panel is the number of columns of a panel of B, and of C.

@@ -38,12 +38,13 @@ func (e *Engine) Conv(a *kernels.Conv, par Parallel) {
 	if a.N*oh*ow == 0 || s.Out == 0 {
 		return
 	}
-	u, ok := e.units[a.Math]
+	u, ok := e.convs[a.Math]
 	switch {
 	case !ok:
 		split(a.N*oh, e.threads, par, func(lo, hi int) { ref.Conv(a, lo, hi) })
 	case s.KH*s.KW == 1 && s.Stride == 1 && s.Top+s.Left+s.Bottom+s.Right == 0:
-		e.Gemm(pointwise(a), par)
+		g := pointwise(a)
+		e.product(u, g, g.A.Rows, g.C.Cols, g.A.Cols, par)
 	default:
 		newConvolution(e, u, a, oh, ow).run(par)
 	}
@@ -69,9 +70,9 @@ func matIf(s kernels.Span, rows, cols int) kernels.Mat {
 
 // ConvBytes is the memory that a packed weight takes.
 func (e *Engine) ConvBytes(s kernels.ConvShape, m kernels.Math) int {
-	u, ok := e.units[m]
+	u, ok := e.convs[m]
 	if !ok {
-		return e.PackedBytes(s.Out, s.KH*s.KW*s.In, m)
+		return rowsBytes(s.Out, s.KH*s.KW*s.In, m)
 	}
 	return panels(s.Out) * u.panelBytes(s.KH*roundUp(s.KW*s.In, u.step()))
 }
@@ -79,9 +80,9 @@ func (e *Engine) ConvBytes(s kernels.ConvShape, m kernels.Math) int {
 // PackConv fills p (Math, N, K, Conv and a Buf of ConvBytes are set) from a weight
 // [Out, KH, KW, In]: every dy begins a step of k.
 func (e *Engine) PackConv(p *kernels.Packed, w kernels.Span, par Parallel) {
-	u, ok := e.units[p.Math]
+	u, ok := e.convs[p.Math]
 	if !ok {
-		e.Pack(p, kernels.NewMat(w, p.N, p.K), par)
+		e.packRows(p, kernels.NewMat(w, p.N, p.K), par)
 		return
 	}
 	p.Form = u.form()
@@ -318,7 +319,7 @@ func gatherWindows(dst []byte, a *kernels.Conv, sample, y, dy0, dy1, ow int) {
 func (e *Engine) ConvBackward(a *kernels.ConvBackward, par Parallel) {
 	s := a.Shape
 	oh, ow := s.OutSize(a.H, a.W)
-	_, fast := e.units[a.Math]
+	_, fast := e.convs[a.Math]
 	padded := s.Top < s.KH && s.Left < s.KW && s.Bottom < s.KH && s.Right < s.KW
 	if a.N > 0 && !a.DX.Empty() {
 		if fast && padded && oh*ow > 0 {
@@ -396,7 +397,7 @@ func (e *Engine) turnWeight(a *kernels.ConvBackward, dst kernels.Span, par Paral
 		})
 		return
 	}
-	u := e.units[a.Math]
+	u := e.convs[a.Math]
 	if a.Packed.Form != u.form() {
 		panic("gemm: a weight packed for another path")
 	}

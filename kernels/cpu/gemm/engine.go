@@ -13,12 +13,12 @@ import (
 // returns when all are done.
 type Parallel func(n int, task func(i int))
 
-// Engine computes products on one path. It holds scratch memory that its calls reuse;
+// Engine computes products and convolutions. It holds scratch memory that its calls reuse;
 // calls may overlap.
 type Engine struct {
-	path    isa.Path
 	threads int
-	units   map[kernels.Math]unit // empty: the loops of ref
+	units   map[kernels.Math]unit // of products; empty: the loops of ref
+	convs   map[kernels.Math]unit // of convolutions
 	scratch arenas                // of tasks
 	stages  arenas                // for panels of B that tasks share
 
@@ -29,7 +29,24 @@ type Engine struct {
 
 // New makes an engine for a path; threads is the number that its tasks are cut for.
 func New(path isa.Path, threads int) *Engine {
-	return &Engine{path: path, threads: max(threads, 1), units: unitsOf(path), Activate: activate}
+	all := [2]isa.Path{path, path}
+	return NewMixed(all, all, threads)
+}
+
+// NewMixed makes an engine whose products and convolutions have a path for each arithmetic.
+func NewMixed(products, convolutions [2]isa.Path, threads int) *Engine {
+	return &Engine{threads: max(threads, 1), units: mixed(products), convs: mixed(convolutions), Activate: activate}
+}
+
+// mixed are the units of a path for each arithmetic.
+func mixed(paths [2]isa.Path) map[kernels.Math]unit {
+	units := map[kernels.Math]unit{}
+	for m, p := range paths {
+		if u, ok := unitsOf(p)[kernels.Math(m)]; ok {
+			units[kernels.Math(m)] = u
+		}
+	}
+	return units
 }
 
 func activate(op kernels.UnaryOp, v []float32) {
@@ -48,7 +65,12 @@ func (e *Engine) Gemm(a *kernels.Gemm, par Parallel) {
 		e.paired(a, m, n, par)
 		return
 	}
-	if u, ok := e.units[a.Math]; ok {
+	e.product(e.units[a.Math], a, m, n, k, par)
+}
+
+// product is Gemm by a unit; nil: by the loops of ref.
+func (e *Engine) product(u unit, a *kernels.Gemm, m, n, k int, par Parallel) {
+	if u != nil {
 		newProduct(e, u, a, m, n, k).run(par)
 		return
 	}
@@ -62,6 +84,11 @@ func (e *Engine) PackedBytes(n, k int, m kernels.Math) int {
 	if u, ok := e.units[m]; ok {
 		return panels(n) * u.panelBytes(k)
 	}
+	return rowsBytes(n, k, m)
+}
+
+// rowsBytes is the memory of a weight that the loops of ref read.
+func rowsBytes(n, k int, m kernels.Math) int {
 	return n * k * [...]int{kernels.MathF32: 4, kernels.MathBF16: 2}[m]
 }
 
@@ -69,9 +96,7 @@ func (e *Engine) PackedBytes(n, k int, m kernels.Math) int {
 func (e *Engine) Pack(p *kernels.Packed, w kernels.Mat, par Parallel) {
 	u, ok := e.units[p.Math]
 	if !ok {
-		p.Form = ref.FormRows
-		tasks := min(p.N, 4*e.threads)
-		par(tasks, func(i int) { ref.Pack(p, w, i*p.N/tasks, (i+1)*p.N/tasks) })
+		e.packRows(p, w, par)
 		return
 	}
 	p.Form = u.form()
@@ -89,6 +114,13 @@ func (e *Engine) Pack(p *kernels.Packed, w kernels.Mat, par Parallel) {
 		}
 		e.scratch.put(s)
 	})
+}
+
+// packRows is Pack for the loops of ref.
+func (e *Engine) packRows(p *kernels.Packed, w kernels.Mat, par Parallel) {
+	p.Form = ref.FormRows
+	tasks := min(p.N, 4*e.threads)
+	par(tasks, func(i int) { ref.Pack(p, w, i*p.N/tasks, (i+1)*p.N/tasks) })
 }
 
 // panel is the number of columns of a panel of B, and of a block of C.

@@ -61,7 +61,7 @@ func TestAtTheSmallestNormal(t *testing.T) {
 					got := copyOf(g)
 					e.Gemm(got, serial)
 					if err := same(got.C, want.C); err != nil {
-						t.Errorf("%s %s %s, k = %d: %v", e.path, m, name, k, err)
+						t.Errorf("%s %s %s, k = %d: %v", unitOf(e), m, name, k, err)
 					}
 				}
 			}

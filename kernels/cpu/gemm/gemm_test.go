@@ -207,7 +207,7 @@ func check(t *testing.T, s shape, engines []*Engine) {
 		e.Gemm(got, []Parallel{serial, threaded}[i%2])
 		for _, m := range [][2]kernels.Mat{{got.C, want.C}, {got.Pre, want.Pre}} {
 			if err := same(m[0], m[1]); err != nil {
-				t.Errorf("%s, %d threads, %s: %v", e.path, e.threads, s, err)
+				t.Errorf("%s, %d threads, %s: %v", unitOf(e), e.threads, s, err)
 			}
 		}
 	}
@@ -298,3 +298,6 @@ func TestNearestArena(t *testing.T) {
 		t.Errorf("for 2 MiB memory of %d was taken", len(s.memory))
 	}
 }
+
+// unitOf names an engine in errors.
+func unitOf(e *Engine) string { return fmt.Sprintf("%T", e.units[kernels.MathBF16]) }

@@ -72,6 +72,9 @@ func paths(all []Feature) []Path {
 	return have
 }
 
+// Forced says whether DARKROOM_CPU names a path.
+func Forced() bool { return os.Getenv("DARKROOM_CPU") != "" }
+
 // Choose returns the path named by the environment variable DARKROOM_CPU, or
 // the best one where it is unset or empty. A path that the machine lacks is an error.
 func Choose() (Path, error) {

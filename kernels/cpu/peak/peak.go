@@ -10,12 +10,12 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
-// A Table is the machine's peaks on one path with some number of threads:
-// floating-point operations (a multiply-add is two) or bytes, 1e9 a second.
+// A Table is the machine's peaks with some number of threads: floating-point operations (a multiply-add is two) or
+// bytes, 1e9 a second.
 type Table struct {
 	Threads int     `json:"threads"`
 	F32     float64 `json:"f32_gflops"`
-	BF16    float64 `json:"bf16_gflops"` // F32's where the path has no bf16 products
+	BF16    float64 `json:"bf16_gflops"` // of the fastest unit that can compute them: F32's on some CPUs
 	L2      float64 `json:"l2_gbytes"`   // reading
 	L3      float64 `json:"l3_gbytes"`
 	Memory  float64 `json:"memory_gbytes"`
@@ -30,16 +30,34 @@ const (
 	leastShare = 16 << 20  // at least this for each, or it would stay in the caches
 )
 
-// Measure probes everything; it takes about half a second.
+// Measure probes everything, of p and the paths below it; it takes about half a second.
 func Measure(p isa.Path, threads int) Table {
+	f32, bf16 := fastest(p, threads)
 	return Table{
 		Threads: threads,
-		F32:     F32(p, threads),
-		BF16:    BF16(p, threads),
+		F32:     f32,
+		BF16:    bf16,
 		L2:      Read(p, threads, sizeL2),
 		L3:      Read(p, threads, sizeL3),
 		Memory:  Read(p, threads, max(allMemory/threads, leastShare)),
 	}
+}
+
+// fastest are the highest rates of p and the paths below it. A path's own unit for bf16 may be slower than fp32
+// multiply-adds, of which a product of bf16 takes one.
+func fastest(p isa.Path, threads int) (f32, bf16 float64) {
+	for _, q := range isa.Paths() {
+		if q == isa.Plain && p != isa.Plain || q > p {
+			continue
+		}
+		if q <= isa.AVX512 || q == isa.NEON {
+			f32 = max(f32, F32(q, threads))
+			bf16 = max(bf16, f32)
+		} else {
+			bf16 = max(bf16, BF16(q, threads))
+		}
+	}
+	return f32, bf16
 }
 
 // F32 is the rate of fp32 multiply-adds.
@@ -103,12 +121,12 @@ func best(threads int, probe func() (call func(), work float64)) float64 {
 			starts.Done()
 			starts.Wait()
 			for r := range runs {
-				calls, begin := 0.0, threadTime()
+				calls, begin := 0.0, ThreadTime()
 				spent := time.Duration(0)
 				for spent < window {
 					call()
 					calls++
-					spent = threadTime() - begin
+					spent = ThreadTime() - begin
 				}
 				rates[t][r] = calls * work / float64(spent.Nanoseconds())
 			}
