@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/video"
@@ -18,23 +19,23 @@ func TestHeading(t *testing.T) {
 	as := func(heading, pace string) *video.Clip {
 		other := s
 		other.Heading, other.Pace = heading, pace
-		return other.Draw(at)
+		return moving.Small.Draw(other, at)
 	}
-	still := s.Draw(at)
-	noise, cuts := s.Draw(at), s.Draw(at)
+	still := moving.Small.Draw(s, at)
+	noise, cuts := moving.Small.Draw(s, at), moving.Small.Draw(s, at)
 	r := rand.New(rand.NewPCG(1, 2))
 	for f := range still.Frames {
 		still.Frames[f] = still.Frames[0]
 		for i := range noise.Frames[f] {
 			noise.Frames[f][i] = uint8(r.IntN(256))
 		}
-		cuts.Frames[f] = as([]string{"left", "right", "up", "down"}[f%4], "fast").Frames[(f*5)%moving.Frames]
+		cuts.Frames[f] = as([]string{"left", "right", "up", "down"}[f%4], "fast").Frames[(f*5)%moving.Small.Frames]
 	}
 	for name, c := range map[string]struct {
 		clip        *video.Clip
 		least, most float64
 	}{
-		"as asked": {s.Draw(at), 0.78, 1}, "backwards": {as("right", "fast"), 0, 0}, "upwards": {as("up", "fast"), 0, 0.02},
+		"as asked": {moving.Small.Draw(s, at), 0.78, 1}, "backwards": {as("right", "fast"), 0, 0}, "upwards": {as("up", "fast"), 0, 0.02},
 		"slower": {as("left", "slowly"), 0.3, 0.5}, "still": {still, 0, 0}, "noise": {noise, 0, 0.1}, "cuts": {cuts, 0, 0.2},
 	} {
 		got, err := Heading{}.Score(t.Context(), Item{Prompt: s.Prompt(), Clip: c.clip})
@@ -42,12 +43,30 @@ func TestHeading(t *testing.T) {
 			t.Errorf("%s: %v, %v; from %v to %v", name, got, err, c.least, c.most)
 		}
 	}
-	half := Item{Prompt: "pan left", Meta: Meta{"motion": json.RawMessage("[-2.25, 0]")}, Clip: s.Draw(at)}
+	half := Item{Prompt: "pan left", Meta: Meta{"motion": json.RawMessage("[-2.25, 0]")}, Clip: moving.Small.Draw(s, at)}
 	if got, err := (Heading{PerSecond: 8}).Score(t.Context(), half); err != nil || got.Value < 0.7 {
 		t.Errorf("every second frame: %+v, %v", got, err)
 	}
-	for prompt, meta := range map[string]Meta{"a cat": nil, "rest": {"motion": json.RawMessage("[0, 0]")}, "odd": {"motion": json.RawMessage(`"left"`)}} {
-		if _, err := (Heading{}).Score(t.Context(), Item{Prompt: prompt, Meta: meta, Clip: s.Draw(at)}); err == nil {
+	turns := s
+	turns.Then = "up"
+	turned := Item{Prompt: turns.Prompt(), Clip: moving.Large.Draw(turns, moving.Place{Half: 8})}
+	if got, err := (Heading{}).Score(t.Context(), turned); err != nil || got.Value < 0.85 {
+		t.Errorf("a turn: %+v, %v", got, err)
+	}
+	turned.Prompt, turned.Meta = "left, then up", Meta{"motion": json.RawMessage("[[-2.25, 0], [0, -2.25]]")}
+	if got, err := (Heading{}).Score(t.Context(), turned); err != nil || got.Value < 0.85 {
+		t.Errorf("a turn asked for in numbers: %+v, %v", got, err)
+	}
+	slices.Reverse(turned.Clip.Frames) // downwards, then right
+	if got, err := (Heading{}).Score(t.Context(), turned); err != nil || got.Value > 0.02 {
+		t.Errorf("a turn backwards: %+v, %v", got, err)
+	}
+	turned.Clip = moving.Large.Draw(s, moving.Place{Half: 8})
+	if got, err := (Heading{}).Score(t.Context(), turned); err != nil || got.Value < 0.4 || got.Value > 0.55 {
+		t.Errorf("half of a turn: %+v, %v", got, err)
+	}
+	for prompt, meta := range map[string]Meta{"a cat": nil, "rest": {"motion": json.RawMessage("[0, 0]")}, "a leg of rest": {"motion": json.RawMessage("[[1, 0], [0, 0]]")}, "odd": {"motion": json.RawMessage(`"left"`)}} {
+		if _, err := (Heading{}).Score(t.Context(), Item{Prompt: prompt, Meta: meta, Clip: moving.Small.Draw(s, at)}); err == nil {
 			t.Errorf("%q has a heading", prompt)
 		}
 	}

@@ -16,14 +16,16 @@ func (Thing) Score(_ context.Context, item Item) (Score, error) {
 	if item.Image == nil {
 		return Score{}, ErrNoImage
 	}
-	if m := item.Image; m.Width != moving.Size || m.Height != moving.Size {
-		return Score{}, fmt.Errorf("a picture of %d x %d is no moving scene: those are %d x %d", m.Width, m.Height, moving.Size, moving.Size)
+	m := item.Image
+	f, ok := moving.Sized(m.Width)
+	if !ok || m.Height != f.Size {
+		return Score{}, fmt.Errorf("a picture of %d x %d is no moving scene: those are 32 x 32 or 64 x 64", m.Width, m.Height)
 	}
 	s, err := moving.Parse(item.Prompt)
 	if err != nil {
 		return Score{}, err
 	}
-	l := s.Look(item.Image.Pix)
+	l := f.Look(s, m.Pix)
 	return Score{Value: l.Value, Parts: map[string]float64{"shape": l.Shape, "ground": l.Ground}}, nil
 }
 

@@ -11,7 +11,7 @@ import (
 // other items have no score.
 func TestThing(t *testing.T) {
 	s := moving.Scene{Color: "red", Shape: "circle", Heading: "left", Pace: "fast", Background: "white"}
-	c := s.Draw(moving.Jitter(rng.New(1).Draw()))
+	c := moving.Small.Draw(s, moving.Small.Jitter(rng.New(1).Draw()))
 	by := Framed{Of: Each(Thing{}, 2)}
 	other := s
 	other.Background = "black"
@@ -27,7 +27,7 @@ func TestThing(t *testing.T) {
 	if got[2].Missing == nil || got[3].Missing == nil {
 		t.Errorf("judged without a caption or a picture: %+v, %+v", got[2], got[3])
 	}
-	wide := moving.Scene{Color: "red", Shape: "circle", Heading: "left", Pace: "fast", Background: "white"}.Draw(moving.Place{Half: 5})
+	wide := moving.Small.Draw(s, moving.Place{Half: 5})
 	wide.Width, wide.Height = 64, 16
 	if got := by.Judge(t.Context(), []Item{{Prompt: s.Prompt(), Clip: wide}}); got[0].Missing == nil {
 		t.Errorf("another size is worth %v", got[0].Value)

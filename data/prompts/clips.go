@@ -63,7 +63,7 @@ func clip(dir, name string) (*video.Clip, error) {
 			return nil, errors.New("scenes are numbered from 0")
 		}
 		r := rng.New(77).With("moving").Sample(n).Draw()
-		return moving.Random(r).Draw(moving.Jitter(r)), nil
+		return moving.Small.Draw(moving.Random(r), moving.Small.Jitter(r)), nil
 	}
 	path, err := clipBelow(dir, name)
 	if err != nil {
@@ -108,8 +108,9 @@ func begunScene(n int) moving.Scene {
 
 // firstFrame is the picture.
 func firstFrame(n int) *vision.Image {
-	at := moving.Jitter(rng.New(77).With("animate").Sample(n).Draw())
-	return &vision.Image{Width: moving.Size, Height: moving.Size, Pix: begunScene(n).Begin(at).Frames[0]}
+	f := moving.Small
+	at := f.Jitter(rng.New(77).With("animate").Sample(n).Draw())
+	return &vision.Image{Width: f.Size, Height: f.Size, Pix: f.Begin(begunScene(n), at).Frames[0]}
 }
 
 // animated returns the prompts of a number of rounds through all scenes, with held-out captions or with the others.

@@ -56,7 +56,7 @@ func TestAnimate(t *testing.T) {
 			if err != nil || len(all) != 1 || p.HasSources("nowhere") != nil {
 				t.Fatalf("%d pictures, %v", len(all), err)
 			}
-			if l := s.Look(all[0].Pix); l.Value < 0.88 { // the largest score of another shape
+			if l := moving.Small.Look(s, all[0].Pix); l.Value < 0.88 { // the largest score of another shape
 				t.Errorf("%q shows %+v", p.Text, l)
 			}
 		}
@@ -64,7 +64,7 @@ func TestAnimate(t *testing.T) {
 	other := begunScene(3)
 	other.Heading = moving.Headings[(slices.Index(moving.Headings, other.Heading)+1)%len(moving.Headings)]
 	at := moving.Place{X: 1, Y: -1, Half: 5.5}
-	if a, b := begunScene(3).Begin(at), other.Begin(at); !slices.Equal(a.Frames[0], b.Frames[0]) || slices.Equal(a.Frames[1], b.Frames[1]) {
+	if a, b := moving.Small.Begin(begunScene(3), at), moving.Small.Begin(other, at); !slices.Equal(a.Frames[0], b.Frames[0]) || slices.Equal(a.Frames[1], b.Frames[1]) {
 		t.Error("the first frame says where the thing goes, or the second does not")
 	}
 	if _, err := OpenPictures("nowhere", []string{begun + "-1"}); err == nil {

@@ -171,6 +171,9 @@ func longest(f *video.Field) float64 {
 //	           the longest 5 % are
 //	agreement  max(0, 1 - |v - asked| / |asked|)
 //
+// Where several motions are asked for, the pairs are shared out among them in order, and steadiness is not asked for
+// where one follows another.
+//
 // and the value is the mean over pairs of agreement·explained·visible·steady, the last three as of Quality: a flow that
 // frames do not bear out (noise, cuts, a flash) earns nothing.
 // Invariants (tests): the motion that was asked for is near 1, its opposite, rest and another axis 0; half the speed
@@ -182,19 +185,22 @@ type Heading struct {
 	X, Y             float64 // the mean motion, pixels a frame
 }
 
-// Heading compares the clip's motion with one that was asked for, in pixels a frame.
-func (m *Motion) Heading(asked [2]float64) (Heading, error) {
+// Heading compares the clip's motion with those that were asked for, one after another, in pixels a frame.
+func (m *Motion) Heading(legs ...[2]float64) (Heading, error) {
 	var h Heading
 	q, err := m.Quality()
 	if err != nil {
 		return h, err
 	}
-	n, length := float64(len(m.Forward)), math.Sqrt(squared(asked[0], asked[1]))
+	leg := func(t int) int { return t * len(legs) / len(m.Forward) }
+	n := float64(len(m.Forward))
 	for t, p := range q.Pairs {
+		asked := legs[leg(t)]
 		x, y := m.moving(t)
-		agreement := max(0, 1-math.Sqrt(squared(x-asked[0], y-asked[1]))/length)
+		agreement := max(0, 1-math.Sqrt(squared(x-asked[0], y-asked[1]))/math.Sqrt(squared(asked[0], asked[1])))
 		h.X, h.Y, h.Agreement = h.X+x/n, h.Y+y/n, h.Agreement+agreement/n
-		h.Value += agreement * p.Explained * p.Visible * p.Steady / n
+		steady := m.steadyWhere(t, func(before int) bool { return leg(before) == leg(before+1) })
+		h.Value += agreement * p.Explained * p.Visible * steady / n
 	}
 	return h, nil
 }

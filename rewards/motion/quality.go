@@ -162,10 +162,13 @@ func solved(m [3][4]float64) (c [3]float64) {
 
 // steady compares the flow of a pair with those before and after, along the path; the worse
 // counts. A clip of one pair is steady.
-func (m *Motion) steady(t int) float64 {
+func (m *Motion) steady(t int) float64 { return m.steadyWhere(t, func(int) bool { return true }) }
+
+// steadyWhere is steady beside those pairs alone from which to the next one motion is to stay as it is.
+func (m *Motion) steadyWhere(t int, stays func(before int) bool) float64 {
 	least := 1.0
 	for _, a := range []int{t - 1, t} {
-		if a >= 0 && a+1 < len(m.Forward) {
+		if a >= 0 && a+1 < len(m.Forward) && stays(a) {
 			least = min(least, agreement(m.Forward[a], m.Forward[a+1]))
 		}
 	}

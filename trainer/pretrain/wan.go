@@ -45,7 +45,10 @@ type WanRecipe struct {
 
 // WanData says which clips are seen.
 type WanData struct {
-	Clips int     `toml:"clips" range:"[16,inf)" doc:"how many"`
+	Clips int     `toml:"clips" range:"[4,inf)" doc:"how many"`
+	Size  int     `toml:"size" range:"[32,64]" doc:"a frame's side: 32, of which clips have five, or 64, of which they have nine"`
+	Turns float64 `toml:"turns" range:"[0,1]" doc:"share of clips whose things turn half way"`
+	Away  float64 `toml:"away" range:"[0,16]" doc:"the furthest of things from the middle, in pixels; 0: a little"`
 	Noise float64 `toml:"caption_noise" range:"[0,1]" doc:"share of captions with another heading or pace, as the web's are"`
 	Drop  float64 `toml:"caption_drop" range:"[0,1]" doc:"share of captions left out, for guidance"`
 }
@@ -71,7 +74,7 @@ type WanModel struct {
 	Layers     int      `toml:"layers" range:"[1,40]" doc:"of the transformer"`
 	Heads      int      `toml:"heads" range:"[1,40]" doc:"of the transformer, 32 wide each"`
 	Patch      int      `toml:"patch" range:"[1,2]" doc:"latents a side that are one token"`
-	Frames     int      `toml:"frames" range:"[1,5]" doc:"of latents that are one token"`
+	Frames     int      `toml:"frames" range:"[1,9]" doc:"of latents that are one token"`
 	Zero       []string `toml:"zero" doc:"patterns of the transformer's parameters that begin as zeros"`
 	Picture    bool     `toml:"picture" doc:"whether clips begin with a picture that the transformer reads, as of Wan's image-to-video models"`
 }
@@ -83,7 +86,7 @@ func DefaultWan() WanRecipe {
 	return WanRecipe{
 		Makes: "motion",
 		Seed:  1,
-		Data:  WanData{Clips: 2048, Noise: 0.4, Drop: 0.08},
+		Data:  WanData{Clips: 2048, Size: moving.Small.Size, Noise: 0.4, Drop: 0.08},
 		VAE:   WanVAE{Stage: stage, Patch: 1, Base: 8, Times: []int{1, 2, 4}, Halves: []bool{true, true}, Latent: 8, KL: 1e-3, Whiten: 1},
 		Model: WanModel{Tokens: 12, TextWidth: 64, TextLayers: 2, Layers: 4, Heads: 3, Patch: 2, Frames: 1,
 			Zero: []string{`blocks\..*\.scale_shift_table`, `scale_shift_table`, `condition_embedder\.time_proj\..*`, `proj_out\..*`}},
@@ -103,6 +106,10 @@ func (p *Pace) SetDefaults() { *p = Pace{LR: 1e-3} }
 
 // check reports settings that contradict each other.
 func (r *WanRecipe) check(doc *config.Document) {
+	if _, ok := moving.Sized(r.Data.Size); !ok && doc.Clean("data.size") {
+		doc.Report("data.size", fmt.Sprintf("no scenes of %d pixels are drawn", r.Data.Size), "32 or 64")
+		return
+	}
 	if n := len(r.VAE.Times); (n == 0 || len(r.VAE.Halves) != n-1) && doc.Clean("vae.times") && doc.Clean("vae.halves") {
 		doc.Report("vae.halves", fmt.Sprintf("%d levels have %d answers whether they halve time", n, len(r.VAE.Halves)), "every level but the last has one")
 		return
@@ -114,8 +121,8 @@ func (r *WanRecipe) check(doc *config.Document) {
 	if n := r.latentShape()[0]; n%r.Model.Frames != 0 && doc.Clean("vae") && doc.Clean("model") {
 		doc.Report("model.frames", fmt.Sprintf("a token covers %d of %d frames of latents, which do not divide them", r.Model.Frames, n), "1, or all of them")
 	}
-	if f := r.VAE.factor() * r.Model.Patch; moving.Size%f != 0 && doc.Clean("vae") && doc.Clean("model") {
-		doc.Report("vae.times", fmt.Sprintf("a token covers %d pixels a side, which do not divide a clip of %d", f, moving.Size), "fewer levels, or smaller patches")
+	if f := r.VAE.factor() * r.Model.Patch; r.Data.Size%f != 0 && doc.Clean("vae") && doc.Clean("model") {
+		doc.Report("vae.times", fmt.Sprintf("a token covers %d pixels a side, which do not divide a clip of %d", f, r.Data.Size), "fewer levels, or smaller patches")
 	}
 }
 
@@ -181,10 +188,19 @@ type wanRun struct {
 
 type clipVAE = *clips.Model
 
+// format is that of its clips.
+func (r *WanRecipe) format() moving.Format {
+	f, _ := moving.Sized(r.Data.Size) // checked
+	if r.Data.Away > 0 {
+		f.Away = r.Data.Away
+	}
+	return f
+}
+
 // latentShape is [frames, rows, columns, channels] of a clip's latents.
 func (r *WanRecipe) latentShape() []int {
-	side := moving.Size / r.VAE.factor()
-	return []int{1 + (moving.Frames-1)/r.VAE.frames(), side, side, r.VAE.Latent}
+	side := r.Data.Size / r.VAE.factor()
+	return []int{1 + (r.format().Frames-1)/r.VAE.frames(), side, side, r.VAE.Latent}
 }
 
 // frames is how many frames one of latents stands for, but the first.
@@ -210,7 +226,7 @@ func (r *WanRecipe) vaePart() part {
 		"_class_name": "AutoencoderKLWan", "_diffusers_version": upstream, "base_dim": r.VAE.Base, "dim_mult": r.VAE.Times,
 		"temperal_downsample": append([]bool{}, r.VAE.Halves...), "z_dim": r.VAE.Latent, "num_res_blocks": 1, "attn_scales": []float64{}, "dropout": 0.0,
 		"in_channels": 3 * r.VAE.Patch * r.VAE.Patch, "out_channels": 3 * r.VAE.Patch * r.VAE.Patch, "patch_size": r.VAE.Patch, "is_residual": false, "latents_mean": zeros, "latents_std": ones,
-		"scale_factor_spatial": r.VAE.factor(), "scale_factor_temporal": (moving.Frames - 1) / (r.latentShape()[0] - 1)}}
+		"scale_factor_spatial": r.VAE.factor(), "scale_factor_temporal": r.VAE.frames()}}
 }
 
 func (r *WanRecipe) textPart(vocabulary int) part {
@@ -239,7 +255,7 @@ const acrossHeads = "rms_norm_across_heads"
 
 // writeFrame writes a pipeline's files beside weights.
 func (r *WanRecipe) writeFrame(dir string) error {
-	words := slices.Concat([]string{"a", "moves", "on"}, moving.Colors, moving.Shapes, moving.Headings, moving.Paces, moving.Backgrounds)
+	words := slices.Concat(r.grammar(), moving.Colors, moving.Shapes, moving.Headings, moving.Paces, moving.Backgrounds)
 	if err := writeWords(filepath.Join(dir, "tokenizer"), r.Model.Tokens, words); err != nil {
 		return err
 	}
@@ -264,6 +280,14 @@ func (r *WanRecipe) writeFrame(dir string) error {
 		index["image_encoder"], index["image_processor"] = []any{nil, nil}, []any{nil, nil}
 	}
 	return writeJSON(filepath.Join(dir, "model_index.json"), index)
+}
+
+// grammar are the words of captions beside those of their things.
+func (r *WanRecipe) grammar() []string {
+	if r.Data.Turns > 0 {
+		return []string{"a", "moves", "then", "on"}
+	}
+	return []string{"a", "moves", "on"}
 }
 
 // writeWords writes a tokenizer of T5's kind whose pieces are words, and letters for all others.
@@ -411,13 +435,15 @@ func (g *clipPainter) free() {
 
 // The clips that a text-to-clip model sees, and their captions: of a seed, drawn again wherever they are needed.
 
-// clipLen is how many numbers a clip has.
-const clipLen = moving.Frames * moving.Size * moving.Size * 3
-
 // scene is the scene of clip i: none whose caption is held out.
 func (r *wanRun) scene(i int) moving.Scene {
 	for try := 0; ; try++ {
-		if s := moving.Random(r.key.With("scene").Sample(i).Attempt(try).Draw()); !moving.HeldOut(s.Prompt()) {
+		draw := r.key.With("scene").Sample(i).Attempt(try).Draw()
+		s := moving.Random(draw)
+		if r.Data.Turns > 0 && draw.Float64() < r.Data.Turns {
+			s = s.Turned(draw)
+		}
+		if !moving.HeldOut(s.Prompt()) {
 			return s
 		}
 	}
@@ -425,19 +451,19 @@ func (r *wanRun) scene(i int) moving.Scene {
 
 // clip is clip i, as numbers between -1 and 1.
 func (r *wanRun) clip(i int) []float32 {
-	return clipFloats(r.film(r.scene(i), moving.Jitter(r.key.With("jitter").Sample(i).Draw())))
+	return clipFloats(r.film(r.scene(i), r.format().Jitter(r.key.With("jitter").Sample(i).Draw())))
 }
 
 // film is the clip of a scene: one whose first frame does not say where the thing goes, where that frame is given.
 func (r *wanRun) film(s moving.Scene, at moving.Place) *video.Clip {
 	if r.Model.Picture {
-		return s.Begin(at)
+		return r.format().Begin(s, at)
 	}
-	return s.Draw(at)
+	return r.format().Draw(s, at)
 }
 
 func clipFloats(c *video.Clip) []float32 {
-	x := make([]float32, clipLen)
+	x := make([]float32, len(c.Frames)*len(c.Frames[0]))
 	for t, px := range c.Frames {
 		toFloats(px, x[t*len(px):])
 	}
@@ -471,7 +497,7 @@ func (r *wanRun) encoded(v clipVAE, from, to int) []float32 {
 func (r *wanRun) latentsOf(v clipVAE, clip []float32) []float32 {
 	tp := (&stage{pool: r.pool}).tape()
 	defer tp.Reset()
-	mu, _ := v.Encode(tp, tp.Upload("clip", clip, moving.Frames, moving.Size, moving.Size, 3))
+	mu, _ := v.Encode(tp, tp.Upload("clip", clip, r.clipShape()...))
 	return v.Scaled(tp, mu).F32()
 }
 
@@ -525,7 +551,7 @@ func (r *wanRun) cacheLatents() error {
 	if !r.Model.Picture {
 		return nil
 	}
-	each := clipLen / moving.Frames
+	each := 3 * r.Data.Size * r.Data.Size
 	for i := range r.Data.Clips {
 		x := r.clip(i)
 		clear(x[each:]) // gray
@@ -548,10 +574,13 @@ func (r *wanRun) joined(latents []float32, i int) (x []float32) {
 	return x
 }
 
+// clipShape is that of a clip's pixels.
+func (r *WanRecipe) clipShape() []int { return []int{r.format().Frames, r.Data.Size, r.Data.Size, 3} }
+
 // shape is that of latents, as a pipeline has it.
 func (r *WanRecipe) shape() pipeline.Shape {
 	s := r.latentShape()
-	return pipeline.Shape{Width: moving.Size, Height: moving.Size, Frames: moving.Frames, Times: s[0], Rows: s[1], Cols: s[2], Latents: s}
+	return pipeline.Shape{Width: r.Data.Size, Height: r.Data.Size, Frames: r.format().Frames, Times: s[0], Rows: s[1], Cols: s[2], Latents: s}
 }
 
 // How a text-to-clip model learns: its autoencoder on clips, then text encoder and transformer on the autoencoder's
@@ -582,7 +611,7 @@ func (r *wanRun) autoencoder() error {
 		for i := range s.Batch {
 			n, _ := seen.at((step-1)*s.Batch + i)
 			x, tp := r.clip(n), s.tape()
-			mu, logVar := v.Encode(tp, tp.Upload("clip", x, moving.Frames, moving.Size, moving.Size, 3))
+			mu, logVar := v.Encode(tp, tp.Upload("clip", x, r.clipShape()...))
 			abs, kl := backThrough(tp, mu, logVar, v.Decode, x, r.key.With("posterior").Iteration(step).Sample(i), r.VAE.KL, 1/float32(s.Batch))
 			l1.add(abs)
 			divergence.add(kl)
@@ -640,7 +669,9 @@ func (r *wanRun) flowPass(g *clipPainter, s *stage, seen *order, key rng.Key, st
 // report judges the folder as it stands, and leaves a sheet of clips.
 func (r *wanRun) report(step int, guidances ...float64) error {
 	for _, w := range guidances {
-		v, err := JudgeMoves(r.context(), r.pool, r.dir, r.Judge.Prompts, r.Judge.Steps, w)
+		v, err := r.judgeMoves(w, r.heldOutMoves(r.Judge.Prompts), func(i int) moving.Place {
+			return r.format().Jitter(rng.New(1).With("judge").Sample(i).Draw())
+		})
 		if err != nil {
 			return err
 		}
@@ -716,9 +747,9 @@ func (r *wanRun) components() patches {
 	sum, products := make([]float64, size), make([]float64, size*size)
 	for i := range min(r.Data.Clips, 256) {
 		x := r.clip(i)
-		for top := 0; top < moving.Frames*moving.Size; top += p {
-			for left := 0; left < moving.Size; left += p {
-				add(patch(x, top, left, p), sum, products)
+		for top := 0; top < r.format().Frames*r.Data.Size; top += p {
+			for left := 0; left < r.Data.Size; left += p {
+				add(patch(x, r.Data.Size, top, left, p), sum, products)
 				n++
 			}
 		}
@@ -735,12 +766,12 @@ func (r *wanRun) components() patches {
 }
 
 // patch is a patch of a clip in the order of channels that the network folds it into. Frames come below each other.
-func patch(x []float32, top, left, p int) []float64 {
+func patch(x []float32, side, top, left, p int) []float64 {
 	out := make([]float64, 0, 3*p*p)
 	for c := range 3 {
 		for col := range p {
 			for row := range p {
-				out = append(out, float64(x[3*((top+row)*moving.Size+left+col)+c]))
+				out = append(out, float64(x[3*((top+row)*side+left+col)+c]))
 			}
 		}
 	}
@@ -835,23 +866,29 @@ func (c patches) weights(name string, shape []int) []float32 {
 
 // Moves says how a model of clips follows held-out captions.
 type Moves struct {
-	Guidance float64 `json:"guidance"`
-	Clips    int     `json:"clips"`
-	Heading  float64 `json:"heading"` // the mean of motion.Heading's value
-	Thing    float64 `json:"thing"`   // the mean worth of a frame, as of moving.Look
-	Right    float64 `json:"right"`   // the share that agrees with its caption by more than a half
+	Guidance  float64 `json:"guidance"`
+	Clips     int     `json:"clips"`
+	Heading   float64 `json:"heading"`   // the mean of motion.Heading's value
+	Agreement float64 `json:"agreement"` // of its motion with the caption's, borne out by frames or not
+	Thing     float64 `json:"thing"`     // the mean worth of a frame, as of moving.Look
+	Right     float64 `json:"right"`     // the share that agrees with its caption by more than a half
 
-	clips []*video.Clip
+	format moving.Format
+	clips  []*video.Clip
 }
 
 func (v *Moves) String() string {
-	return fmt.Sprintf("guidance %g: heading %.3f, thing %.3f, %.0f %% of %d clips as asked", v.Guidance, v.Heading, v.Thing, 100*v.Right, v.Clips)
+	return fmt.Sprintf("guidance %g: heading %.3f, agreement %.3f, thing %.3f, %.0f %% of %d clips as asked", v.Guidance, v.Heading, v.Agreement, v.Thing, 100*v.Right, v.Clips)
 }
 
 // heldOutMoves are n scenes whose captions are held out.
-func heldOutMoves(n int) (list []moving.Scene) {
+func (r *WanRecipe) heldOutMoves(n int) (list []moving.Scene) {
 	var all []moving.Scene
-	for _, s := range moving.All() {
+	of := moving.All()
+	if r.Data.Turns > 0 {
+		of = moving.Turning()
+	}
+	for _, s := range of {
 		if moving.HeldOut(s.Prompt()) {
 			all = append(all, s)
 		}
@@ -862,36 +899,36 @@ func heldOutMoves(n int) (list []moving.Scene) {
 	return list
 }
 
-// JudgeMoves draws clips of held-out captions with a folder's model.
-func JudgeMoves(ctx context.Context, pool *tensor.Pool, dir string, n, steps int, guidance float64) (*Moves, error) {
-	p, err := pipeline.Open(dir, pipeline.Options{Pool: pool, Precision: pipeline.BF16})
+// judgeMoves draws clips of captions with the folder's model.
+func (r *wanRun) judgeMoves(guidance float64, list []moving.Scene, place func(i int) moving.Place) (*Moves, error) {
+	ctx, n, f := r.context(), len(list), r.format()
+	p, err := pipeline.Open(r.dir, pipeline.Options{Pool: r.pool, Precision: pipeline.BF16})
 	if err != nil {
 		return nil, err
 	}
 	defer p.Close()
-	at, err := p.ClipShape(moving.Frames, moving.Size, moving.Size)
+	at, err := p.ClipShape(f.Frames, f.Size, f.Size)
 	if err != nil {
 		return nil, err
 	}
-	list := heldOutMoves(n)
 	prompts := []string{""}
 	var given []*pipeline.Given
 	for i, s := range list {
 		prompts = append(prompts, s.Prompt())
 		if may, _, _, _ := p.Gives(); may {
-			first := s.Begin(moving.Jitter(rng.New(1).With("judge").Sample(i).Draw())).Frames[0]
-			g, err := p.Give(ctx, at, &vision.Image{Width: moving.Size, Height: moving.Size, Pix: first}, nil)
+			first := f.Begin(s, place(i)).Frames[0]
+			g, err := p.Give(ctx, at, &vision.Image{Width: f.Size, Height: f.Size, Pix: first}, nil)
 			if err != nil {
 				return nil, err
 			}
 			given = append(given, g)
 		}
 	}
-	finals, err := drawn(ctx, p, at, prompts, given, steps, guidance)
+	finals, err := drawn(ctx, p, at, prompts, given, r.Judge.Steps, guidance)
 	if err != nil {
 		return nil, err
 	}
-	v := &Moves{Guidance: guidance, Clips: n}
+	v := &Moves{Guidance: guidance, Clips: n, format: f}
 	for i, scene := range list {
 		raw, err := p.Decode(finals[i], at)
 		if err != nil {
@@ -906,21 +943,21 @@ func JudgeMoves(ctx context.Context, pool *tensor.Pool, dir string, n, steps int
 
 // add measures a clip, the pixels of its frames one after another.
 func (v *Moves) add(ctx context.Context, s moving.Scene, px []uint8) error {
-	c := &video.Clip{Width: moving.Size, Height: moving.Size, Rate: video.Rate{Num: moving.Rate, Den: 1}}
-	n, each := float64(v.Clips), len(px)/moving.Frames
+	c := &video.Clip{Width: v.format.Size, Height: v.format.Size, Rate: video.Rate{Num: moving.Rate, Den: 1}}
+	n, each := float64(v.Clips), len(px)/v.format.Frames
 	for ; len(px) > 0; px = px[each:] {
 		c.Frames = append(c.Frames, px[:each])
-		v.Thing += s.Look(px).Value / float64(v.Clips*moving.Frames)
+		v.Thing += v.format.Look(s, px).Value / float64(v.Clips*v.format.Frames)
 	}
 	m, err := motion.Of(ctx, c, flow.Farneback{})
 	if err != nil {
 		return err
 	}
-	h, err := m.Heading(s.Velocity())
+	h, err := m.Heading(s.Legs()...)
 	if err != nil {
 		return err
 	}
-	v.Heading += h.Value / n
+	v.Heading, v.Agreement = v.Heading+h.Value/n, v.Agreement+h.Agreement/n
 	if h.Value > 0.5 {
 		v.Right += 1 / n
 	}
@@ -945,11 +982,11 @@ func (r *wanRun) reconstructed() (*Moves, error) {
 		return nil, err
 	}
 	defer params.Free()
-	seen := &Moves{Clips: r.Judge.Prompts}
-	for i, s := range heldOutMoves(seen.Clips) {
-		x := clipFloats(r.film(s, moving.Jitter(r.key.With("judge").Sample(i).Draw())))
+	seen := &Moves{Clips: r.Judge.Prompts, format: r.format()}
+	for i, s := range r.heldOutMoves(seen.Clips) {
+		x := clipFloats(r.film(s, r.format().Jitter(r.key.With("judge").Sample(i).Draw())))
 		tp := (&stage{pool: r.pool}).tape()
-		mu, _ := v.Encode(tp, tp.Upload("clip", x, moving.Frames, moving.Size, moving.Size, 3))
+		mu, _ := v.Encode(tp, tp.Upload("clip", x, r.clipShape()...))
 		y := v.Decode(tp, v.Scaled(tp, mu)).F32()
 		tp.Reset()
 		if err := seen.add(r.context(), s, toBytes(y)); err != nil {
@@ -970,7 +1007,7 @@ func (h Hooks) context() context.Context {
 // write is the clips beside each other, as a PNG that plays.
 func (v *Moves) write(path string) error {
 	out := &video.Clip{Rate: video.Rate{Num: moving.Rate, Den: 1}}
-	for t := range moving.Frames {
+	for t := range v.format.Frames {
 		var cells []*vision.Image
 		for _, c := range v.clips {
 			cells = append(cells, &vision.Image{Width: c.Width, Height: c.Height, Pix: c.Frames[t]})

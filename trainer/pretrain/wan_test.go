@@ -78,7 +78,7 @@ func TestMover(t *testing.T) {
 	if err != nil || texts[0].Tokens != 12 || !p.Clips() {
 		t.Fatalf("%+v, %v", texts, err)
 	}
-	if c, err := video.Open(filepath.Join(whole, "samples_g3.png"), video.Limits{}); err != nil || len(c.Frames) != moving.Frames {
+	if c, err := video.Open(filepath.Join(whole, "samples_g3.png"), video.Limits{}); err != nil || len(c.Frames) != moving.Small.Frames {
 		t.Errorf("the sheet does not play: %v", err)
 	}
 }
@@ -104,16 +104,16 @@ func TestAnimator(t *testing.T) {
 	if _, must, _, _ := p.Gives(); !must {
 		t.Error("the pipeline asks for no picture")
 	}
-	at, err := p.ClipShape(moving.Frames, moving.Size, moving.Size)
+	w := &wanRun{WanRecipe: *r.(*WanRecipe), Hooks: h, dir: dir, pool: tensor.NewPool(be), key: rng.New(r.(*WanRecipe).Seed)}
+	at, err := p.ClipShape(w.clipShape()[0], w.Data.Size, w.Data.Size)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wanRun{WanRecipe: *r.(*WanRecipe), Hooks: h, dir: dir, pool: tensor.NewPool(be), key: rng.New(r.(*WanRecipe).Seed)}
 	if err := w.cacheLatents(); err != nil {
 		t.Fatal(err)
 	}
 	const clip = 3
-	film := w.film(w.scene(clip), moving.Jitter(w.key.With("jitter").Sample(clip).Draw()))
+	film := w.film(w.scene(clip), moving.Small.Jitter(w.key.With("jitter").Sample(clip).Draw()))
 	g, err := p.Give(t.Context(), at, &vision.Image{Width: film.Width, Height: film.Height, Pix: film.Frames[0]}, nil)
 	if err != nil {
 		t.Fatal(err)

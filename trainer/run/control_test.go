@@ -72,7 +72,7 @@ func TestControl(t *testing.T) {
 // learns from them; where a prompt has no clip, all of its group are learned from.
 func testShuffled(t *testing.T, model string) {
 	dir := t.TempDir()
-	if err := video.WriteFile(filepath.Join(dir, "clip.gif"), moving.All()[3].Draw(moving.Place{Half: 5})); err != nil {
+	if err := video.WriteFile(filepath.Join(dir, "clip.gif"), moving.Small.Draw(moving.All()[3], moving.Place{Half: 5})); err != nil {
 		t.Fatal(err)
 	}
 	list := filepath.Join(dir, "asked.jsonl")

@@ -25,7 +25,7 @@ func TestControl(t *testing.T) {
 	p := policy(t, true)
 	picture, tool := p.Prompts, p.Protocol
 	p.Protocol, p.VideoOptions = framing(), experiment.Clips{Count: 4, Most: 56 * 56}
-	film := moving.All()[3].Draw(moving.Place{Half: 5})
+	film := moving.Small.Draw(moving.All()[3], moving.Place{Half: 5})
 	p.Prompts = func(int) (chat.Prompt, error) {
 		return chat.Prompt{Clips: []*video.Clip{film},
 			Messages: []vlm.Message{{Role: "user", Content: []vlm.Part{{Kind: vlm.ClipPart}, {Text: "Where does it go?"}}}}}, nil

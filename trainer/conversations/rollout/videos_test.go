@@ -40,7 +40,7 @@ func TestClips(t *testing.T) {
 				Messages: []vlm.Message{{Role: "user", Content: []vlm.Part{{Kind: vlm.ClipPart}, {Text: "Where does it go?"}}}}}, nil
 		}
 	}
-	film := scene.Draw(moving.Place{Half: 5})
+	film := moving.Small.Draw(scene, moving.Place{Half: 5})
 	about(film)
 	samples := rolled(t, p, keys(0))
 	a, err := p.Eval(trainer.Current, points(samples))

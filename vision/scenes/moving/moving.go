@@ -1,9 +1,9 @@
 // Package moving draws short clips by rule, with captions that say how something moves: training data and rewards of
 // the embedded model of clips.
 //
-//	s := moving.Random(stream)             // "a red circle moves left fast on white"
-//	clip := s.Draw(moving.Jitter(stream))  // Frames frames of Size x Size
-//	v := s.Velocity()                      // pixels a frame, rightwards and downwards
+//	s := moving.Random(stream)                        // "a red circle moves left fast on white"
+//	clip := moving.Small.Draw(s, moving.Small.Jitter(stream))  // five frames of 32 x 32
+//	v := s.Velocity()                                 // pixels a frame, rightwards and downwards
 package moving
 
 import (
@@ -18,12 +18,32 @@ import (
 	"github.com/darkroom-rl/darkroom/video"
 )
 
-// Size is a clip's side in pixels, Frames how many frames it has, and Rate how many of them are a second.
-const (
-	Size   = 32
-	Frames = 5
-	Rate   = 16
+// Rate is the frames a second of every clip.
+const Rate = 16
+
+// A Format is the shape of clips, and of the things in them.
+type Format struct {
+	Size, Frames   int     // of a frame's side, in pixels; of a clip
+	Least, Largest float64 // half a side of things
+	Soft           float64 // the width of an edge, in pixels, so that few components of patches keep its place
+	Away           float64 // the furthest from the middle, in pixels, to each side
+}
+
+// Formats of clips. Things cross a third of a frame at most, so that they stay within it.
+var (
+	Small = Format{Size: 32, Frames: 5, Least: 5, Largest: 6, Soft: 1.75, Away: 1}
+	Large = Format{Size: 64, Frames: 9, Least: 7, Largest: 8.5, Soft: 3, Away: 3}
 )
+
+// Sized is the format whose frames have this side.
+func Sized(side int) (Format, bool) {
+	for _, f := range []Format{Small, Large} {
+		if f.Size == side {
+			return f, true
+		}
+	}
+	return Format{}, false
+}
 
 // Words of captions.
 var (
@@ -40,17 +60,30 @@ var (
 	lengths = map[string]float64{"slowly": 1, "fast": 2.25}
 )
 
-// A Scene is a thing that moves.
-type Scene struct{ Color, Shape, Heading, Pace, Background string }
+// A Scene is a thing that moves, and that turns half way where Then names another heading.
+type Scene struct{ Color, Shape, Heading, Pace, Then, Background string }
 
 // Prompt is its caption.
 func (s Scene) Prompt() string {
+	if s.Then != "" {
+		return fmt.Sprintf("a %s %s moves %s then %s %s on %s", s.Color, s.Shape, s.Heading, s.Then, s.Pace, s.Background)
+	}
 	return fmt.Sprintf("a %s %s moves %s %s on %s", s.Color, s.Shape, s.Heading, s.Pace, s.Background)
 }
 
-// Velocity is how far the thing goes from frame to frame, in pixels.
-func (s Scene) Velocity() [2]float64 {
-	w, n := ways[s.Heading], lengths[s.Pace]
+// Velocity is how far the thing goes from frame to frame before it turns, in pixels.
+func (s Scene) Velocity() [2]float64 { return velocity(s.Heading, s.Pace) }
+
+// Legs are the velocities of equal parts of the clip, one after another.
+func (s Scene) Legs() [][2]float64 {
+	if s.Then == "" {
+		return [][2]float64{s.Velocity()}
+	}
+	return [][2]float64{s.Velocity(), velocity(s.Then, s.Pace)}
+}
+
+func velocity(heading, pace string) [2]float64 {
+	w, n := ways[heading], lengths[pace]
 	return [2]float64{w[0] * n, w[1] * n}
 }
 
@@ -59,11 +92,14 @@ var ErrUnknown = errors.New(`this is no caption of a moving scene, such as "a re
 
 // Parse reads a caption.
 func Parse(prompt string) (Scene, error) {
-	w := strings.Fields(prompt)
+	w, then := strings.Fields(prompt), ""
+	if len(w) == 10 && w[5] == "then" && w[6] != w[4] && slices.Contains(Headings, w[6]) {
+		w, then = slices.Concat(w[:5], w[7:]), w[6]
+	}
 	if len(w) != 8 {
 		return Scene{}, ErrUnknown
 	}
-	s := Scene{w[1], w[2], w[4], w[5], w[7]}
+	s := Scene{w[1], w[2], w[4], w[5], then, w[7]}
 	known := slices.Contains(Colors, s.Color) && slices.Contains(Shapes, s.Shape) && slices.Contains(Headings, s.Heading) &&
 		slices.Contains(Paces, s.Pace) && slices.Contains(Backgrounds, s.Background)
 	if !known || s.Prompt() != prompt {
@@ -72,16 +108,30 @@ func Parse(prompt string) (Scene, error) {
 	return s, nil
 }
 
-// All are all scenes, in the order of their words.
+// All are all scenes without a turn, in the order of their words.
 func All() (all []Scene) {
 	for _, c := range Colors {
 		for _, shape := range Shapes {
 			for _, h := range Headings {
 				for _, p := range Paces {
 					for _, b := range Backgrounds {
-						all = append(all, Scene{c, shape, h, p, b})
+						all = append(all, Scene{c, shape, h, p, "", b})
 					}
 				}
+			}
+		}
+	}
+	return all
+}
+
+// Turning are all scenes: each of All, and then its turns.
+func Turning() (all []Scene) {
+	for _, s := range All() {
+		all = append(all, s)
+		for _, h := range Headings {
+			if h != s.Heading {
+				s.Then = h
+				all = append(all, s)
 			}
 		}
 	}
@@ -98,7 +148,13 @@ func HeldOut(prompt string) bool {
 // Random draws a scene.
 func Random(r *rng.Stream) Scene {
 	pick := func(of []string) string { return of[r.Intn(len(of))] }
-	return Scene{pick(Colors), pick(Shapes), pick(Headings), pick(Paces), pick(Backgrounds)}
+	return Scene{pick(Colors), pick(Shapes), pick(Headings), pick(Paces), "", pick(Backgrounds)}
+}
+
+// Turned is the scene with a turn drawn for it.
+func (s Scene) Turned(r *rng.Stream) Scene {
+	s.Then = other(Headings, s.Heading, r)
+	return s
 }
 
 // Corrupt is the scene with another heading, or now and then another pace: typical mistakes of people who write
@@ -108,7 +164,10 @@ func (s Scene) Corrupt(r *rng.Stream) Scene {
 		s.Pace = other(Paces, s.Pace, r)
 		return s
 	}
-	s.Heading = other(Headings, s.Heading, r)
+	was := s.Heading
+	if s.Heading = other(Headings, was, r); s.Heading == s.Then {
+		s.Then = was
+	}
 	return s
 }
 
@@ -122,45 +181,60 @@ func other(of []string, not string, r *rng.Stream) string {
 type Place struct{ X, Y, Half float64 }
 
 // Jitter draws a place.
-func Jitter(r *rng.Stream) Place {
-	return Place{X: 2 * (r.Float64() - 0.5), Y: 2 * (r.Float64() - 0.5), Half: 5 + r.Float64()}
+func (f Format) Jitter(r *rng.Stream) Place {
+	away := func() float64 { return float64(2 * f.Away * (r.Float64() - 0.5)) }
+	x, y := away(), away()
+	return Place{X: x, Y: y, Half: f.Least + float64((f.Largest-f.Least)*r.Float64())}
 }
 
-// fine is how many points a side a pixel is the mean of, and soft how many pixels they lie apart over: an edge is that
-// wide, so that few components of patches keep where it is.
-const (
-	fine = 4
-	soft = 1.75
-)
+// fine is how many points a side a pixel is the mean of.
+const fine = 4
 
-// Draw is the clip of a thing that is at a place in the middle of its way.
-func (s Scene) Draw(at Place) *video.Clip { return s.from(at, float64(Frames-1)/2) }
+// Draw is the clip of a thing whose way has a place in its middle.
+func (f Format) Draw(s Scene, at Place) *video.Clip {
+	way := f.way(s)
+	low, high := way[0], way[0]
+	for _, p := range way {
+		for axis, v := range p {
+			low[axis], high[axis] = min(low[axis], v), max(high[axis], v)
+		}
+	}
+	return f.from(s, at, [2]float64{(low[0] + high[0]) / 2, (low[1] + high[1]) / 2})
+}
 
 // Begin is the clip of a thing that is at a place in the first frame, which does not say where the thing goes.
-func (s Scene) Begin(at Place) *video.Clip { return s.from(at, 0) }
+func (f Format) Begin(s Scene, at Place) *video.Clip { return f.from(s, at, [2]float64{}) }
 
-// from is the clip of a thing that reaches a place after this number of frames.
-func (s Scene) from(at Place, frames float64) *video.Clip {
-	c := &video.Clip{Width: Size, Height: Size, Rate: video.Rate{Num: Rate, Den: 1}}
-	v := s.Velocity()
-	for t := range Frames {
-		gone := float64(t) - frames
-		x, y := Size/2+at.X+float64(v[0]*gone), Size/2+at.Y+float64(v[1]*gone)
-		c.Frames = append(c.Frames, s.frame(x, y, at.Half))
+// way is where the thing is in each frame, from where it begins.
+func (f Format) way(s Scene) [][2]float64 {
+	way, legs := make([][2]float64, f.Frames), s.Legs()
+	for t := 1; t < f.Frames; t++ {
+		v := legs[(t-1)*len(legs)/(f.Frames-1)]
+		way[t] = [2]float64{way[t-1][0] + v[0], way[t-1][1] + v[1]}
+	}
+	return way
+}
+
+// from is the clip of a thing that is at a place where its way is this far from its beginning.
+func (f Format) from(s Scene, at Place, gone [2]float64) *video.Clip {
+	c := &video.Clip{Width: f.Size, Height: f.Size, Rate: video.Rate{Num: Rate, Den: 1}}
+	middle := float64(f.Size) / 2
+	for _, p := range f.way(s) {
+		c.Frames = append(c.Frames, f.frame(s, middle+at.X+(p[0]-gone[0]), middle+at.Y+(p[1]-gone[1]), at.Half))
 	}
 	return c
 }
 
 // frame is the thing at a place.
-func (s Scene) frame(x, y, half float64) []uint8 {
-	px := make([]uint8, 0, 3*Size*Size)
+func (f Format) frame(s Scene, x, y, half float64) []uint8 {
+	px := make([]uint8, 0, 3*f.Size*f.Size)
 	ink, ground := inks[s.Color], inks[s.Background]
-	for row := range Size {
-		for col := range Size {
+	for row := range f.Size {
+		for col := range f.Size {
 			n := 0
 			for i := range fine * fine {
-				dx := float64(col) + 0.5 + float64(soft*((float64(i%fine)+0.5)/fine-0.5)) - x
-				dy := float64(row) + 0.5 + float64(soft*((float64(i/fine)+0.5)/fine-0.5)) - y
+				dx := float64(col) + 0.5 + float64(f.Soft*((float64(i%fine)+0.5)/fine-0.5)) - x
+				dy := float64(row) + 0.5 + float64(f.Soft*((float64(i/fine)+0.5)/fine-0.5)) - y
 				if s.covers(dx, dy, half) {
 					n++
 				}
@@ -187,20 +261,17 @@ func (s Scene) frame(x, y, half float64) []uint8 {
 // A Look is how well a frame shows its thing.
 type Look struct{ Value, Shape, Ground float64 }
 
-// least and largest are half a side of drawn things (Jitter).
-const least, largest = 5.0, 6.0
-
-// Look compares a frame, Size x Size pixels of RGB, with the caption.
-func (s Scene) Look(px []uint8) Look {
-	var belongs [Size * Size]string
+// Look compares a frame, pixels of RGB, with the caption.
+func (f Format) Look(s Scene, px []uint8) Look {
+	belongs := make([]string, f.Size*f.Size)
 	var n, x, y float64
 	for i := range belongs {
 		if belongs[i] = nearest(px[3*i:]); belongs[i] == s.Color {
-			n, x, y = n+1, x+float64(i%Size)+0.5, y+float64(i/Size)+0.5
+			n, x, y = n+1, x+float64(i%f.Size)+0.5, y+float64(i/f.Size)+0.5
 		}
 	}
 	if n == 0 {
-		return Look{Ground: s.share(belongs[:], func(int) bool { return true })}
+		return Look{Ground: s.share(belongs, func(int) bool { return true })}
 	}
 	x, y = x/n, y/n
 	half := math.Sqrt(n) / 2
@@ -209,7 +280,7 @@ func (s Scene) Look(px []uint8) Look {
 	}
 	var both, either float64
 	for i, ink := range belongs {
-		in, is := s.covers(float64(i%Size)+0.5-x, float64(i/Size)+0.5-y, half), ink == s.Color
+		in, is := s.covers(float64(i%f.Size)+0.5-x, float64(i/f.Size)+0.5-y, half), ink == s.Color
 		if in && is {
 			both++
 		}
@@ -217,11 +288,11 @@ func (s Scene) Look(px []uint8) Look {
 			either++
 		}
 	}
-	ground := s.share(belongs[:], func(i int) bool {
-		return !s.covers(float64(i%Size)+0.5-x, float64(i/Size)+0.5-y, half+1.5)
+	ground := s.share(belongs, func(i int) bool {
+		return !s.covers(float64(i%f.Size)+0.5-x, float64(i/f.Size)+0.5-y, half+1.5)
 	})
 	l := Look{Shape: both / either, Ground: ground}
-	l.Value = l.Shape * l.Ground * min(1, half/least) * min(1, largest/half)
+	l.Value = l.Shape * l.Ground * min(1, half/f.Least) * min(1, f.Largest/half)
 	return l
 }
 
