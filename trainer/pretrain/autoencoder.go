@@ -47,7 +47,7 @@ func (r *run) autoencoder() error {
 		}
 		tp := s.tape()
 		mu, logVar := v.Encode(tp, tp.Upload("pictures", x, s.Batch, scenes.Size, scenes.Size, 3))
-		abs, kl := backThrough(tp, mu, logVar, v.Decode, x, data.key.With("posterior").Iteration(step), r.VAE.KL, 1)
+		abs, kl := backThrough(tp, mu, logVar, v.Decode, x, nil, data.key.With("posterior").Iteration(step), r.VAE.KL, 1)
 		if _, err := s.mover.Step(s.rate(step, 0.05)); err != nil {
 			return fmt.Errorf("vae, step %d: %w", step, err)
 		}
@@ -60,12 +60,16 @@ func (r *run) autoencoder() error {
 	return r.settle(v, params)
 }
 
-// backThrough decodes a draw of the posterior, and leaves a share of the loss's gradient in the parameters.
-func backThrough(tp *autograd.Tape, mu, logVar *autograd.Value, decode func(*autograd.Tape, *autograd.Value) *autograd.Value, x []float32, noise rng.Key, weight float64, share float32) (l1, kl float64) {
+// backThrough decodes a draw of the posterior, and leaves a share of the loss's gradient in the parameters. Weights are
+// of the numbers of x; nil: all alike.
+func backThrough(tp *autograd.Tape, mu, logVar *autograd.Value, decode func(*autograd.Tape, *autograd.Value) *autograd.Value, x, weights []float32, noise rng.Key, weight float64, share float32) (l1, kl float64) {
 	eps := make([]float32, mu.Tensor().Len())
 	noise.Normal(eps, 0)
 	y := decode(tp, tp.Add(mu, tp.Mul(tp.Unary(kernels.Exp, tp.Scale(logVar, 0.5)), tp.Upload("posterior noise", eps, mu.Shape()...))))
 	l1, dy := reconstruction(y.F32(), x)
+	for i, w := range weights {
+		dy[i] *= w
+	}
 	kl, dMu, dLogVar := normalKL(mu.F32(), logVar.F32(), weight)
 	for _, g := range [][]float32{dy, dMu, dLogVar} {
 		for i := range g {

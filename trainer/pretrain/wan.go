@@ -62,6 +62,7 @@ type WanVAE struct {
 	Halves []bool  `toml:"halves" doc:"whether a level halves time, too"`
 	Latent int     `toml:"latent" range:"[1,64]" doc:"channels of a latent"`
 	KL     float64 `toml:"kl" range:"[0,1]" doc:"weight of the latents' distance from the normal distribution"`
+	Motion float64 `toml:"motion" range:"[0,1000]" doc:"how much more a number weighs in the loss that changes by 1 from frame to frame"`
 	Whiten float64 `toml:"whiten" range:"[0,1]" doc:"how far channels of latents are made alike: 1 sees each with a deviation of 1, 0 as they lie beside each other"`
 	Linear bool    `toml:"linear" doc:"whether it is computed, not trained: the principal components of patches, frame by frame"`
 }
@@ -602,17 +603,22 @@ func (r *wanRun) autoencoder() error {
 	}
 	s := r.VAE.Stage.begin("vae", r.pool, r.Log, optim.Group{Params: params.Trained(), Rate: 1})
 	defer s.mover.Free()
+	state := &progress{dir: r.dir, stage: "vae", params: []*nn.Params{params}, mover: s.mover, shadow: &optim.Shadow{}}
+	from, err := state.load()
+	if err != nil {
+		return err
+	}
 	seen := order{key: r.key.With("order of the autoencoder"), n: r.Data.Clips}
 	var l1, divergence mean
-	for step := 1; step <= s.Steps; step++ {
+	for step := from + 1; step <= s.Steps; step++ {
 		if err := r.stopped(); err != nil {
-			return err
+			return state.orSave(err, step-1)
 		}
 		for i := range s.Batch {
 			n, _ := seen.at((step-1)*s.Batch + i)
 			x, tp := r.clip(n), s.tape()
 			mu, logVar := v.Encode(tp, tp.Upload("clip", x, r.clipShape()...))
-			abs, kl := backThrough(tp, mu, logVar, v.Decode, x, r.key.With("posterior").Iteration(step).Sample(i), r.VAE.KL, 1/float32(s.Batch))
+			abs, kl := backThrough(tp, mu, logVar, v.Decode, x, r.moved(x), r.key.With("posterior").Iteration(step).Sample(i), r.VAE.KL, 1/float32(s.Batch))
 			l1.add(abs)
 			divergence.add(kl)
 		}
@@ -622,8 +628,34 @@ func (r *wanRun) autoencoder() error {
 		if step%25 == 0 || step == s.Steps {
 			s.say(step, s.Steps, "l1 %.4f  kl %.3f", l1.take(), divergence.take())
 		}
+		if step%r.Flow.Save == 0 {
+			if err := state.save(step); err != nil {
+				return err
+			}
+		}
 	}
 	return r.settled(v).save(r.dir, params)
+}
+
+// moved are the weights of a clip's numbers in the autoencoder's loss, with a mean of 1; nil: all alike. Of most pixels
+// the ground is right soon, and the motion is in few.
+func (r *wanRun) moved(x []float32) (w []float32) {
+	if r.VAE.Motion == 0 {
+		return nil
+	}
+	w, sum, each := make([]float32, len(x)), 0.0, len(x)/r.format().Frames
+	for i := range x {
+		other := i - each // the frame before; of the first one the frame after
+		if other < 0 {
+			other = i + each
+		}
+		w[i] = 1 + float32(r.VAE.Motion*math.Abs(float64(x[i])-float64(x[other])))
+		sum += float64(w[i])
+	}
+	for i := range w {
+		w[i] *= float32(float64(len(x)) / sum)
+	}
+	return w
 }
 
 // learn trains the text encoder and the transformer together, from nothing (drawn) or from the saved weights.

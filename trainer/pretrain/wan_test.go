@@ -21,7 +21,7 @@ const smallMover = `
 makes = "motion"
 name = "small"
 data.clips = 16
-vae = { steps = 2, batch = 2, patch = 2, base = 4, times = [1, 1], halves = [true], latent = 4 }
+vae = { steps = 2, batch = 2, patch = 2, base = 4, times = [1, 1], halves = [true], latent = 4, motion = 4 }
 model = { text_width = 32, text_layers = 1, layers = 1, heads = 1, frames = 3 }
 flow = { steps = 3, batch = 2, micro = 1, save_every = 1 }
 then = [{ steps = 2 }]
@@ -53,8 +53,13 @@ func TestMover(t *testing.T) {
 			t.Fatalf("%v; measured %d times", err, measured)
 		}
 	}
-	if err := make(parts, Hooks{Context: &patience{context.Background(), 5}}); err == nil {
-		t.Fatal("nothing stopped it")
+	for _, asked := range []int{1, 5} { // in the autoencoder's second update, and behind it
+		if err := make(parts, Hooks{Context: &patience{context.Background(), asked}}); err == nil {
+			t.Fatal("nothing stopped it")
+		}
+	}
+	if _, err := os.Stat(filepath.Join(parts, "vae.state.safetensors")); err != nil {
+		t.Error(err)
 	}
 	if err := make(parts, Hooks{}); err != nil {
 		t.Fatal(err)
@@ -124,6 +129,29 @@ func TestAnimator(t *testing.T) {
 		if math.Abs(float64(v-reads[i])) > 0.02*max(1, math.Abs(float64(v))) {
 			t.Fatalf("number %d is %g in training, and %g of the pipeline", i, v, reads[i])
 		}
+	}
+}
+
+// TestMoved: where a clip changes its numbers weigh more in the autoencoder's loss, and the mean weight is 1.
+func TestMoved(t *testing.T) {
+	r, err := Parse("small.toml", []byte(smallMover), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wanRun{WanRecipe: *r.(*WanRecipe)}
+	x := make([]float32, 3*w.Data.Size*w.Data.Size*w.format().Frames)
+	last := len(x) - 1
+	x[last] = 1 // a number of the last frame
+	weights, sum := w.moved(x), 0.0
+	for _, v := range weights {
+		sum += float64(v)
+	}
+	if d := weights[last]/weights[0] - 5; math.Abs(sum/float64(len(x))-1) > 1e-4 || d > 1e-4 || d < -1e-4 {
+		t.Errorf("the mean is %g, and what moves weighs %g of the rest", sum/float64(len(x)), weights[last]/weights[0])
+	}
+	w.VAE.Motion = 0
+	if w.moved(x) != nil {
+		t.Error("weights without a weight of motion")
 	}
 }
 
