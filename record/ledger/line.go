@@ -259,6 +259,7 @@ type HeldOutLine struct {
 	Total     *float64             `json:"total"` // null: missing
 	Scores    map[string]ScoreLine `json:"scores"`
 	At        *[4]int              `json:"at,omitempty"` // left, top, width, height on the evaluation's sheet of pictures; nil: not there
+	Size      *[2]int              `json:"size,omitempty"` // width and height of the picture, where evidence has boxes in it
 }
 
 // Number is a reward's value, or the total; nil where it is missing.

@@ -17,6 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/record/ledger"
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -223,11 +224,24 @@ func (v *evaluation) append(of subject, all *samples, places [][4]int) error {
 		if i < len(places) {
 			l.At = &places[i]
 		}
+		if i < min(len(places), len(all.shown.sizes)) && boxed(l.Scores) {
+			l.Size = &all.shown.sizes[i]
+		}
 		if err := v.record.heldOut.Append(l); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// boxed reports whether a score's evidence has a box.
+func boxed(scores map[string]ledger.ScoreLine) bool {
+	for _, s := range scores {
+		if slices.ContainsFunc(s.Evidence, func(e rewards.Evidence) bool { return e.Box != nil }) {
+			return true
+		}
+	}
+	return false
 }
 
 // guide measures under guidance, which repairs a part of the defect that training is to repair.

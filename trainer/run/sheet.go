@@ -46,6 +46,7 @@ const (
 // played, with the sources of each. Other samples show nothing.
 type shown struct {
 	pictures []*vision.Image
+	sizes    [][2]int // width and height of each, before it was made smaller
 	sources  [][]*vision.Image
 	clips    []*video.Clip
 	frames   int // of the longest clip
@@ -68,6 +69,7 @@ func (s *shown) add(item rewards.Item) error {
 			return err
 		}
 		s.pictures, s.sources = append(s.pictures, m), append(s.sources, item.Sources)
+		s.sizes = append(s.sizes, [2]int{item.Image.Width, item.Image.Height})
 	case item.Clip != nil && len(s.clips) < clipsShown:
 		c, err := played(item.Clip, max(s.frames, len(item.Clip.Frames)))
 		if err != nil {

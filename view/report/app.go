@@ -24,7 +24,7 @@ var style string
 func Style() template.CSS { return template.CSS(style) } //nolint:gosec // it is our own
 
 // parts are the script's, in order: a part uses those before it.
-var parts = []string{"dom", "charts", "lightbox", "verdict", "sprites", "pairs", "wall", "curves", "talks", "workers", "details", "overview", "live", "app"}
+var parts = []string{"dom", "charts", "lightbox", "boxes", "verdict", "sprites", "pairs", "wall", "curves", "talks", "workers", "details", "overview", "live", "app"}
 
 // Script is the page's program.
 func Script() (string, error) {

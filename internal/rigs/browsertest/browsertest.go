@@ -282,9 +282,22 @@ func (b *Browser) Shot(folder, name string, most int) {
 	}
 	var size struct{ W, H float64 }
 	b.Eval("({W: document.documentElement.clientWidth, H: document.documentElement.scrollHeight})", &size)
+	b.shot(folder, name, map[string]any{"captureBeyondViewport": true,
+		"clip": map[string]any{"x": 0, "y": 0, "width": size.W, "height": min(size.H, float64(most)), "scale": 1}})
+}
+
+// View writes what the window shows, as Shot does.
+func (b *Browser) View(folder, name string) {
+	b.t.Helper()
+	if folder != "" {
+		b.shot(folder, name, map[string]any{})
+	}
+}
+
+func (b *Browser) shot(folder, name string, params map[string]any) {
+	b.t.Helper()
 	var shot struct{ Data string }
-	b.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true,
-		"clip": map[string]any{"x": 0, "y": 0, "width": size.W, "height": min(size.H, float64(most)), "scale": 1}}, &shot)
+	b.call("Page.captureScreenshot", params, &shot)
 	png, err := base64.StdEncoding.DecodeString(shot.Data)
 	must(b.t, err)
 	must(b.t, os.MkdirAll(folder, 0o755))

@@ -16,6 +16,8 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/record/ledger"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/boxes"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
@@ -161,7 +163,17 @@ func (w *writer) samples(i int) []ledger.HeldOutLine {
 		total := min(1, 0.4+0.45*w.level(i)+w.noise(fmt.Sprint("prompt", p), 0, 0.12)+w.noise(fmt.Sprint("heldout", p), i, 0.05))
 		gold := 0.3 - 0.1*w.level(i) + w.noise(fmt.Sprint("gold", p), i, 0.2)
 		all = append(all, ledger.HeldOutLine{Iteration: i, Prompt: p, Text: s.Prompt + w.Text, Total: &total,
-			Scores: map[string]ledger.ScoreLine{"scene": {Value: &total, Parts: map[string]float64{"task": total, "clean": 0.9}}, "aesthetic": {Value: &gold}}})
+			Scores: map[string]ledger.ScoreLine{"scene": {Value: &total, Parts: map[string]float64{"task": total, "clean": 0.9}, Evidence: w.evidence(s)}, "aesthetic": {Value: &gold}}})
+	}
+	return all
+}
+
+// evidence is the boxes of a scene's objects: where they were asked for, and found to the right of it.
+func (w *writer) evidence(s scenes.Scene) (all []rewards.Evidence) {
+	for i, o := range s.Objects {
+		want, found := boxes.Box(o.Box), boxes.Box{o.Box[0] + 3, o.Box[1] + 1, o.Box[2] + 3, o.Box[3] + 1}
+		label := o.Color + " " + o.Shape + w.Text
+		all = append(all, rewards.Evidence{What: "asked for", Text: label, Box: &want}, rewards.Evidence{What: "found", Text: label, Box: &found, Value: 0.9 - 0.1*float64(i)})
 	}
 	return all
 }
@@ -183,6 +195,9 @@ func (w *writer) evaluation(i int) []ledger.HeldOutLine {
 		w.must(err)
 		for p := range samples {
 			samples[p].At = &places[p]
+			if !w.Clips {
+				samples[p].Size = &[2]int{scenes.Size, scenes.Size}
+			}
 		}
 		w.file(name+".png", w.sheet(sheet, pictures))
 	}
@@ -225,7 +240,7 @@ func (w *writer) kept(out *bytes.Buffer, i int) {
 		s := scenes.Random(w.stream("trained", i, k/2), scenes.Everything)
 		total, advantage := 0.4+0.4*w.level(i)+0.05*float64(k), float64(k)-1.5
 		l := ledger.SampleLine{Iteration: i, Prompt: k / 2, Sample: k, Text: s.Prompt + w.Text, Total: &total, Advantage: &advantage,
-			Scores: map[string]ledger.ScoreLine{"scene": {Value: &total, Parts: map[string]float64{"task": total, "clean": 0.9}}, "aesthetic": {Missing: "the judge was busy" + w.Text}}}
+			Scores: map[string]ledger.ScoreLine{"scene": {Value: &total, Parts: map[string]float64{"task": total, "clean": 0.9}, Evidence: w.evidence(s)}, "aesthetic": {Missing: "the judge was busy" + w.Text}}}
 		if end := map[int]string{0: "worst", 3: "best"}[k]; end != "" && !w.NoPictures {
 			l.Picture = fmt.Sprintf("images/%06d_%s.png", i, end)
 			w.file(l.Picture, encoded(w.t, w.picture(s, end, k, i)))

@@ -30,10 +30,10 @@ const lightbox = (() => {
   });
   const show = () => {
     stage.replaceChildren(list[at].picture());
-    words.replaceChildren(...list[at].words());
+    words.replaceChildren(...list[at].words(() => stage).filter(Boolean));
     dialog.classList.toggle("single", list.length < 2);
   };
-  // items are {picture, words}: functions that make what is shown.
+  // items are {picture, words}: functions that make what is shown; words is told where pictures stand.
   return (items, first = 0) => {
     if (!dialog.isConnected) document.body.append(dialog);
     list = items;

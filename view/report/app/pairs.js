@@ -69,12 +69,13 @@ const large = (pair, evaluations) => ({
         el(
           "figure",
           {},
-          sprite(e.sheet, s.at, s.text, 1024),
+          boxes.over(sprite(e.sheet, s.at, s.text, 1024), s, s.size),
           el("figcaption", {}, shownAt(e.iteration), " ", el("b", {}, score(s.total))),
         ),
       ),
     ),
-  words: () => [
+  words: (stage) => [
+    boxes.chooser(stage, ...[pair.before, pair.after].filter((s) => s.size)),
     el("p", { class: "prompt" }, pair.after.text),
     el(
       "div",

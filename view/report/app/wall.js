@@ -27,10 +27,10 @@ const strips = (run) => {
             el(
               "figure",
               {},
-              sprite(e.sheet, s.at, s.text, 1024),
+              boxes.over(sprite(e.sheet, s.at, s.text, 1024), s, s.size),
               el("figcaption", {}, shownAt(e.iteration), " ", el("b", {}, score(s.total))),
             ),
-          words: () => [el("p", { class: "prompt" }, s.text), scores(s)],
+          words: (stage) => [s.size && boxes.chooser(stage, s), el("p", { class: "prompt" }, s.text), scores(s)],
         }));
         return el(
           "div",
@@ -114,9 +114,13 @@ const trained = (run) => {
     const items = wanted.map((k) => ({
       picture: () =>
         k.sources
-          ? el("div", { class: "two" }, [...k.sources, k.source].map((s) => media(s, k.text)))
-          : media(k.source, k.text),
-      words: () => [
+          ? el("div", { class: "two" }, [
+              k.sources.map((s) => media(s, k.text)),
+              boxes.over(media(k.source, k.text, { loading: "eager" }), k),
+            ])
+          : boxes.over(media(k.source, k.text, { loading: "eager" }), k),
+      words: (stage) => [
+        boxes.chooser(stage, k),
         el(
           "p",
           { class: "soft" },
