@@ -21,6 +21,7 @@ import (
 	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/pretrain"
+	"github.com/darkroom-rl/darkroom/vision/mask2former"
 )
 
 func pretrainCommand() *cobra.Command {
@@ -35,7 +36,7 @@ stopped.
 
 --judge trains nothing. It draws held-out captions with a folder's model, with and without
 guidance, and scores the pictures against the captions; for a CLIP it measures how well
-captions find their pictures.`,
+captions find their pictures, for a detector how many objects it finds.`,
 		Example: "  darkroom pretrain assets/tiny-sd3.toml --out models/tiny-sd3\n  darkroom pretrain --judge embed:tiny-sd3 --n 200",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -108,9 +109,8 @@ type judgement struct {
 	Evaluations []*pretrain.Evaluation `json:"verdicts"`
 }
 
-// judgeTowers judges a CLIP.
-func (o *pretrainOptions) judgeTowers(cmd *cobra.Command, dir string, pool *tensor.Pool) error {
-	v, err := pretrain.JudgeTowers(pool, dir, o.n)
+// judged prints the evaluation of a CLIP or a detector.
+func judged[V fmt.Stringer](cmd *cobra.Command, v V, err error) error {
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,12 @@ func (o *pretrainOptions) judgeFolder(ctx context.Context, cmd *cobra.Command) e
 	defer be.Close()
 	pool := tensor.NewPool(be)
 	if _, err := os.Stat(filepath.Join(dir, pretrain.HeadFile)); err == nil {
-		return o.judgeTowers(cmd, dir, pool)
+		v, err := pretrain.JudgeTowers(pool, dir, o.n)
+		return judged(cmd, v, err)
+	}
+	if _, err := mask2former.ReadConfig(dir); err == nil {
+		v, err := pretrain.JudgeDetector(ctx, pool, dir, o.n)
+		return judged(cmd, v, err)
 	}
 	j := judgement{Model: o.judge, Steps: o.steps}
 	if j.Fidelity, err = pretrain.Reconstruct(pool, dir, o.n); err != nil {

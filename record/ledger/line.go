@@ -258,7 +258,7 @@ type HeldOutLine struct {
 	Text      string               `json:"text"`
 	Total     *float64             `json:"total"` // null: missing
 	Scores    map[string]ScoreLine `json:"scores"`
-	At        *[4]int              `json:"at,omitempty"` // left, top, width, height on the evaluation's sheet of pictures; nil: not there
+	At        *[4]int              `json:"at,omitempty"`   // left, top, width, height on the evaluation's sheet of pictures; nil: not there
 	Size      *[2]int              `json:"size,omitempty"` // width and height of the picture, where evidence has boxes in it
 }
 

@@ -12,7 +12,8 @@
 // Towers in towers.go is the other kind of recipe: a CLIP, by contrast
 // (towers.go). Talker in talker.go is the third: a
 // Qwen2.5-VL that talks about tables of cards (talk.go), judged by
-// talker.go.
+// talker.go. Detector in detector.go is a Mask2Former that finds the parts of
+// scenes, by the loss of masks.go.
 //
 // Everything is drawn by coordinates of the recipe's seed: the same recipe makes
 // the same bytes on any machine, and a run that was stopped resumes to the same bytes

@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// Recipe is how a model is made: a *Pipeline, *Towers, *Talker, *WanRecipe or *Editor.
+// Recipe is how a model is made: a *Pipeline, *Towers, *Talker, *WanRecipe, *Editor or *Detector.
 type Recipe interface {
 	// Text is the whole recipe, every default written out: for the file beside the model.
 	Text() ([]byte, error)
@@ -18,7 +18,7 @@ type Recipe interface {
 
 // Pipeline is how a text-to-picture model is made.
 type Pipeline struct {
-	Makes   string  `toml:"makes" enum:"pipeline,clip,vlm,motion,edit" doc:"what kind of model this is the recipe of"`
+	Makes   string  `toml:"makes" enum:"pipeline,clip,vlm,motion,edit,detector" doc:"what kind of model this is the recipe of"`
 	Name    string  `toml:"name,required" doc:"what the model is called"`
 	Seed    uint64  `toml:"seed" doc:"random seed"`
 	Data    Data    `toml:"data" doc:"what it sees"`
@@ -159,6 +159,11 @@ func Parse(name string, text []byte, sets []string) (Recipe, error) {
 		doc.Decode("", &m)
 		m.check(doc)
 		r = &m
+	case "detector":
+		d := DefaultDetector()
+		doc.Decode("", &d)
+		d.check(doc)
+		r = &d
 	case "edit":
 		e := DefaultEditor()
 		doc.Decode("", &e)

@@ -15,7 +15,8 @@ func TestBoxesInBrowser(t *testing.T) {
 	b := browsertest.Start(t)
 	dir := runtest.Write(t, filepath.Join(t.TempDir(), "made"), runtest.Options{Iterations: 4, Every: 2, Prompts: 12, Text: hostile})
 	must(t, Write(dir))
-	// drawn are the boxes in the lightbox that are seen, and how far the first lies from its place, as shares of the picture.
+	// drawn are the visible boxes in the lightbox: their number, the first one's distance from its place as a share of
+	// the picture, and the size of its words.
 	const drawn = `(() => {
 		const layers = [...document.querySelectorAll("dialog[open] svg.boxes")].filter((l) => !l.hasAttribute("hidden"));
 		if (layers.length === 0) return { boxes: 0, off: 0, size: 0 };

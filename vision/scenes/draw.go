@@ -38,7 +38,15 @@ func Jitter(r *rng.Stream) Shift {
 const fine = 4
 
 // Draw is the picture, Size x Size x 3; without a shift everything is in its place.
-func (s Scene) Draw(shift Shift) []uint8 {
+func (s Scene) Draw(shift Shift) []uint8 { return s.painted(shift).px }
+
+// A painting is a picture, with the object of each fine point, counted from 1, and the word's corner.
+type painting struct {
+	px, over []uint8
+	x, y     int
+}
+
+func (s Scene) painted(shift Shift) painting {
 	if shift == nil {
 		shift = func(bool, float64) (dx, dy, scale float64) { return 0, 0, 1 }
 	}
@@ -65,11 +73,13 @@ func (s Scene) Draw(shift Shift) []uint8 {
 	if len(inks) > 1 {
 		average(px, over, inks)
 	}
+	p := painting{px: px, over: over}
 	if s.Family == Word {
 		dx, dy, _ := shift(true, 0)
-		s.write(px, int(s.Box[0])+int(dx), int(s.Box[1])+int(dy))
+		p.x, p.y = int(s.Box[0])+int(dx), int(s.Box[1])+int(dy)
+		s.write(px, p.x, p.y)
 	}
-	return px
+	return p
 }
 
 // cover marks the fine points that a shape reaches. Corners are whole points, both ends

@@ -286,7 +286,7 @@ func (b *Browser) Shot(folder, name string, most int) {
 		"clip": map[string]any{"x": 0, "y": 0, "width": size.W, "height": min(size.H, float64(most)), "scale": 1}})
 }
 
-// View writes what the window shows, as Shot does.
+// View writes the window, as Shot does the page.
 func (b *Browser) View(folder, name string) {
 	b.t.Helper()
 	if folder != "" {
