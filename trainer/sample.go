@@ -39,6 +39,7 @@ type Item struct {
 type Episode interface {
 	Begins() int             // the place in the sequence where the answer begins
 	Length() int             // of the answer in tokens, those that the model did not write among them
+	Chosen() []int           // the places of the tokens that the model chose
 	Drawn(place int) float64 // the log-probability of a token in the distribution that it was drawn from
 }
 

@@ -44,6 +44,7 @@ type conversation struct {
 
 func (c conversation) Begins() int             { return c.prompt }
 func (c conversation) Length() int             { return len(c.logProb) - c.prompt }
+func (c conversation) Chosen() []int           { return nil }
 func (c conversation) Drawn(place int) float64 { return c.logProb[place] }
 
 // saidSample is an episode with a prompt of two tokens, a turn, an observation of three, a turn.

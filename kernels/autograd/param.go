@@ -217,14 +217,24 @@ func (p *Param) Reached() bool {
 // Fold adds the gradients of shards lo to hi-1 in a binary tree, the lower half to the upper one. The sum is AnyGrad
 // from then on, and no shard has a gradient of its own.
 func (p *Param) Fold(lo, hi int) *tensor.Tensor {
-	if hi-lo == 1 {
+	return p.Graft(lo, hi, func(lo, hi int) ([]float32, bool) { return nil, hi-lo == 1 })
+}
+
+// Graft is Fold where sums of subtrees come from elsewhere: given returns that of a subtree, nil for the gradient that
+// shard lo has here, or false where the subtree is parted further.
+func (p *Param) Graft(lo, hi int, given func(lo, hi int) (sum []float32, whole bool)) *tensor.Tensor {
+	if sum, whole := given(lo, hi); whole {
 		p.Shard(lo)
-		return p.AnyGrad()
+		g := p.AnyGrad()
+		if sum != nil {
+			g.UploadF32(sum)
+		}
+		return g
 	}
 	mid := exchange.Middle(lo, hi)
-	upper := p.Fold(mid, hi)
+	upper := p.Graft(mid, hi, given)
 	p.sums = p.sums[:0] // it is freed below
-	lower := p.Fold(lo, mid)
+	lower := p.Graft(lo, mid, given)
 	p.pool.Backend().Binary(&kernels.Binary{Op: kernels.Add, X: lower.Span(), Y: upper.Span(), Z: lower.Span()})
 	upper.Free()
 	return lower

@@ -48,13 +48,25 @@ type wirePicture struct {
 // unmakeable says of a picture that it cannot be made again.
 func unmakeable(from *tools.Op) bool { return from != nil && from.Kind == "program" }
 
-// Values implements model.Remote.
+// Values implements model.Remote. With the current weights go those of a head of values.
 func (m *Model) Values(w trainer.Weights) ([]safetensors.Tensor, error) {
-	return m.Learner.Values(w, "")
+	all, err := m.Learner.Values(w, "")
+	head := m.ValueLearner()
+	if err != nil || head == nil || w != trainer.Current {
+		return all, err
+	}
+	values, err := head.Values(w, headPrefix)
+	return append(all, values...), err
 }
 
 // Take implements model.Remote.
-func (m *Model) Take(f *safetensors.File) error { return m.Learner.Take(f, "") }
+func (m *Model) Take(f *safetensors.File) error {
+	err := m.Learner.Take(f, "")
+	if head := m.ValueLearner(); err == nil && head != nil && head.In(f, headPrefix) {
+		err = head.Take(f, headPrefix)
+	}
+	return err
+}
 
 // Bounds of an episode's numbers. Ratios are e to a difference of log-probabilities, and sums of their squares are
 // formed.

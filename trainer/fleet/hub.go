@@ -65,9 +65,10 @@ var ErrOver = errors.New("the run is over")
 type Role string
 
 const (
-	Rolls   Role = ""      // it rolls samples
-	Scorers Role = "score" // it asks rewards that are servers and programs
-	Judges  Role = "judge" // it computes rewards that are networks
+	Rolls     Role = ""         // it rolls samples
+	Scorers   Role = "score"    // it asks rewards that are servers and programs
+	Judges    Role = "judge"    // it computes rewards that are networks
+	Gradients Role = "gradient" // it computes gradients
 )
 
 // A Duty is the work of a role. Duties lists all.
@@ -82,9 +83,10 @@ type Duty struct {
 // Duties are those of all roles.
 func Duties() []Duty {
 	return []Duty{
-		{Rolls, "roll", "Samples are rolled.", []string{"urgent", "plain"}, func(j Job) bool { return j.Score == nil }},
+		{Rolls, "roll", "Samples are rolled.", []string{"urgent", "plain"}, func(j Job) bool { return j.Score == nil && j.Gradient == nil }},
 		{Scorers, "score", "Rewards that are servers and programs are asked.", []string{"score"}, func(j Job) bool { return j.Score != nil && !j.Score.Network }},
 		{Judges, "judge", "Rewards that are networks are computed.", []string{"judge"}, func(j Job) bool { return j.Score != nil && j.Score.Network }},
+		{Gradients, "gradient", "Gradients of a network's weights are computed, of the parts that run.shards names.", []string{"gradient"}, func(j Job) bool { return j.Gradient != nil }},
 	}
 }
 

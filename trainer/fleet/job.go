@@ -23,13 +23,14 @@ import (
 //
 // Invariant (test): a change of any of these is another name, and nothing else is.
 
-// A Job is some samples to be rolled, or to be judged by a reward.
+// A Job is some samples to be rolled, or to be judged by a reward, or points of the network to be asked about.
 type Job struct {
-	Setup   Blob     `json:"setup"`
-	Weights Blob     `json:"weights"`
-	How     How      `json:"how"`
-	Keys    []Keys   `json:"keys"`
-	Score   *Scoring `json:"score,omitempty"` // nil: samples are rolled
+	Setup    Blob      `json:"setup"`
+	Weights  Blob      `json:"weights"`
+	How      How       `json:"how"`
+	Keys     []Keys    `json:"keys"`
+	Score    *Scoring  `json:"score,omitempty"`    // with it, a reward judges samples
+	Gradient *Gradient `json:"gradient,omitempty"` // with it, the network is asked; without both, samples are rolled
 	// Ahead are prompts that jobs to come will probably name, for who computes something of prompts. No bit depends on
 	// them, and no name.
 	Ahead []int `json:"ahead,omitempty"`
@@ -72,6 +73,10 @@ func (j Job) Name() Hash {
 // kind is the same of jobs that take about as long.
 func (j Job) kind() string {
 	switch {
+	case j.Gradient != nil && j.Gradient.Back:
+		return "gradient"
+	case j.Gradient != nil:
+		return "outputs"
 	case j.Score != nil:
 		return "score " + j.Score.Reward
 	case j.How.Evaluates:
@@ -105,6 +110,13 @@ func (j Job) All() []trainer.Key {
 func (j Job) String() string {
 	if j.Score != nil {
 		return fmt.Sprintf("%s (%d samples for reward %s)", j.Name().Short(), j.Score.Count, j.Score.Reward)
+	}
+	if g := j.Gradient; g != nil {
+		what := "outputs"
+		if g.Back {
+			what = "gradient"
+		}
+		return fmt.Sprintf("%s (%s of shards %d to %d of %d, iteration %d)", j.Name().Short(), what, g.Lo+1, g.Hi, g.Shards, j.How.Iteration+1)
 	}
 	of := fmt.Sprintf("of iteration %d", j.How.Iteration+1)
 	if j.How.Fixed {

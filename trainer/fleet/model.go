@@ -41,10 +41,12 @@ type Model struct {
 	published map[trainer.Weights]Blob
 	next      func() []int    // prompts that rolls to come will name; nil: nobody knows
 	read      map[Hash]result // of jobs whose results are not learned from yet
+	gradients *gradients      // nil: gradients are computed here
 }
 
-// Open opens a run's model, and shares its rolls out. plan returns the samples of iterations to come.
-func (f *Fleet) Open(s Setup, e *experiment.Experiment, o model.Options, plan planner, open func(o model.Options) (model.Model, error)) (model.Model, error) {
+// Open opens a run's model, and shares its rolls out, and its gradients among the workers of another fleet; nil: of
+// none. plan returns the samples of iterations to come.
+func (f *Fleet) Open(s Setup, e *experiment.Experiment, o model.Options, gradients *Fleet, plan planner, open func(o model.Options) (model.Model, error)) (model.Model, error) {
 	m := &Model{fleet: f, e: e, ctx: newChanging(), progress: o.Progress, next: o.Ahead, published: map[trainer.Weights]Blob{}, read: map[Hash]result{}}
 	m.ahead = ahead{plan: plan, open: map[int]*Batch{}}
 	o.Context, o.Progress = m.ctx, nil
@@ -54,6 +56,9 @@ func (f *Fleet) Open(s Setup, e *experiment.Experiment, o model.Options, plan pl
 	}
 	m.Model = own
 	if err := m.prepare(s); err != nil {
+		return nil, errors.Join(err, own.Close())
+	}
+	if err := m.shareGradients(s, gradients); err != nil {
 		return nil, errors.Join(err, own.Close())
 	}
 	if d, ok := own.(trainer.Developer); ok {
@@ -92,6 +97,9 @@ func (m *Model) prepare(s Setup) error {
 // Begin is model.Model's. The kept results of the iteration before are not needed any more.
 func (m *Model) Begin(settings experiment.Settings, root rng.Key, scale float64) error {
 	m.settings, m.root, m.elsewhere, m.made = settings, root, 0, nil
+	if m.gradients != nil {
+		m.gradients.forget()
+	}
 	m.dropAhead(settings.First+settings.Iteration, root)
 	if err := m.forget(); err != nil {
 		return err
@@ -273,7 +281,13 @@ func (m *Model) publish(ctx context.Context, w trainer.Weights) (b Blob, ok bool
 }
 
 // Params are the model's own. A change of them makes the published ones old.
-func (m *Model) Params() trainer.Params { return published{m.Model.Params(), m} }
+func (m *Model) Params() trainer.Params {
+	all := published{m.Model.Params(), m}
+	if m.gradients == nil {
+		return all
+	}
+	return sharedParams{all, m.gradients}
+}
 
 // published are weights that report their changes.
 type published struct {
@@ -294,6 +308,9 @@ func (p published) Follow(w trainer.Weights, decay float64) {
 // Load is model.Model's, and Forget.
 func (m *Model) Load(f *safetensors.File) error {
 	clear(m.published)
+	if m.gradients != nil {
+		m.gradients.forget()
+	}
 	return m.Model.Load(f)
 }
 
@@ -305,6 +322,7 @@ func (m *Model) Forget(w trainer.Weights) error {
 // Close implements model.Model.
 func (m *Model) Close() error {
 	m.dropAhead(m.e.Run.Iterations, m.ahead.root)
+	m.gradients.close()
 	return errors.Join(m.forget(), m.Model.Close())
 }
 

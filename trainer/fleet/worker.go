@@ -238,7 +238,8 @@ func (w *Worker) beats(ctx context.Context, name Hash, stop context.CancelFunc) 
 	}
 }
 
-// A Executor does jobs on a worker's machine: it opens a job's setup, takes its weights, and rolls.
+// An Executor does jobs on a worker's machine: it opens a job's setup, takes its weights, and rolls, or computes
+// gradients.
 type Executor struct {
 	Blobs Blobs
 	About About
@@ -254,6 +255,9 @@ type Executor struct {
 	unseen  atomic.Bool  // the samples of the job under way are held out
 	moved   atomic.Int64 // when the job under way last went on
 	ahead   []int        // prompts that jobs to come will probably name
+
+	others    map[trainer.Weights]Blob // that the model's other sets of weights have
+	iteration askedIteration           // of the last gradient
 }
 
 // Moved is Worker.Moved. Held-out samples report no pass: they count as if they went on.
@@ -280,6 +284,9 @@ func (s *Executor) Do(ctx context.Context, j Job) (payload []byte, err error) {
 		return nil, err
 	}
 	s.moves()
+	if j.Gradient != nil {
+		return s.gradient(ctx, j)
+	}
 	if err := s.take(ctx, j.Weights); err != nil {
 		return nil, err
 	}
@@ -320,7 +327,7 @@ func (s *Executor) open(ctx context.Context, setup Blob) error {
 	if s.travels, ok = s.model.(model.Remote); !ok {
 		return Unfit{errors.New("this version of the program cannot roll the run's samples elsewhere")}
 	}
-	s.setup, s.weights = setup, Blob{}
+	s.setup, s.weights, s.others, s.iteration = setup, Blob{}, nil, askedIteration{}
 	return nil
 }
 

@@ -300,6 +300,12 @@ func (w *Learner) Values(of trainer.Weights, prefix string) (all []safetensors.T
 	return all, err
 }
 
+// In reports whether a file has such values.
+func (w *Learner) In(f *safetensors.File, prefix string) bool {
+	_, there := f.Info(prefix + Prefix(trainer.Current) + "0")
+	return there
+}
+
 // Take makes such values those of the current weights.
 func (w *Learner) Take(f *safetensors.File, prefix string) error {
 	for i, p := range w.params {

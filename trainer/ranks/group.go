@@ -106,6 +106,9 @@ func total(x []int) (sum int) {
 // without one.
 func (m *Model) addUp(sum exchange.Sum) error {
 	params, spans := m.moved(), make([][]kernels.Span, len(m.models))
+	if m.received != nil {
+		return m.graft(params)
+	}
 	for k := range params[0] {
 		if !slices.ContainsFunc(params, func(own []*autograd.Param) bool { return own[k].Reached() }) {
 			continue

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/record/ledger"
@@ -30,6 +31,7 @@ type Model struct {
 	model.Trainable // rank 0's
 	model.Recorder  // rank 0's
 	models          []model.Model
+	received        map[exchange.Subtree][][]float32 // nodes that other processes computed; nil: none
 }
 
 // First is rank 0's.
@@ -47,6 +49,7 @@ func (m *Model) every(f func(own model.Model) error) error {
 
 // Begin begins an iteration on every rank.
 func (m *Model) Begin(settings experiment.Settings, root rng.Key, scale float64) error {
+	m.received = nil
 	m.Whole = settings.Experiment != nil && settings.Episode != nil && settings.Episode.Tree != nil
 	return m.every(func(own model.Model) error { return own.Begin(settings, root, scale) })
 }

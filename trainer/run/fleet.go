@@ -36,7 +36,7 @@ func (l *loop) openFleet(o model.Options) error {
 		return err
 	}
 	l.fleet = by.Rolls
-	for _, f := range []*fleet.Fleet{by.Rolls, by.Scores, by.Networks} {
+	for _, f := range []*fleet.Fleet{by.Rolls, by.Scores, by.Networks, by.Gradients} {
 		if f != nil {
 			f.Log = l.logJob
 		}
@@ -44,7 +44,7 @@ func (l *loop) openFleet(o model.Options) error {
 	if err := errors.Join(l.rewards.share(by.Scores, s, false), l.rewards.share(by.Networks, s, true)); err != nil {
 		return err
 	}
-	l.model, err = l.fleet.Open(s, l.Experiment, o, l.planned, l.openHere)
+	l.model, err = l.fleet.Open(s, l.Experiment, o, by.Gradients, l.planned, l.openHere)
 	return err
 }
 
@@ -100,9 +100,9 @@ func (l *loop) logJob(e fleet.Entry) {
 	l.record.job(e)
 }
 
-// Fleets are workers that roll, that ask rewards outside of the program, and that compute rewards with networks; nil:
-// a run without them.
-type Fleets struct{ Rolls, Scores, Networks *fleet.Fleet }
+// Fleets are workers that roll, that ask rewards outside of the program, that compute rewards with networks, and that
+// compute gradients; nil: a run without them.
+type Fleets struct{ Rolls, Scores, Networks, Gradients *fleet.Fleet }
 
 // share lets workers ask rewards outside, or compute those with networks.
 func (s *rewardSet) share(by *fleet.Fleet, setup fleet.Setup, network bool) error {

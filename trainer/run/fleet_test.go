@@ -38,13 +38,16 @@ type crew struct {
 	hub    *fleet.Inside
 	scores *fleet.Inside // for workers that ask rewards; nil without them
 	judges *fleet.Inside // for workers that compute them; nil without them
+	parts  *fleet.Inside // for workers that compute gradients; nil without them
+	leaves bool          // the trainer computes no gradient while they are there
 	paths  []isa.Path    // of workers who roll, in turn; nil: this machine's best
 	joined int
 	work   sync.WaitGroup
 	end    context.CancelFunc
 	ctx    context.Context
 
-	networks *fleet.Fleet // of judges, once a run is trained
+	networks  *fleet.Fleet // of judges, once a run is trained
+	gradients *fleet.Fleet // of those that compute gradients
 }
 
 func newCrew(t *testing.T) *crew {
@@ -64,6 +67,11 @@ func (c *crew) close() {
 
 // join lets a worker work until it is killed, or the crew ends. spoil changes its results.
 func (c *crew) join(name string, spoil func(j fleet.Job, payload []byte) []byte) (kill func()) {
+	return c.joins(c.hub, name, spoil)
+}
+
+// joins lets a worker of a hub work.
+func (c *crew) joins(hub *fleet.Inside, name string, spoil func(j fleet.Job, payload []byte) []byte) (kill func()) {
 	path, err := isa.Choose()
 	if err != nil {
 		c.Fatal(err)
@@ -73,7 +81,7 @@ func (c *crew) join(name string, spoil func(j fleet.Job, payload []byte) []byte)
 	}
 	c.joined++
 	ctx, cancel := context.WithCancel(c.ctx)
-	link := c.hub.Link(name)
+	link := hub.Link(name)
 	c.work.Go(func() {
 		be := cpu.NewWith(cpu.Options{Path: path, Threads: 1})
 		defer be.Close()
@@ -178,6 +186,10 @@ func (c *crew) trainUntil(ctx context.Context, e *experiment.Experiment, o Optio
 	if c.judges != nil {
 		by.Networks = fleet.New(fleet.Options{Hub: c.judges, Rules: patient, Logf: own.Tell, Audit: f.Audit})
 		c.networks = by.Networks
+	}
+	if c.parts != nil {
+		by.Gradients = fleet.New(fleet.Options{Hub: c.parts, Rules: soon, Local: !c.leaves, Logf: own.Tell, Audit: f.Audit})
+		c.gradients = by.Gradients
 	}
 	o.Fleet, o.Class = func() (Fleets, error) { return by, nil }, "test"
 	r, err := trainUntil(ctx, c.T, e, o)

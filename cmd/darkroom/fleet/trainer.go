@@ -145,8 +145,9 @@ func (a *Workers) open() (by run.Fleets, err error) {
 	}
 	a.fleet = fleet.New(fleet.Options{Hub: a.broker.Hub, Rules: fleet.Usual(), Local: !a.leave, Audit: a.audit, Salt: salt, Logf: a.Logf})
 	by = run.Fleets{Rolls: a.fleet,
-		Scores:   fleet.New(fleet.Options{Hub: a.broker.Hub.As(fleet.Scorers), Rules: fleet.Patient(), Logf: a.fleet.Tell}),
-		Networks: fleet.New(fleet.Options{Hub: a.broker.Hub.As(fleet.Judges), Rules: fleet.Patient(), Audit: a.audit, Salt: salt, Logf: a.fleet.Tell})}
+		Scores:    fleet.New(fleet.Options{Hub: a.broker.Hub.As(fleet.Scorers), Rules: fleet.Patient(), Logf: a.fleet.Tell}),
+		Networks:  fleet.New(fleet.Options{Hub: a.broker.Hub.As(fleet.Judges), Rules: fleet.Patient(), Audit: a.audit, Salt: salt, Logf: a.fleet.Tell}),
+		Gradients: fleet.New(fleet.Options{Hub: a.broker.Hub.As(fleet.Gradients), Rules: fleet.Usual(), Local: true, Audit: a.audit, Salt: salt, Logf: a.fleet.Tell})}
 	if a.metrics != "" {
 		err = a.serve(by)
 	}
@@ -165,7 +166,7 @@ func (a *Workers) serve(by run.Fleets) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_ = fleet.WriteMetrics(w, []string{"roll", "score", "judge"}, []*fleet.Fleet{by.Rolls, by.Scores, by.Networks}) // who asks has gone
+		_ = fleet.WriteMetrics(w, []string{"roll", "score", "judge", "gradient"}, []*fleet.Fleet{by.Rolls, by.Scores, by.Networks, by.Gradients}) // who asks has gone
 	})
 	a.numbers = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	a.Logf("numbers of the workers: http://%s/metrics", at.Addr())

@@ -24,7 +24,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
-// darkroom worker: rolls samples of a run that another process trains, or asks its rewards.
+// darkroom worker: rolls samples of a run that another process trains, asks its rewards, or computes gradients.
 
 type workerOptions struct {
 	join, device, model, name string
@@ -41,7 +41,7 @@ func WorkerCommand() *cobra.Command {
 	o := workerOptions{}
 	cmd := &cobra.Command{
 		Use:   "worker --join FILE",
-		Short: "Roll samples for a run that trains elsewhere, or ask its rewards",
+		Short: "Roll samples for a run that trains elsewhere, ask its rewards, or compute gradients",
 		Long: `Roll samples for a run that trains elsewhere: 'darkroom train --listen' writes the join file into
 the run's folder, and anyone with a copy of it can join. The model's folder must be here, too, with
 the same files, and pictures that prompts name under the same paths; experiment, prompts and weights
@@ -50,7 +50,8 @@ come from the trainer.
 --roles score asks the run's rewards that wait for a server or a program, a group of samples at a
 time, and needs no model: their keys (--env NAME) and programs (--allow-programs) must be here.
 --roles judge computes the rewards that are networks: their folders must be here under the names
-that the experiment has. One worker may have several roles: --roles roll,score,judge.
+that the experiment has. --roles gradient computes gradients of a run with run.shards above 1, of
+which the trainer computes its part. One worker may have several roles: --roles roll,gradient.
 
 A worker starts no program that the run names, and hands over no environment variable of this
 machine, unless --allow-programs and --env say so. Whoever trains, or has the run's folder, then
@@ -69,7 +70,7 @@ run has the same bytes. It ends when the run is over, or by Ctrl-C.`,
 	cmd.Flags().StringVar(&o.blobs, "blobs", "", "where the `FOLDER` that 'train --blobs' names is on this machine (default: under the same name); peer:PORT where that is peer, and others may have what is here at a port of your choice")
 	cmd.Flags().StringVar(&o.creds, "creds", "", "the `FILE` of credentials for the server that 'train --workers' names")
 	cmd.Flags().StringVar(&o.name, "name", "", "what the worker is called (default: machine and process)")
-	cmd.Flags().StringSliceVar(&o.roles, "roles", []string{"roll"}, "what it does: roll, score, judge, or several of them")
+	cmd.Flags().StringSliceVar(&o.roles, "roles", []string{"roll"}, "what it does: roll, score, judge, gradient, or several of them")
 	cmd.Flags().BoolVar(&o.programs, "allow-programs", false, "start programs that the run names: exec rewards, tools of episodes, and what runs the code that a model writes")
 	cmd.Flags().StringArrayVar(&o.env, "env", nil, "hand over the environment variable `NAME` where the run asks for it (key_env, env); may be repeated")
 	devices.Flag(cmd, &o.device)
@@ -84,6 +85,7 @@ type crew struct {
 	mu     sync.Mutex
 	done   map[string]int                  // jobs by role
 	bench  func() (devices.Backend, error) // the device, opened once, for the roles that compute
+	opens  func() (*executor, error)       // the run's model, for rolls and gradients
 	device sync.Mutex                      // of which one computes at a time
 }
 
@@ -96,9 +98,12 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 	if o.join == "" {
 		return exits.Usagef("--join FILE is needed: 'darkroom train --listen' writes it into the run's folder")
 	}
-	known := []string{"roll", "score", "judge"}
+	var known []string
+	for _, d := range fleet.Duties() {
+		known = append(known, d.Name)
+	}
 	if len(o.roles) == 0 || len(o.roles) != len(distinct(o.roles)) || slices.ContainsFunc(o.roles, func(r string) bool { return !slices.Contains(known, r) }) {
-		return exits.Usagef("--roles %s: roll, score, judge and several of them, as roll,score, are possible", strings.Join(o.roles, ","))
+		return exits.Usagef("--roles %s: %s and several of them, as roll,score, are possible", strings.Join(o.roles, ","), strings.Join(known, ", "))
 	}
 	if o.memory != "" && (experiment.Run{Memory: o.memory}).Bytes() == 0 {
 		return exits.Usagef("--memory %s: a number and a unit are needed, such as 16GiB", o.memory)
@@ -128,6 +133,7 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 		opened, err = devices.Open(o.device)
 		return opened, err
 	})
+	c.opens = sync.OnceValues(c.openModel)
 	c.say = func(format string, args ...any) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -176,19 +182,39 @@ type trade struct {
 	close func() error
 }
 
-// rolls opens a device for rolling.
-func (c *crew) rolls(about fleet.About) (*trade, error) {
+// An executor is the run's model on the worker's device, of all its roles that need one.
+type executor struct {
+	*fleet.Executor
+	about fleet.About
+}
+
+// openModel opens a device for rolling and for gradients.
+func (c *crew) openModel() (*executor, error) {
 	be, err := c.bench()
 	if err != nil {
 		return nil, err
 	}
+	about := aboutHere()
 	about.Class, about.Device = devices.Arithmetic(be), fmt.Sprint(be)
 	var s *fleet.Executor
 	s = &fleet.Executor{About: about, Open: func(ctx context.Context, setup fleet.Setup) (model.Model, *experiment.Experiment, error) {
 		at := run.Worker{Model: c.model, Memory: c.memory, Free: (&devices.Ranks{All: []devices.Backend{be}}).Free(), Logf: c.say, Allowed: c.allowed()}
 		return run.OpenWorker(setup, at, model.Options{Backend: be, Context: ctx, Progress: s.Passed, Cache: devices.TextCache(), Arithmetic: about.Class, Ahead: s.Ahead})
 	}}
-	return c.alone(&trade{role: fleet.Rolls, name: c.name, about: about, moved: s.Moved,
+	return &executor{s, about}, nil
+}
+
+// computes is for rolling, or for gradients.
+func (c *crew) computes(role fleet.Role) (*trade, error) {
+	s, err := c.opens()
+	if err != nil {
+		return nil, err
+	}
+	name := c.name
+	if role != fleet.Rolls {
+		name += "-" + string(role)
+	}
+	return c.alone(&trade{role: role, name: name, about: s.about, moved: s.Moved,
 		do: func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error) {
 			s.Blobs = l
 			return s.Do(ctx, j)
@@ -247,21 +273,27 @@ func (c *crew) panel(role fleet.Role, about fleet.About, open func(fleet.Setup) 
 		}}
 }
 
-// as works in a role.
-func (c *crew) as(ctx context.Context, role string) (err error) {
+// aboutHere is this machine and program.
+func aboutHere() fleet.About {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "" // nobody needs it
 	}
-	about := fleet.About{Host: host, Version: version.Read().String()}
+	return fleet.About{Host: host, Version: version.Read().String()}
+}
+
+// as works in a role.
+func (c *crew) as(ctx context.Context, role string) (err error) {
 	var t *trade
 	switch role {
 	case "roll":
-		t, err = c.rolls(about)
+		t, err = c.computes(fleet.Rolls)
+	case "gradient":
+		t, err = c.computes(fleet.Gradients)
 	case "judge":
-		t, err = c.judges(about)
+		t, err = c.judges(aboutHere())
 	default:
-		t = c.scores(about)
+		t = c.scores(aboutHere())
 	}
 	if err != nil {
 		return err

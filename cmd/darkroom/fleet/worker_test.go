@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,8 +24,13 @@ func TestOneAtATime(t *testing.T) {
 	}
 	defer be.Close()
 	c := &crew{workerOptions: &workerOptions{}, bench: func() (devices.Backend, error) { return be, nil }}
-	for name, open := range map[string]func(fleet.About) (*trade, error){"roll": c.rolls, "judge": c.judges} {
-		trade, err := open(fleet.About{})
+	c.opens = sync.OnceValues(c.openModel)
+	for name, open := range map[string]func() (*trade, error){
+		"roll":     func() (*trade, error) { return c.computes(fleet.Rolls) },
+		"gradient": func() (*trade, error) { return c.computes(fleet.Gradients) },
+		"judge":    func() (*trade, error) { return c.judges(fleet.About{}) },
+	} {
+		trade, err := open()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,6 +54,16 @@ func (e *Episode) Begins() int { return e.Prompt }
 // Length is the answer's, with observations.
 func (e *Episode) Length() int { return len(e.Response()) }
 
+// Chosen are the places of the tokens that the model chose.
+func (e *Episode) Chosen() (places []int) {
+	for at, on := range e.Sampled {
+		if on {
+			places = append(places, at)
+		}
+	}
+	return places
+}
+
 // Drawn is the log-probability of a token in the distribution that it was drawn from.
 func (e *Episode) Drawn(place int) float64 { return e.LogProb[place] }
 

@@ -1,0 +1,586 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/ranks"
+)
+
+// Card: gradients on workers. run.shards = K parts the points of every question to the network into K runs, and a
+// gradient is the sum of a binary tree over them (trainer/ranks): its bits depend on K, and on no number of devices or
+// machines. Objectives stay with the trainer, since they compare all samples with each other, and are numbers; so
+// there are two jobs, of steps of a sampler, noised samples and tokens alike:
+//
+//	outputs    of one set of weights at points, of a subtree of shards
+//	gradient   of the current weights, from all points of an update and the gradients at their outputs, of a subtree:
+//	           the subtree's sum, in fp32
+//
+// The trainer collects an update's points and gradients, and has jobs done when the optimiser asks for the norm. It
+// adds the subtrees' sums in the order of the tree. It works as one of the workers; without any it computes as it does
+// alone, and no job is made. Points, gradients and weights are blobs, and a job names them: a further update has other
+// weights, so other jobs, and nothing has to be said about its number. Jobs are hedged, compared and done again as
+// rolls are.
+//
+// Lessons are files of the trainer's machine: it computes updates that learn from them, and those with points that
+// cannot travel.
+//
+// Invariant (tests in trainer/run): with any number of workers, whichever of them fail or lie, a run leaves the bytes
+// of one that nobody helps.
+
+// Gradient is the question of a job about the network: about its outputs, or about its gradient.
+type Gradient struct {
+	Of     trainer.Weights `json:"of,omitempty"`   // whose outputs
+	Base   bool            `json:"base,omitempty"` // of the model without its adapter
+	Back   bool            `json:"back,omitempty"` // the gradient
+	Lo     int             `json:"lo,omitempty"`   // the first shard
+	Hi     int             `json:"hi"`             // the one after the last
+	Shards int             `json:"shards"`         // of the whole gradient
+	Parts  []Part          `json:"parts"`          // of one question after another, of each its shards in their order
+}
+
+// A Part is the points of a question that are a shard's.
+type Part struct {
+	Shard  int  `json:"shard"`
+	Points Blob `json:"points"`
+	Grads  Blob `json:"grads,omitzero"` // at their outputs
+}
+
+// MostGradient is how large a gradient may be that travels, in bytes: more than adapters have, and less than a network.
+const MostGradient = 2 << 30
+
+// gradients shares the questions and gradients of updates out.
+type gradients struct {
+	m       *Model
+	fleet   *Fleet
+	own     shardable
+	open    *Batch // without a job, so that workers' events are taken
+	lengths []int  // of the parameters that move
+	begun   bool   // the update under way has asked a question
+	far     bool   // it is shared out
+	asked   []*question
+	points  map[Hash][]trainer.Point // of the update, by their blobs
+	weights map[trainer.Weights]Blob
+	put     map[Hash]bool // blobs that are there until the next update is done, for workers that are late
+	past    map[Hash]bool // those of the update before
+}
+
+// A shardable is a model whose gradient is summed in shards (ranks.Model).
+type shardable interface {
+	First() model.Model
+	Receive(nodes []ranks.Node) error
+}
+
+// A question is points of the network that an update was computed from.
+type question struct {
+	at    []trainer.Point
+	grads [][]float64
+	parts []Part // empty: it cannot travel
+}
+
+// shareGradients lets workers compute the model's gradients, where it sums them in shards.
+func (m *Model) shareGradients(s Setup, by *Fleet) error {
+	own, ok := m.Model.(shardable)
+	if by == nil || !ok || !m.e.Run.Parted() {
+		return nil
+	}
+	g := &gradients{m: m, fleet: by, own: own, points: map[Hash][]trainer.Point{}, weights: map[trainer.Weights]Blob{}, put: map[Hash]bool{}}
+	size := int64(0)
+	for _, p := range own.First().Moved() {
+		g.lengths = append(g.lengths, p.Value.Len())
+		size += 4 * int64(p.Value.Len())
+	}
+	if size > MostGradient {
+		by.Tell("warning: fleet: a gradient of this run has %.1f GB, and at most %.1f GB travel: it is computed here\nhint: model.train = \"lora\"", float64(size)/1e9, float64(MostGradient)/1e9)
+		return nil
+	}
+	data, err := s.pack()
+	if err != nil {
+		return err
+	}
+	if _, err = by.Hub.Put(context.Background(), data); err != nil {
+		return fmt.Errorf("fleet: publishing the run's setup: %w", err)
+	}
+	if g.open, err = by.Begin(context.Background(), Work{}); err == nil {
+		m.gradients = g
+	}
+	return err
+}
+
+// close lets workers go unheard.
+func (g *gradients) close() {
+	if g != nil {
+		g.forget()
+		g.forget()
+		g.open.Drop()
+	}
+}
+
+// Eval is trainer.Policy's: workers answer, where some compute gradients.
+func (m *Model) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, error) {
+	if g := m.gradients; g != nil && w != trainer.Teacher && g.shares(w) {
+		return g.eval(w, at)
+	}
+	return m.Model.Eval(w, at)
+}
+
+// shares reports whether a question is shared out: all of an update are, or none.
+func (g *gradients) shares(w trainer.Weights) bool {
+	if g.begun {
+		return g.far
+	}
+	s := g.m.settings
+	far := g.fleet.Workers() > 0 && !s.Supervised() && !s.Imitates()
+	if w == trainer.Current {
+		g.begun, g.far = true, far
+	}
+	return far
+}
+
+// eval has a question answered.
+func (g *gradients) eval(w trainer.Weights, at []trainer.Point) (out trainer.Forward, err error) {
+	q := &question{at: at}
+	ctx := context.Background()
+	how, ok := howOf(g.m.e, g.m.settings, g.m.root, false)
+	if ok {
+		ok, err = g.part(ctx, q)
+	}
+	if err != nil {
+		return out, err
+	}
+	if ok {
+		out.Outputs, ok, err = g.outputs(ctx, w, how, q)
+	}
+	if err == nil && !ok {
+		var own trainer.Forward
+		own, err = g.m.Model.Eval(w, at)
+		q.parts, out.Outputs = nil, own.Outputs
+	}
+	if err == nil && w == trainer.Current {
+		out.Back = func(grads [][]float64) error {
+			if len(grads) != len(at) {
+				return fmt.Errorf("%d gradients for %d answers", len(grads), len(at))
+			}
+			q.grads = grads
+			g.asked = append(g.asked, q)
+			return nil
+		}
+	}
+	return out, err
+}
+
+// part packs a question's points by shards; false: they cannot travel.
+func (g *gradients) part(ctx context.Context, q *question) (bool, error) {
+	shards, codec := g.m.e.Run.Shards, episodeCodec(g.m.Model)
+	for k := range shards {
+		lo, hi := ranks.Share(k, shards, len(q.at))
+		if lo == hi {
+			continue
+		}
+		data, err := PackPoints(q.at[lo:hi], codec)
+		if err != nil {
+			return false, nil //nolint:nilerr // it is computed here
+		}
+		b, err := g.keep(ctx, data)
+		if err != nil {
+			return false, err
+		}
+		g.points[b.Hash] = q.at[lo:hi]
+		q.parts = append(q.parts, Part{Shard: k, Points: b})
+	}
+	return true, nil
+}
+
+// keep puts a blob where workers find it, until the update is done.
+func (g *gradients) keep(ctx context.Context, data []byte) (Blob, error) {
+	b := BlobOf(data)
+	if g.put[b.Hash] || g.past[b.Hash] {
+		g.put[b.Hash] = true
+		return b, nil
+	}
+	if _, err := g.fleet.Hub.Put(ctx, data); err != nil {
+		return b, fmt.Errorf("fleet: publishing points of an update: %w", err)
+	}
+	g.put[b.Hash] = true
+	return b, nil
+}
+
+// of names a set of weights; false: it cannot travel.
+func (g *gradients) of(ctx context.Context, w trainer.Weights) (b Blob, base, ok bool, err error) {
+	if w == trainer.Reference && !g.m.Keeps(w) { // the model without its adapter
+		return Blob{}, true, true, nil
+	}
+	if b, known := g.weights[w]; known {
+		return b, false, true, nil
+	}
+	tensors, err := g.m.travels.Values(w)
+	if err != nil {
+		return b, false, false, nil //nolint:nilerr // it is asked here
+	}
+	data, err := safetensors.Bytes(tensors, nil)
+	if err != nil {
+		return b, false, false, err
+	}
+	if b, err = g.keep(ctx, data); err != nil {
+		return b, false, false, err
+	}
+	g.weights[w] = b
+	return b, false, true, nil
+}
+
+// subtrees are those that jobs are about: some more than there are workers, so that a fast one does several.
+func (g *gradients) subtrees() []exchange.Subtree {
+	shards := g.m.e.Run.Shards
+	return exchange.Owned(shards, min(shards, 2*(g.fleet.Workers()+1)))
+}
+
+// job is the one of a subtree, with the parts of questions that are its shards'; false: it has none.
+func (g *gradients) job(t exchange.Subtree, how How, weights Blob, as Gradient, of []*question) (j Job, ok bool) {
+	as.Lo, as.Hi, as.Shards = t.Lo, t.Hi, g.m.e.Run.Shards
+	for _, q := range of {
+		for _, p := range q.parts {
+			if p.Shard >= t.Lo && p.Shard < t.Hi {
+				as.Parts = append(as.Parts, p)
+			}
+		}
+	}
+	return Job{Setup: g.m.setup, Weights: weights, How: how, Gradient: &as}, len(as.Parts) > 0
+}
+
+// do has jobs done.
+func (g *gradients) do(ctx context.Context, jobs []Job, check func(j Job, payload []byte) error, most func(j Job) int64) ([][]byte, error) {
+	payloads, err := g.fleet.Do(ctx, Work{Jobs: jobs, Here: g.here, Check: check, Most: most})
+	names := make([]Hash, len(jobs))
+	for i, j := range jobs {
+		names[i] = j.Name()
+	}
+	if forgot := g.fleet.Forget(ctx, names); err == nil {
+		err = forgot
+	}
+	return payloads, err
+}
+
+// lengthsAt are the numbers of outputs at a job's points.
+func (g *gradients) lengthsAt(j Job) (all []int) {
+	for _, part := range j.Gradient.Parts {
+		for _, p := range g.points[part.Points.Hash] {
+			all = append(all, outputsOf(p))
+		}
+	}
+	return all
+}
+
+// outputs are those at a question's points; false: these weights cannot travel.
+func (g *gradients) outputs(ctx context.Context, w trainer.Weights, how How, q *question) (all [][]float64, ok bool, err error) {
+	weights, base, ok, err := g.of(ctx, w)
+	if err != nil || !ok {
+		return nil, ok, err
+	}
+	var jobs []Job
+	for _, t := range g.subtrees() {
+		if j, some := g.job(t, how, weights, Gradient{Of: w, Base: base}, []*question{q}); some {
+			jobs = append(jobs, j)
+		}
+	}
+	known := map[Hash][]int{}
+	for _, j := range jobs {
+		known[j.Name()] = g.lengthsAt(j)
+	}
+	payloads, err := g.do(ctx, jobs, func(j Job, payload []byte) error {
+		_, err := UnpackLists(payload, known[j.Name()])
+		return err
+	}, func(j Job) int64 {
+		most := int64(64 << 10)
+		for _, n := range known[j.Name()] {
+			most += 8*int64(n) + 512
+		}
+		return most
+	})
+	if err != nil {
+		return nil, true, err
+	}
+	for i, j := range jobs {
+		some, err := UnpackLists(payloads[i], known[j.Name()])
+		if err != nil {
+			return nil, true, err
+		}
+		all = append(all, some...)
+	}
+	return all, true, nil
+}
+
+// norm has the gradient of the update's questions computed, before its length is asked for.
+func (g *gradients) norm(ctx context.Context) error {
+	asked := g.asked
+	g.asked = nil
+	if len(asked) == 0 {
+		return nil
+	}
+	if slices.ContainsFunc(asked, func(q *question) bool { return len(q.parts) == 0 }) {
+		return g.replay(asked)
+	}
+	for _, q := range asked {
+		shards := g.m.e.Run.Shards
+		for i := range q.parts {
+			lo, hi := ranks.Share(q.parts[i].Shard, shards, len(q.at))
+			data, err := PackLists(q.grads[lo:hi])
+			if err == nil {
+				q.parts[i].Grads, err = g.keep(ctx, data)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	how, _ := howOf(g.m.e, g.m.settings, g.m.root, false)
+	weights, _, ok, err := g.of(ctx, trainer.Current)
+	if err != nil || !ok {
+		return err
+	}
+	var jobs []Job
+	nodes := []ranks.Node{}
+	for _, t := range g.subtrees() {
+		if j, some := g.job(t, how, weights, Gradient{Back: true}, asked); some {
+			jobs = append(jobs, j)
+		} else {
+			nodes = append(nodes, ranks.Node{Subtree: t, Sums: make([][]float32, len(g.lengths))})
+		}
+	}
+	size := int64(64 << 10)
+	for _, n := range g.lengths {
+		size += 4*int64(n) + 512
+	}
+	payloads, err := g.do(ctx, jobs, func(_ Job, payload []byte) error {
+		_, err := UnpackSums(payload, g.lengths)
+		return err
+	}, func(Job) int64 { return size })
+	if err != nil {
+		return err
+	}
+	for i, j := range jobs {
+		sums, err := UnpackSums(payloads[i], g.lengths)
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, ranks.Node{Subtree: exchange.Subtree{Lo: j.Gradient.Lo, Hi: j.Gradient.Hi}, Sums: sums})
+	}
+	return g.own.Receive(nodes)
+}
+
+// replay computes an update of which some points cannot travel.
+func (g *gradients) replay(asked []*question) error {
+	for _, q := range asked {
+		forward, err := g.m.Model.Eval(trainer.Current, q.at)
+		if err == nil {
+			err = forward.Back(q.grads)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// here does a job with the trainer's own model.
+func (g *gradients) here(ctx context.Context, j Job) (payload []byte, err error) {
+	defer kernels.Recover(&err)
+	w := j.Gradient.Of
+	return j.Gradient.compute(ctx, g.own.First(), w, func(b Blob) ([]trainer.Point, error) {
+		if points, known := g.points[b.Hash]; known {
+			return points, nil
+		}
+		return nil, fmt.Errorf("fleet: points %s are of another update", b.Hash.Short())
+	}, g.fleet.Hub)
+}
+
+// compute is a job's result, by a model with the job's weights.
+func (q *Gradient) compute(ctx context.Context, m model.Model, w trainer.Weights, points func(b Blob) ([]trainer.Point, error), blobs Blobs) ([]byte, error) {
+	if !q.Back {
+		var at []trainer.Point
+		for _, p := range q.Parts {
+			some, err := points(p.Points)
+			if err != nil {
+				return nil, err
+			}
+			at = append(at, some...)
+		}
+		forward, err := m.Eval(w, at)
+		if err != nil {
+			return nil, err
+		}
+		return PackLists(forward.Outputs)
+	}
+	n, err := ranks.NodeOf(m, exchange.Subtree{Lo: q.Lo, Hi: q.Hi}, func(k int) (all []ranks.Pass, err error) {
+		for _, p := range q.Parts {
+			if p.Shard != k {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			at, err := points(p.Points)
+			if err != nil {
+				return nil, err
+			}
+			data, err := blobs.Get(ctx, p.Grads)
+			if err != nil {
+				return nil, fmt.Errorf("fetching gradients %s: %w", p.Grads.Hash.Short(), err)
+			}
+			lengths := make([]int, len(at))
+			for i := range at {
+				lengths[i] = outputsOf(at[i])
+			}
+			grads, err := UnpackLists(data, lengths)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, ranks.Pass{At: at, Grads: grads})
+		}
+		return all, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return PackSums(n.Sums)
+}
+
+// forget lets go of all that an update was computed from, and of the blobs of the one before.
+func (g *gradients) forget() {
+	g.begun, g.far, g.asked = false, false, nil
+	for _, name := range slices.SortedFunc(maps.Keys(g.past), func(a, b Hash) int { return slices.Compare(a[:], b[:]) }) {
+		if !g.put[name] && !slices.ContainsFunc(g.m.weights, func(b Blob) bool { return b.Hash == name }) { // which rolls need
+			_ = g.fleet.Hub.Drop(context.Background(), name) // one that stays does no harm
+		}
+	}
+	g.past, g.put = g.put, map[Hash]bool{}
+	clear(g.points)
+	clear(g.weights)
+}
+
+// sharedParams are weights whose gradient may come from workers.
+type sharedParams struct {
+	trainer.Params
+	g *gradients
+}
+
+// Norm has the gradient computed first.
+func (p sharedParams) Norm() (float64, error) {
+	if err := p.g.norm(context.Background()); err != nil {
+		return 0, err
+	}
+	return p.Params.Norm()
+}
+
+func (p sharedParams) Move(scale, rate float64) {
+	p.g.forget()
+	p.Params.Move(scale, rate)
+}
+
+func (p sharedParams) Skip() {
+	p.g.forget()
+	p.Params.Skip()
+}
+
+func (p sharedParams) Follow(w trainer.Weights, decay float64) {
+	p.g.forget()
+	p.Params.Follow(w, decay)
+}
+
+// The worker's side.
+
+// mostPoints bounds the blobs whose points a worker keeps, in bytes.
+const mostPoints = 1 << 30
+
+// An asked iteration is what a worker keeps of it.
+type askedIteration struct {
+	how    How
+	points map[Hash][]trainer.Point
+	bytes  int64
+}
+
+// gradient does a job about the network.
+func (s *Executor) gradient(ctx context.Context, j Job) ([]byte, error) {
+	q := j.Gradient
+	if err := q.valid(); err != nil {
+		return nil, err
+	}
+	settings, err := j.How.settings(s.e)
+	if err != nil {
+		return nil, err
+	}
+	s.unseen.Store(true) // no pass of it is reported
+	if err := s.model.Begin(settings, j.How.Root, 1); err != nil {
+		return nil, err
+	}
+	if err := s.takeAs(ctx, j); err != nil {
+		return nil, err
+	}
+	if s.iteration.points == nil || s.iteration.how != j.How {
+		s.iteration = askedIteration{how: j.How, points: map[Hash][]trainer.Point{}}
+	}
+	return q.compute(ctx, s.model, q.Of, func(b Blob) ([]trainer.Point, error) { return s.pointsOf(ctx, b) }, s.Blobs)
+}
+
+// valid refuses questions that make no sense.
+func (q *Gradient) valid() error {
+	if q.Lo < 0 || q.Hi <= q.Lo || q.Hi > q.Shards || q.Back && (q.Of != trainer.Current || q.Base) || q.Base && q.Of != trainer.Reference {
+		return fmt.Errorf("shards %d to %d of %d, of weights %d", q.Lo+1, q.Hi, q.Shards, q.Of)
+	}
+	for _, p := range q.Parts {
+		if p.Shard < q.Lo || p.Shard >= q.Hi {
+			return fmt.Errorf("points of shard %d in a job of shards %d to %d", p.Shard+1, q.Lo+1, q.Hi)
+		}
+	}
+	return nil
+}
+
+// takeAs has the weights of a question.
+func (s *Executor) takeAs(ctx context.Context, j Job) error {
+	q := j.Gradient
+	switch {
+	case q.Base:
+		delete(s.others, q.Of)
+		return s.model.Forget(q.Of)
+	case q.Of == trainer.Current:
+		return s.take(ctx, j.Weights)
+	case s.others[q.Of] == j.Weights:
+		return nil
+	}
+	if err := s.take(ctx, j.Weights); err != nil {
+		return err
+	}
+	s.model.Params().Follow(q.Of, 0)
+	if s.others == nil {
+		s.others = map[trainer.Weights]Blob{}
+	}
+	s.others[q.Of] = j.Weights
+	return nil
+}
+
+// pointsOf are the points of a blob.
+func (s *Executor) pointsOf(ctx context.Context, b Blob) ([]trainer.Point, error) {
+	if points, known := s.iteration.points[b.Hash]; known {
+		return points, nil
+	}
+	data, err := s.Blobs.Get(ctx, b)
+	if err != nil {
+		return nil, fmt.Errorf("fetching points %s: %w", b.Hash.Short(), err)
+	}
+	points, err := UnpackPoints(data, episodeCodec(s.model))
+	if err != nil {
+		return nil, err
+	}
+	if s.iteration.bytes += b.Size; s.iteration.bytes > mostPoints {
+		clear(s.iteration.points)
+		s.iteration.bytes = b.Size
+	}
+	s.iteration.points[b.Hash] = points
+	return points, nil
+}
