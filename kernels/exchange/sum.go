@@ -49,6 +49,10 @@ func Owned(shards, ranks int) (all []Subtree) {
 	return all
 }
 
+// Share is a rank's share of n things: a run of consecutive ones, so that a rank's sums are sums over
+// its things in their order. Shares differ by one at most.
+func Share(rank, ranks, n int) (lo, hi int) { return rank * n / ranks, (rank + 1) * n / ranks }
+
 // part walks the tree down to subtrees of one rank, and calls each with them. join is called for a node after both of
 // its halves.
 func part(lo, hi, ranks int, each func(lo, hi int), join func()) {

@@ -1,5 +1,5 @@
-// Package fleet rolls a run's samples, and computes its rewards and gradients, on other processes and machines, with the
-// bytes that one process leaves.
+// Package fleet rolls a run's samples, and computes its rewards and gradients, on other processes and machines, with
+// the bytes that one process leaves.
 //
 //	f, err := fleet.New(fleet.Options{Hub: hub, Rules: fleet.Usual(), Local: true})
 //	m, err := f.Open(setup, options, open) // a model.Model, whose rolls are shared out

@@ -11,11 +11,10 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/model"
-	"github.com/darkroom-rl/darkroom/trainer/ranks"
 )
 
 // Card: gradients on workers. run.shards = K parts the points of every question to the network into K runs, and a
-// gradient is the sum of a binary tree over them (trainer/ranks): its bits depend on K, and on no number of devices or
+// gradient is the sum of a binary tree over them (trainer/model): its bits depend on K, and on no number of devices or
 // machines. Objectives stay with the trainer, since they compare all samples with each other, and are numbers; so
 // there are two jobs, of steps of a sampler, noised samples and tokens alike:
 //
@@ -75,7 +74,7 @@ type gradients struct {
 // A shardable is a model whose gradient is summed in shards (ranks.Model).
 type shardable interface {
 	First() model.Model
-	Receive(nodes []ranks.Node) error
+	Receive(nodes []model.Node) error
 }
 
 // A question is points of the network that an update was computed from.
@@ -180,7 +179,7 @@ func (g *gradients) eval(w trainer.Weights, at []trainer.Point) (out trainer.For
 func (g *gradients) part(ctx context.Context, q *question) (bool, error) {
 	shards, codec := g.m.e.Run.Shards, episodeCodec(g.m.Model)
 	for k := range shards {
-		lo, hi := ranks.Share(k, shards, len(q.at))
+		lo, hi := exchange.Share(k, shards, len(q.at))
 		if lo == hi {
 			continue
 		}
@@ -329,7 +328,7 @@ func (g *gradients) norm(ctx context.Context) error {
 	for _, q := range asked {
 		shards := g.m.e.Run.Shards
 		for i := range q.parts {
-			lo, hi := ranks.Share(q.parts[i].Shard, shards, len(q.at))
+			lo, hi := exchange.Share(q.parts[i].Shard, shards, len(q.at))
 			data, err := PackLists(q.grads[lo:hi])
 			if err == nil {
 				q.parts[i].Grads, err = g.keep(ctx, data)
@@ -345,12 +344,12 @@ func (g *gradients) norm(ctx context.Context) error {
 		return err
 	}
 	var jobs []Job
-	nodes := []ranks.Node{}
+	nodes := []model.Node{}
 	for _, t := range g.subtrees() {
 		if j, some := g.job(t, how, weights, Gradient{Back: true}, asked); some {
 			jobs = append(jobs, j)
 		} else {
-			nodes = append(nodes, ranks.Node{Subtree: t, Sums: make([][]float32, len(g.lengths))})
+			nodes = append(nodes, model.Node{Subtree: t, Sums: make([][]float32, len(g.lengths))})
 		}
 	}
 	size := int64(64 << 10)
@@ -369,7 +368,7 @@ func (g *gradients) norm(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		nodes = append(nodes, ranks.Node{Subtree: exchange.Subtree{Lo: j.Gradient.Lo, Hi: j.Gradient.Hi}, Sums: sums})
+		nodes = append(nodes, model.Node{Subtree: exchange.Subtree{Lo: j.Gradient.Lo, Hi: j.Gradient.Hi}, Sums: sums})
 	}
 	return g.own.Receive(nodes)
 }
@@ -417,7 +416,7 @@ func (q *Gradient) compute(ctx context.Context, m model.Model, w trainer.Weights
 		}
 		return PackLists(forward.Outputs)
 	}
-	n, err := ranks.NodeOf(m, exchange.Subtree{Lo: q.Lo, Hi: q.Hi}, func(k int) (all []ranks.Pass, err error) {
+	n, err := model.NodeOf(m, exchange.Subtree{Lo: q.Lo, Hi: q.Hi}, func(k int) (all []model.Pass, err error) {
 		for _, p := range q.Parts {
 			if p.Shard != k {
 				continue
@@ -441,7 +440,7 @@ func (q *Gradient) compute(ctx context.Context, m model.Model, w trainer.Weights
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, ranks.Pass{At: at, Grads: grads})
+			all = append(all, model.Pass{At: at, Grads: grads})
 		}
 		return all, nil
 	})
@@ -498,7 +497,7 @@ func (p sharedParams) Follow(w trainer.Weights, decay float64) {
 // mostPoints bounds the blobs whose points a worker keeps, in bytes.
 const mostPoints = 1 << 30
 
-// An asked iteration is what a worker keeps of it.
+// An askedIteration is a worker's points of an iteration.
 type askedIteration struct {
 	how    How
 	points map[Hash][]trainer.Point

@@ -15,7 +15,8 @@ import (
 // which no bit is lost. Points are packed as samples are (pack.go): a state is a tensor, an episode is in its model's
 // encoding.
 //
-// Invariants (tests): what came back is what was sent; strangers' bytes are refused, or fit the given points.
+// Invariants (tests): unpacked numbers have the bits of the packed ones; strangers' bytes are refused, or fit the given
+// points.
 
 // pointsKey is the entry of the metadata.
 const pointsKey = "points"
@@ -30,9 +31,9 @@ type packedPoint struct {
 	Value   bool           `json:"value,omitempty"`
 }
 
-// PackPoints makes bytes of points. says encodes their episodes; nil: they have none.
-func PackPoints(points []trainer.Point, says model.EpisodeCodec) ([]byte, error) {
-	p := packer{lists: map[Hash]int{}, says: says}
+// PackPoints makes bytes of points. codec encodes their episodes; nil: points without any.
+func PackPoints(points []trainer.Point, codec model.EpisodeCodec) ([]byte, error) {
+	p := packer{lists: map[Hash]int{}, says: codec}
 	all := make([]packedPoint, len(points))
 	for i, at := range points {
 		one := packedPoint{Key: at.Key, State: -1, Time: at.Time, Entropy: at.Entropy, Value: at.Value}
@@ -54,8 +55,8 @@ func PackPoints(points []trainer.Point, says model.EpisodeCodec) ([]byte, error)
 	return safetensors.Bytes(p.tensors, map[string]string{pointsKey: string(text)})
 }
 
-// UnpackPoints reads the file of PackPoints. hears decodes episodes; nil: points without any.
-func UnpackPoints(data []byte, hears model.EpisodeCodec) ([]trainer.Point, error) {
+// UnpackPoints reads the file of PackPoints. codec decodes episodes; nil: points without any.
+func UnpackPoints(data []byte, codec model.EpisodeCodec) ([]trainer.Point, error) {
 	f, err := safetensors.Read("points of the network", data)
 	if err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func UnpackPoints(data []byte, hears model.EpisodeCodec) ([]trainer.Point, error
 	var said []model.EncodedEpisode
 	for i, one := range all {
 		points[i] = trainer.Point{Key: one.Key, Time: one.Time, Entropy: one.Entropy, Value: one.Value}
-		if (one.Episode != nil) != (hears != nil) {
+		if (one.Episode != nil) != (codec != nil) {
 			return nil, fmt.Errorf("points of the network: point %d is of another kind", i+1)
 		}
 		if one.Episode == nil {
@@ -87,10 +88,10 @@ func UnpackPoints(data []byte, hears model.EpisodeCodec) ([]trainer.Point, error
 		}
 		said = append(said, what)
 	}
-	if hears == nil {
+	if codec == nil {
 		return points, nil
 	}
-	if err := hears.Decode(samples, said); err != nil {
+	if err := codec.Decode(samples, said); err != nil {
 		return nil, fmt.Errorf("points of the network: %w", err)
 	}
 	for i := range points {

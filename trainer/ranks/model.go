@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
@@ -237,6 +238,51 @@ func (m *Model) travelling() model.Model {
 		return remote{m, first}
 	}
 	return m
+}
+
+// Receive takes nodes that cover all shards, in the place of the ranks' own gradients: Norm adds them up. No rank has
+// a gradient then.
+func (m *Model) Receive(nodes []model.Node) error {
+	next := 0
+	slices.SortFunc(nodes, func(a, b model.Node) int { return a.Lo - b.Lo })
+	for _, n := range nodes {
+		if n.Lo != next {
+			return fmt.Errorf("the gradient of shards %d to %d is missing", next, n.Lo-1)
+		}
+		next = n.Hi
+	}
+	if next != m.Shards {
+		return errors.New("gradients do not cover all shards")
+	}
+	m.received = map[exchange.Subtree][][]float32{}
+	for _, n := range nodes {
+		m.received[n.Subtree] = n.Sums
+	}
+	return nil
+}
+
+// graft leaves every rank with the sum of the received nodes.
+func (m *Model) graft(params [][]*autograd.Param) error {
+	defer func() { m.received = nil }()
+	return m.Team.Each(len(params), func(r int) error {
+		for k, p := range params[r] {
+			reached := false
+			for _, sums := range m.received {
+				reached = reached || sums[k] != nil
+			}
+			if !reached {
+				continue
+			}
+			p.Graft(0, m.Shards, func(lo, hi int) ([]float32, bool) {
+				sums, whole := m.received[exchange.Subtree{Lo: lo, Hi: hi}]
+				if !whole {
+					return nil, false
+				}
+				return sums[k], true
+			})
+		}
+		return nil
+	})
 }
 
 // Dir is rank 0's.

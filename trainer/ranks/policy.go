@@ -136,7 +136,7 @@ func (p *Policy) Backward(n int, f func(rank, lo, hi int) error) error {
 	owned := exchange.Owned(p.Shards, len(p.Members))
 	return p.each(n, func(r, _, _ int) error {
 		for k := owned[r].Lo; k < owned[r].Hi; k++ {
-			lo, hi := Share(k, p.Shards, n)
+			lo, hi := exchange.Share(k, p.Shards, n)
 			if lo == hi {
 				continue
 			}
@@ -152,11 +152,11 @@ func (p *Policy) Backward(n int, f func(rank, lo, hi int) error) error {
 // share is a rank's part of n things: the run of its shards.
 func (p *Policy) share(r, n int) (lo, hi int) {
 	if p.Shards == 0 {
-		return Share(r, len(p.Members), n)
+		return exchange.Share(r, len(p.Members), n)
 	}
 	own := exchange.Owned(p.Shards, len(p.Members))[r]
-	lo, _ = Share(own.Lo, p.Shards, n)
-	_, hi = Share(own.Hi-1, p.Shards, n)
+	lo, _ = exchange.Share(own.Lo, p.Shards, n)
+	_, hi = exchange.Share(own.Hi-1, p.Shards, n)
 	return lo, hi
 }
 

@@ -84,7 +84,7 @@ func TestShares(t *testing.T) {
 		for n := range 20 {
 			next, least, most := 0, n, 0
 			for r := range ranks {
-				lo, hi := Share(r, ranks, n)
+				lo, hi := exchange.Share(r, ranks, n)
 				if lo != next || hi < lo {
 					t.Fatalf("rank %d of %d has %d to %d of %d; %d was next", r, ranks, lo, hi, n, next)
 				}
@@ -152,7 +152,7 @@ func TestPolicy(t *testing.T) {
 		}
 		var rolled []int
 		for r, m := range own {
-			lo, hi := Share(r, 3, n)
+			lo, hi := exchange.Share(r, 3, n)
 			if len(m.rolled) != hi-lo || len(m.asked) != hi-lo {
 				t.Errorf("rank %d rolled %d and answered %d of %d", r, len(m.rolled), len(m.asked), n)
 			}

@@ -1,0 +1,61 @@
+package model
+
+import (
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
+	"github.com/darkroom-rl/darkroom/trainer"
+)
+
+// Card: gradients that other processes computed (trainer/fleet, trainer/ranks). A node is the sum of a subtree of
+// shards,
+//
+//	g(lo, hi) = g(lo, mid) + g(mid, hi)    of shards, each the chain of its points in their order
+//
+// and nodes that cover all shards give the sum of the tree, whichever process computed which of them. A parameter that
+// no backward of a node reached counts as zeros where another node's did, as it does among the shards of one device.
+//
+// Invariant (tests): the sum has the bits of one device's, for any nodes.
+
+// A Node is the gradient of a subtree of shards.
+type Node struct {
+	exchange.Subtree
+	Sums [][]float32 // of the parameters that move, in their order; nil: no backward reached it
+}
+
+// A Pass is points of the network, and the gradients at its outputs there.
+type Pass struct {
+	At    []trainer.Point
+	Grads [][]float64
+}
+
+// NodeOf computes a node with a model of one device, which has no gradient before and afterwards. of returns the
+// passes of a shard, in the order of the objective.
+func NodeOf(m Model, t exchange.Subtree, of func(k int) ([]Pass, error)) (n Node, err error) {
+	n.Subtree = t
+	moved := m.Moved()
+	defer m.Params().Skip()
+	for k := t.Lo; k < t.Hi; k++ {
+		passes, err := of(k)
+		if err != nil {
+			return n, err
+		}
+		for _, p := range moved {
+			p.Shard(k)
+		}
+		for _, pass := range passes {
+			forward, err := m.Eval(trainer.Current, pass.At)
+			if err == nil {
+				err = forward.Back(pass.Grads)
+			}
+			if err != nil {
+				return n, err
+			}
+		}
+	}
+	n.Sums = make([][]float32, len(moved))
+	for i, p := range moved {
+		if p.Reached() {
+			n.Sums[i] = p.Fold(t.Lo, t.Hi).F32()
+		}
+	}
+	return n, nil
+}
