@@ -39,11 +39,10 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	for _, threads := range []int{1, 2} {
-		b := NewWith(Options{Path: path, Threads: threads})
-		defer b.Close()
-		t.Run(b.String(), func(t *testing.T) { kerneltest.Run(t, b) })
-	}
+	one, two := NewWith(Options{Path: path, Threads: 1}), NewWith(Options{Path: path, Threads: 2})
+	defer one.Close()
+	defer two.Close()
+	kerneltest.Run(t, one, two)
 }
 
 // TestOffloader: a weight that is stored is read where it lies, by the rank that stored it and by others.

@@ -35,13 +35,15 @@ type Suite[T any] interface {
 	Fatal(args ...any)
 }
 
-// Run holds a backend to ref.
-func Run[T Suite[T]](t T, b kernels.Backend) { RunNear(t, b, nil) }
+// Run holds backends to ref, whose results are computed once for all of them.
+func Run[T Suite[T]](t T, backends ...kernels.Backend) { run(t, nil, backends...) }
 
 // RunNear holds a backend to ref: bit for bit where near gives 0, and else within near·(1 + |want|),
 // for an operation whose order of sums is the backend's own. Results in bf16 may be a rounding apart.
 // A case for which near is below 0 is left out.
-func RunNear[T Suite[T]](t T, b kernels.Backend, near func(c Case) float64) {
+func RunNear[T Suite[T]](t T, b kernels.Backend, near func(c Case) float64) { run(t, near, b) }
+
+func run[T Suite[T]](t T, near func(c Case) float64, backends ...kernels.Backend) {
 	for _, c := range Cases() {
 		compare := compare
 		if near != nil {
@@ -54,7 +56,7 @@ func RunNear[T Suite[T]](t T, b kernels.Backend, near func(c Case) float64) {
 			}
 		}
 		t.Run(c.Op+"/"+c.Name, func(t T) {
-			if err := hold(c, b, compare); err != nil {
+			if err := hold(c, compare, backends...); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -84,23 +86,26 @@ func TensorCores(c Case) float64 {
 // Hold holds a backend to ref in one case, as RunNear does.
 func Hold(c Case, b kernels.Backend, near float64) error {
 	if near > 0 {
-		return hold(c, b, func(got, want []result) error { return compareNear(got, want, near) })
+		return hold(c, func(got, want []result) error { return compareNear(got, want, near) }, b)
 	}
-	return hold(c, b, compare)
+	return hold(c, compare, b)
 }
 
-func hold(c Case, b kernels.Backend, compare func(got, want []result) error) error {
-	for _, shift := range []int{0, 3} {
-		want, err := play(c, ref.Backend{}, shift)
-		if err != nil {
-			return fmt.Errorf("ref: %w", err)
-		}
-		got, err := play(c, b, shift)
-		if err != nil {
-			return fmt.Errorf("%s: %w", b.Name(), err)
-		}
-		if err := compare(got, want); err != nil {
-			return fmt.Errorf("%s, operands shifted by %d: %w", b.Name(), shift, err)
+// hold compares backends with ref in one case, with operands that begin and that do not begin where vectors do.
+func hold(c Case, compare func(got, want []result) error, backends ...kernels.Backend) error {
+	want, err := play(c, ref.Backend{}, 0)
+	if err != nil {
+		return fmt.Errorf("ref: %w", err)
+	}
+	for _, b := range backends {
+		for _, shift := range []int{0, 3} {
+			got, err := play(c, b, shift)
+			if err != nil {
+				return fmt.Errorf("%s: %w", b.Name(), err)
+			}
+			if err := compare(got, want); err != nil {
+				return fmt.Errorf("%s, operands shifted by %d: %w", b.Name(), shift, err)
+			}
 		}
 	}
 	return nil

@@ -16,7 +16,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -96,8 +95,8 @@ func changes(t *testing.T, e *experiment.Experiment, seed uint64, all int) (chan
 
 // mutate lets a worker work that changes its results, under another name once it is dismissed.
 func (c *crew) mutate(change func(payload []byte) []byte) {
+	be := fastest(c.T, 1)
 	c.work.Go(func() {
-		be := cpu.NewWith(cpu.Options{Threads: 1})
 		defer be.Close()
 		about := fleet.About{Class: "test"}
 		s := &fleet.Executor{About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/diagnosis"
 )
@@ -79,7 +78,7 @@ func TestDiagnosis(t *testing.T) {
 func causes(t *testing.T, sets []string) map[string]bool {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
-	be := cpu.NewWith(cpu.Options{Threads: 2})
+	be := fastest(t, 2)
 	defer be.Close()
 	if _, err := Run(t.Context(), parse(t, sets...), Options{Dir: dir, Backend: be, Twice: true, Logf: t.Logf}); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func TestHeldOutPortions(t *testing.T) {
 	dirs, portions := []string{t.TempDir(), t.TempDir()}, []int{}
 	for i, room := range []int64{model.EvaluatedBytes, 1} {
 		e := parse(t, "run.iterations=1", "evaluate.every=0", "evaluate.prompts="+list, "evaluate.samples=2", "evaluate.guided=2", "run.memory=1MiB")
-		be := cpu.NewWith(cpu.Options{Threads: 2})
+		be := fastest(t, 2)
 		r, err := open(t.Context(), ModalityOf(e), e, Options{Dir: dirs[i], Backend: be, Logf: t.Logf})
 		if err != nil {
 			t.Fatal(err)

@@ -736,11 +736,7 @@ func TestFleetMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := isa.Choose()
-	if err != nil {
-		t.Fatal(err)
-	}
-	be := cpu.NewWith(cpu.Options{Path: path})
+	be := fastest(t, 0)
 	defer be.Close()
 	for _, c := range []struct{ file, here string }{{"1MiB", ""}, {"", "1MiB"}, {"1GiB", "1MiB"}} {
 		of := &loop{Experiment: parse(t, "model.path="+dir, fmt.Sprintf("run.memory=%q", c.file)), train: []prompts.Prompt{{Text: "a red circle"}}}

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
-	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 )
 
@@ -279,11 +277,7 @@ func runSaying(t *testing.T, text, dir string) (*ledger.Result, string, error) {
 // runUntil is runSaying until ctx ends, with each saying as it is said.
 func runUntil(ctx context.Context, t *testing.T, text, dir string, hears func(string)) (*ledger.Result, string, error) {
 	t.Helper()
-	path, err := isa.Choose()
-	if err != nil {
-		t.Fatal(err)
-	}
-	be := cpu.NewWith(cpu.Options{Path: path, Threads: 2})
+	be := fastest(t, 2)
 	defer be.Close()
 	sets := []string{tiny(t), "evaluate.prompts=''", "loss.noise_floor=off"} // which takes longest
 	var said bytes.Buffer

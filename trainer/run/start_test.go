@@ -38,6 +38,16 @@ func parseText(t *testing.T, text string, sets ...string) *experiment.Experiment
 	return e
 }
 
+// fastest is a backend with the machine's kernels; one without a path computes in plain Go, ten times as long.
+func fastest(t *testing.T, threads int) *cpu.Backend {
+	t.Helper()
+	path, err := isa.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cpu.NewWith(cpu.Options{Path: path, Threads: threads})
+}
+
 // train runs until the context ends, which stop may bring about after an iteration.
 func train(t *testing.T, e *experiment.Experiment, dir string, resume bool, threads, stop int) (*ledger.Result, error) {
 	t.Helper()
@@ -47,11 +57,7 @@ func train(t *testing.T, e *experiment.Experiment, dir string, resume bool, thre
 // trainWith is train that ends where a line says so.
 func trainWith(t *testing.T, e *experiment.Experiment, dir string, resume bool, threads int, stop func(l *ledger.Line) bool) (*ledger.Result, error) {
 	t.Helper()
-	path, err := isa.Choose()
-	if err != nil {
-		t.Fatal(err)
-	}
-	be := cpu.NewWith(cpu.Options{Path: path, Threads: threads})
+	be := fastest(t, threads)
 	defer be.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -71,11 +77,7 @@ func trainAs(t *testing.T, e *experiment.Experiment, o Options) (*ledger.Result,
 // trainUntil is trainAs until ctx ends.
 func trainUntil(ctx context.Context, t *testing.T, e *experiment.Experiment, o Options) (*ledger.Result, error) {
 	t.Helper()
-	path, err := isa.Choose()
-	if err != nil {
-		t.Fatal(err)
-	}
-	be := cpu.NewWith(cpu.Options{Path: path, Threads: 2})
+	be := fastest(t, 2)
 	defer be.Close()
 	if o.Backend = be; o.Logf == nil {
 		o.Logf = t.Logf
