@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet attacks deploy real shapes presets release hero docs faults soak ptx results nodes published
+.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench bench-beside models kill peer memory methods device exports recipes fleet attacks deploy real shapes presets release hero docs faults soak ptx results nodes published
 
 help: ## these lines
 	@grep -E '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -89,6 +89,9 @@ deploy: ## deploy/ held to the tools of those who read it: kubeconform, shellche
 
 bench: ## times of this machine
 	go run ./cmd/darkroom bench
+
+bench-beside: ## operations of Darkroom and of PyTorch in turn, to docs/measured.md; PYTHON has torch
+	go run ./internal/opsbeside -python $(PYTHON)
 
 # The embedded models, from their recipes: about three hours on two cores. What a folder has beside
 # the model (state, pictures on the way) stays behind.

@@ -77,7 +77,7 @@ func families(products [][3]int) []family {
 	if len(products) > 0 {
 		gemm.large = nil
 	}
-	return []family{gemm, {"attention", attentions(), largeAttentions()}, {"conv", convolutions(), nil}, {"rows", rowOps(), nil}}
+	return []family{gemm, {"attention", attentions(), largeAttentions()}, {"conv", convolutions(), nil}, {"rows", rowOps(), nil}, {"draw", draws(), nil}}
 }
 
 // Families lists the choices.
@@ -120,6 +120,29 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 		}
 	}
 	return rows, nil
+}
+
+// Each makes the operands of the chosen families' workloads on a backend, one after another, and calls f with the
+// operation, whose times are f's to take. Results are not checked.
+func Each(ctx context.Context, b kernels.Backend, names []string, f func(Row, func()) error) error {
+	for _, of := range families(nil) {
+		if !slices.Contains(names, of.name) {
+			continue
+		}
+		for _, w := range of.workloads {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			m := &maker{b: b}
+			run, _ := w.prepare(m)
+			err := f(Row{Op: w.op, Shape: w.shape, DType: long[w.dtype]}, run)
+			m.free()
+			if err != nil {
+				return fmt.Errorf("%s %v %v: %w", w.op, w.shape, w.dtype, err)
+			}
+		}
+	}
+	return nil
 }
 
 // time runs a workload twice, checks it, and then takes the best and the median of

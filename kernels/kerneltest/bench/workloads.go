@@ -1,6 +1,10 @@
 package bench
 
 import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
@@ -372,4 +376,58 @@ func rowwise(m *maker, rows, cols int, d kernels.DType, all bool, op func(b kern
 		}
 		return total, nil
 	}
+}
+
+// draws: the next tokens of eight rows of a language model's logits, with penalty and bans beside the filters.
+func draws() []workload {
+	const rows, cols = 8, 152064
+	var all []workload
+	for _, o := range []struct {
+		op string
+		kernels.Draw
+	}{{"draw", kernels.Draw{}}, {"draw_top_k", kernels.Draw{TopK: 50}}, {"draw_top_p", kernels.Draw{TopP: 0.9}}} {
+		all = append(all, workload{op: o.op, shape: []int{rows, cols}, dtype: kernels.F32, work: 4 * rows * cols, bytes: true,
+			prepare: func(m *maker) (func(), func() (int, error)) { return draw(m, rows, cols, o.Draw) }})
+	}
+	return all
+}
+
+func draw(m *maker, rows, cols int, settings kernels.Draw) (func(), func() (int, error)) {
+	a := settings
+	a.X = kernels.NewMat(m.logits(rows, cols), rows, cols)
+	a.Uniform = m.empty(kernels.F64, rows)
+	raw := make([]byte, 8*rows)
+	for r := range rows {
+		binary.LittleEndian.PutUint64(raw[8*r:], math.Float64bits((float64(r)+0.5)/float64(rows)))
+	}
+	m.b.Upload(a.Uniform, raw)
+	a.Token, a.LogProb, a.Entropy = m.empty(kernels.I32, rows), m.empty(kernels.F32, rows), m.empty(kernels.F32, rows)
+	return func() { m.b.Draw(&a) }, func() (int, error) {
+		want := a
+		want.X, want.Uniform = m.hostMat(a.X), m.host(a.Uniform)
+		want.Token, want.LogProb, want.Entropy = fresh(kernels.I32, rows), fresh(kernels.F32, rows), fresh(kernels.F32, rows)
+		ref.Backend{}.Draw(&want)
+		for _, s := range [][2]kernels.Span{{a.Token, want.Token}, {a.LogProb, want.LogProb}, {a.Entropy, want.Entropy}} {
+			if got := m.host(s[0]); string(got.Raw()) != string(s[1].Raw()) {
+				return 0, fmt.Errorf("got %x, ref has %x", got.Raw(), s[1].Raw())
+			}
+		}
+		return 3 * rows, nil
+	}
+}
+
+// logits are those of a language model: a few likely tokens above many that are not.
+func (m *maker) logits(rows, cols int) kernels.Span {
+	s := m.random(kernels.F32, rows*cols)
+	raw := make([]byte, 4*rows*cols)
+	m.b.Download(raw, s)
+	for i := range rows * cols {
+		x := 2.5 * math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+		if i%1999 == 7 {
+			x += 12
+		}
+		binary.LittleEndian.PutUint32(raw[4*i:], math.Float32bits(x))
+	}
+	m.b.Upload(s, raw)
+	return s
 }
