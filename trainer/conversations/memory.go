@@ -208,7 +208,7 @@ func (c *memoryCounter) length() (tokens, turns int) {
 // longest episode: rows have one length of memory.
 func (c *memoryCounter) roll() error {
 	tokens, turns := c.length()
-	rows := min(c.AtOnce(), c.samples())
+	rows := min(c.AtOnce()+c.Spare, c.samples())
 	d := c.VLM.Model.NewDecoder(c.VLM.Options.Pool, c.VLM.Arithmetic(false), 1+rows)
 	defer d.Close()
 	if _, err := d.Extend(0, c.prompt.Unread); err != nil {

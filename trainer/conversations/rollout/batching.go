@@ -15,11 +15,11 @@ import (
 )
 
 // Card: continuous batching. Several episodes are under way at once, each in a goroutine and in a
-// row of one decoder. An episode asks for its next token and waits. Once all of them wait, or some
-// milliseconds after the last of those that do, those that have one token to read take a step
-// together, and those that have more (observations with their pictures) are read together behind
-// their rows: a tool that is slow holds its own episode up, and no other. A row that is free again
-// is the next key's. Row 0 has the reading of the prompt that was begun last, which its episodes
+// row of one decoder. An episode asks for its next token and waits. Once all of them wait, those that
+// have one token to read take a step together, and those that have more (observations with their pictures) are read
+// together behind their rows. An episode that has had its token for some milliseconds is away, with a slow tool: no
+// other waits for it, and while a row is spare, the next key's episode takes its place among those under way. A row
+// that is free again is the next key's. Row 0 has the reading of the prompt that was begun last, which its episodes
 // copy.
 //
 // Invariants (tests): an episode has the same bytes however many are under way, for rows do not
@@ -31,8 +31,8 @@ const (
 	// card. A step's weights are read once for all of them, which on a CPU at eight is most of the possible gain
 	// (bench decode).
 	episodesOnCPU, episodesOnCard = 8, 32
-	// patience is how long those who wait do so for the others: a cheap tool needs less, and a step
-	// of a large model more.
+	// patience is how long the others wait for an episode from its last token on: a cheap tool needs less, and a
+	// step of a large model more.
 	patience = 5 * time.Millisecond
 	// readAtOnce is how many tokens of several observations are read together.
 	DefaultPrefill = 8192
@@ -45,10 +45,11 @@ type batch struct {
 	decoder *vlm.Decoder
 	keys    []trainer.Key
 	samples []trainer.Sample
-	free    []int           // rows
-	next    int             // the key that is begun next
-	prompt  *EpisodeSampler // of the prompt that was begun last
-	live    int             // episodes under way
+	free    []int             // rows
+	next    int               // the key that is begun next
+	prompt  *EpisodeSampler   // of the prompt that was begun last
+	live    int               // episodes that have begun and not ended
+	out     map[int]time.Time // those of them that do not wait for a token, and when they got their last one
 	done    int
 	events  chan event
 	each    func(first int, samples []trainer.Sample) error
@@ -77,8 +78,8 @@ type token struct {
 
 // rollAll plays one episode a key. each is called with whole groups as they end; it may be nil.
 func (p *Policy) rollAll(keys []trainer.Key, each func(first int, samples []trainer.Sample) error) ([]trainer.Sample, error) {
-	rows := min(p.AtOnce(), len(keys))
-	b := &batch{p: p, ctx: p.Context, keys: keys, samples: make([]trainer.Sample, len(keys)), failed: len(keys), events: make(chan event), each: each, ended: map[int]int{}}
+	rows := min(p.AtOnce()+p.Spare, len(keys))
+	b := &batch{p: p, ctx: p.Context, keys: keys, samples: make([]trainer.Sample, len(keys)), failed: len(keys), events: make(chan event), each: each, ended: map[int]int{}, out: map[int]time.Time{}}
 	if b.ctx == nil {
 		b.ctx = context.Background()
 	}
@@ -108,12 +109,14 @@ func (p *Policy) AtOnce() int {
 // run goes on until all have ended. Only this goroutine touches the decoder.
 func (b *batch) run() {
 	var waiting []event
-	for b.begin(); b.live > 0; {
+	for b.begin(); b.live > 0; b.begin() {
 		e, said := b.wait(len(waiting) > 0)
+		if said {
+			delete(b.out, e.sampler.number)
+		}
 		switch {
 		case said && e.ended:
 			b.end(e)
-			b.begin()
 		case said:
 			waiting = append(waiting, e)
 		}
@@ -124,12 +127,22 @@ func (b *batch) run() {
 	}
 }
 
-// wait is an episode's next message; with others waiting it may say nothing for a while.
+// wait is an episode's next message; it returns without one when all that have none are away, and there is something
+// to do: others wait, or a key may begin then.
 func (b *batch) wait(others bool) (e event, said bool) {
-	if !others {
+	select {
+	case e = <-b.events:
+		return e, true
+	default:
+	}
+	left := b.near()
+	switch {
+	case left <= 0 && (others || b.room()):
+		return e, false
+	case !others && (left <= 0 || !b.more()):
 		return <-b.events, true
 	}
-	late := time.NewTimer(patience)
+	late := time.NewTimer(left)
 	defer late.Stop()
 	select {
 	case e = <-b.events:
@@ -139,9 +152,36 @@ func (b *batch) wait(others bool) (e event, said bool) {
 	}
 }
 
-// begin begins episodes while there are rows for them.
+// near is how long it takes until all episodes that have a token are away; not above 0: they are.
+func (b *batch) near() time.Duration {
+	var last time.Time
+	for _, got := range b.out {
+		if got.After(last) {
+			last = got
+		}
+	}
+	return time.Until(last.Add(patience))
+}
+
+// away is how many are.
+func (b *batch) away() (n int) {
+	for _, got := range b.out {
+		if time.Since(got) >= patience {
+			n++
+		}
+	}
+	return n
+}
+
+// more says whether there are a key and a row for it.
+func (b *batch) more() bool { return len(b.free) > 0 && b.next < len(b.keys) && b.err == nil }
+
+// room says whether a key may begin now: episodes that are away do not count among those under way.
+func (b *batch) room() bool { return b.more() && b.live-b.away() < b.p.AtOnce() }
+
+// begin begins episodes while there is room for them.
 func (b *batch) begin() {
-	for len(b.free) > 0 && b.next < len(b.keys) && b.err == nil {
+	for b.room() {
 		i := b.next
 		k := b.keys[i]
 		b.next++
@@ -161,6 +201,7 @@ func (b *batch) begin() {
 		b.free = b.free[:len(b.free)-1]
 		b.decoder.Copy(v.row, 0)
 		b.live++
+		b.out[i] = time.Now()
 		go func() {
 			s, err := b.p.play(b.ctx, k, v)
 			b.events <- event{sampler: v, ended: true, sample: s, err: err}
@@ -219,9 +260,9 @@ func (b *batch) serve(waiting []event) {
 	for _, e := range waiting {
 		switch {
 		case b.ctx.Err() != nil:
-			e.sampler.tokens <- token{err: b.ctx.Err()}
+			b.give(e, token{err: b.ctx.Err()})
 		case e.sampler.number > b.failed:
-			e.sampler.tokens <- token{err: context.Canceled}
+			b.give(e, token{err: context.Canceled})
 		case len(e.read.IDs) == 1 && len(e.read.Pictures.Grids) == 0:
 			steps = append(steps, e)
 		default:
@@ -242,6 +283,12 @@ func (b *batch) serve(waiting []event) {
 		b.read(stretches[:n], b.extend)
 		stretches = stretches[n:]
 	}
+}
+
+// give sends an episode its token.
+func (b *batch) give(e event, t token) {
+	b.out[e.sampler.number] = time.Now()
+	e.sampler.tokens <- t
 }
 
 func (b *batch) step(of []event) error {
@@ -289,7 +336,7 @@ func (b *batch) read(of []event, read func([]event) error) {
 		if err != nil {
 			said[i].err = err
 		}
-		e.sampler.tokens <- said[i]
+		b.give(e, said[i])
 	}
 }
 

@@ -253,6 +253,69 @@ func TestSlowTool(t *testing.T) {
 	sameSamples(t, "with a slow tool", want, rolled(t, p, all))
 }
 
+// TestSpareRows: while the tools of all episodes under way are slow, others take spare rows, and all have the bytes
+// that they have with quick tools. The first calls are answered when all other episodes have ended.
+func TestSpareRows(t *testing.T) {
+	p := policy(t, false, ".*")
+	p.Parallel, p.Spare = 2, 2
+	all := keys(0)
+	want := rolled(t, p, all)
+	others := make(chan struct{})
+	p.Progress = func(done, of int) {
+		if done == of-2 {
+			close(others)
+		}
+	}
+	var calls atomic.Int32
+	crop := p.Protocol.Tools[0].Plan
+	p.Protocol.Tools[0].Plan = func(s *tools.State, args any) (tools.Plan, error) {
+		if calls.Add(1) <= 2 {
+			select {
+			case <-others:
+			case <-time.After(20 * time.Second):
+				t.Error("two episodes with slow tools keep the others from beginning")
+			}
+		}
+		return crop(s, args)
+	}
+	sameSamples(t, "beside two slow tools", want, rolled(t, p, all))
+}
+
+// BenchmarkSlowTools: a roll without waiting, and with a tool that sleeps for a fifth of the episodes, with and without
+// spare rows: go test -bench SlowTools -benchtime 1x.
+func BenchmarkSlowTools(b *testing.B) {
+	const asleep = 500 * time.Millisecond
+	p := policy(b, false, ".*")
+	var all []trainer.Key
+	for i := range 60 {
+		all = append(all, keys(i)...)
+	}
+	crop := p.Protocol.Tools[0].Plan
+	for _, slow := range []bool{false, true} {
+		for _, spare := range []int{0, 8} {
+			b.Run(fmt.Sprintf("%d episodes, slow %v, %d spare", len(all), slow, spare), func(b *testing.B) {
+				p.Spare = spare
+				var calls, slept atomic.Int32
+				p.Protocol.Tools[0].Plan = func(s *tools.State, args any) (tools.Plan, error) {
+					if calls.Add(1)%3 == 0 && slow && int(slept.Add(1)) <= len(all)/5 {
+						time.Sleep(asleep)
+					}
+					return crop(s, args)
+				}
+				for b.Loop() {
+					calls.Store(0)
+					slept.Store(0)
+					if _, err := p.Roll(trainer.Current, all); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(calls.Load()), "calls")
+				b.ReportMetric(float64(min(int(slept.Load()), len(all)/5)), "slow")
+			})
+		}
+	}
+}
+
 // TestAtOnce: how many episodes are under way follows from the device, unless somebody says it.
 func TestAtOnce(t *testing.T) {
 	p := policy(t, false, ".*")

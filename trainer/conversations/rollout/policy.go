@@ -44,6 +44,7 @@ type Policy struct {
 	Draws         trainer.Draws
 	Pixels        int  // pixels of tools' pictures that an episode holds at full size; 0: MaxEpisodePixels
 	Parallel      int  // episodes under way at once; 0: 8, or 32 on a graphics card
+	Spare         int  // rows for further episodes while others wait for their tools
 	PrefillTokens int  // tokens of their observations that are read together; 0: 8192
 	Supervised    bool // tokens of episodes were not drawn: they are judged at temperature 1
 	ValueHeadOnly bool // the head of values learns alone (valuehead.go)

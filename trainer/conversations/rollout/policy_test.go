@@ -26,7 +26,7 @@ import (
 
 // policy is a small model that nobody has taught, in a protocol that answers whatever is said
 // with a crop, for three turns.
-func policy(t *testing.T, adapted bool, train ...string) *rollout.Policy {
+func policy(t testing.TB, adapted bool, train ...string) *rollout.Policy {
 	t.Helper()
 	return sized(t, 64, 2, adapted, train...)
 }
