@@ -91,7 +91,7 @@ func (d *denoiser) loaded(i int) (*expert, error) {
 		}
 		return stored, err
 	}
-	n, err := d.load(d.parts[i], nn.Options{Math: d.Precision.math(), Train: train, Home: d.Memory.Home, Ring: d.ring(), Values: d.Memory.Values[i]}, names, func(params *nn.Params) { e.forward = d.build(params) })
+	n, err := d.load(d.parts[i], nn.Options{Math: d.Precision.math(), Train: train, Home: d.Memory.Home, Ring: d.ring(), Stock: d.Memory.Stock, Values: d.Memory.Values[i]}, names, func(params *nn.Params) { e.forward = d.build(params) })
 	if err != nil {
 		e.forward = nil
 		return nil, err

@@ -16,11 +16,12 @@ import (
 
 // Memory is how a pipeline trades time for memory. No bit of its results depends on it.
 type Memory struct {
-	KeepEncoders bool    // text encoders stay in memory between calls of Encode
-	LendEncoders bool    // text encoders read their matrices from the disk
-	Home         nn.Home // where the denoiser's frozen matrices lie
-	Tight        bool    // one matrix at a time is held of those that lie elsewhere
-	Lean         bool    // training packs one trained matrix at a time, and keeps no packed copy of each
+	KeepEncoders bool      // text encoders stay in memory between calls of Encode
+	LendEncoders bool      // text encoders read their matrices from the disk
+	Home         nn.Home   // where the denoiser's frozen matrices lie
+	Stock        *nn.Stock // of homes that devices share; nil: one of each network's own
+	Tight        bool      // one matrix at a time is held of those that lie elsewhere
+	Lean         bool      // training packs one trained matrix at a time, and keeps no packed copy of each
 	// Values are another network's parameters, which vectors and trained parameters share; a map for each network.
 	Values [mostExperts]map[string]*tensor.Tensor
 }

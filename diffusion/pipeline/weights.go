@@ -129,6 +129,9 @@ func (l *loader) load(part string, o nn.Options, names func(nn.Source) (nn.Sourc
 	}
 	n := &network{part: part, from: from}
 	o.Pool, o.Source, o.Key, o.Like = l.Pool, from.source, from.key, from.like
+	if from.source != nil && l.Weights == [mostExperts]nn.Source{} {
+		o.Called = from.name + " " + part + " " + l.Quantize
+	}
 	if from.source != nil && names != nil {
 		if o.Source, err = names(from.source); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", from.name, err), n.close())

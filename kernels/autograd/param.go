@@ -52,7 +52,7 @@ func NewPacked(name string, shape []int, pool *tensor.Pool, w *kernels.Packed) *
 // on.
 func (p *Param) Repack(w *kernels.Packed) {
 	p.dropPacked()
-	p.ring = nil
+	p.leave()
 	p.packed[w.Math] = w
 }
 
@@ -84,9 +84,18 @@ func (p *Param) dropPacked() {
 	}
 }
 
+// leave ends the use of a ring.
+func (p *Param) leave() {
+	if p.ring != nil {
+		p.ring.leave()
+		p.ring = nil
+	}
+}
+
 // Free gives all memory back.
 func (p *Param) Free() {
 	p.dropPacked()
+	p.leave()
 	if p.source != nil {
 		p.source.Close()
 		p.source = nil

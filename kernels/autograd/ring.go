@@ -20,11 +20,13 @@ import (
 
 // A Source is a frozen weight in its home.
 type Source interface {
-	// Ahead begins to fetch the weight, and returns at once.
-	Ahead()
+	// Ahead begins to fetch the weight, and returns at once. It reports false where there is no room before others are
+	// given back.
+	Ahead() bool
 	// Forget ends the fetch that Ahead began, where Take will not be called soon.
 	Forget()
-	// Take is the packed form. It waits for the fetch that Ahead began, or fetches. It panics with a kernels.DeviceError.
+	// Take is the packed form. It waits for the fetch that Ahead began, or fetches. It is nil where there is no room
+	// before others are given back, and panics with a kernels.DeviceError.
 	Take() *kernels.Packed
 	// Give hands the packed form back.
 	Give(*kernels.Packed)
@@ -36,6 +38,7 @@ type Source interface {
 
 // NewStreamed returns a frozen weight that a ring holds while products read it.
 func NewStreamed(name string, shape []int, conv kernels.ConvShape, pool *tensor.Pool, ring *Ring, source Source) *Param {
+	ring.weights++
 	return &Param{Name: name, Shape: shape, Conv: conv, pool: pool, ring: ring, source: source}
 }
 
@@ -43,15 +46,53 @@ func NewStreamed(name string, shape []int, conv kernels.ConvShape, pool *tensor.
 type Ring struct {
 	// Tight holds the weight under way, and nothing is fetched ahead.
 	Tight bool
+	// Memory, where set, has the room in which weights are fetched. nil: weights have memory of their own.
+	Memory Reserver
 
-	room  int      // bytes of the largest block so far
-	held  []*Param // the least recently read first
-	ahead []*Param // whose fetch is under way
-	order order
+	room     int      // bytes of the largest block so far
+	held     []*Param // the least recently read first
+	ahead    []*Param // whose fetch is under way
+	order    order
+	weights  int // that may be held
+	largest  int // bytes of one
+	reserved int // bytes of Memory's room
+}
+
+// A Reserver is memory with room for weights: a kernels.Offloader.
+type Reserver interface {
+	// Reserve makes room of the given bytes in the place of former room, from which nothing is held; 0: none.
+	Reserve(bytes int)
+}
+
+// reserve makes room for a block, as much ahead, and a weight.
+func (r *Ring) reserve(bytes int) {
+	if r.Memory == nil {
+		return
+	}
+	r.largest = max(r.largest, bytes)
+	room := r.room
+	if r.Tight {
+		room = 0
+	}
+	if need := 2*room + r.largest; need > r.reserved {
+		r.Rest()
+		r.Memory.Reserve(need)
+		r.reserved = need
+	}
+}
+
+// leave ends the use of the ring by a weight. The last one gives the room back.
+func (r *Ring) leave() {
+	if r.weights--; r.weights == 0 && r.reserved > 0 {
+		r.Rest()
+		r.Memory.Reserve(0)
+		r.room, r.largest, r.reserved, r.order = 0, 0, 0, order{}
+	}
 }
 
 // load puts the packed form of a weight into the ring.
 func (r *Ring) load(p *Param) {
+	r.reserve(p.source.Bytes())
 	known := r.order.last() == p
 	if !known {
 		r.order.add(p)
@@ -79,6 +120,10 @@ func (r *Ring) take(p *Param) {
 		r.drop(r.held[0])
 	}
 	w := p.source.Take()
+	if w == nil { // the room is in pieces
+		r.Rest()
+		w = p.source.Take()
+	}
 	p.packed[w.Math] = w
 	r.held = append(r.held, p)
 }
@@ -101,12 +146,15 @@ func (r *Ring) fetch() {
 			p.source.Forget()
 		}
 	}
+	var begun []*Param
+	full := false
 	for _, p := range next {
-		if !slices.Contains(r.ahead, p) {
-			p.source.Ahead()
+		if full = full || !slices.Contains(r.ahead, p) && !p.source.Ahead(); full && !slices.Contains(r.ahead, p) {
+			continue
 		}
+		begun = append(begun, p)
 	}
-	r.ahead = next
+	r.ahead = begun
 }
 
 // drop gives a weight's packed form back.

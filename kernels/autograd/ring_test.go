@@ -29,12 +29,13 @@ func (e *elsewhere) count(bytes int) {
 	e.t.most = max(e.t.most, e.t.now)
 }
 
-func (e *elsewhere) Ahead() {
+func (e *elsewhere) Ahead() bool {
 	if e.fetched || e.packed != nil {
 		panic("asked for twice")
 	}
 	e.fetched = true
 	e.count(e.Bytes())
+	return true
 }
 
 func (e *elsewhere) Forget() {

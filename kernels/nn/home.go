@@ -23,10 +23,12 @@ type Home uint8
 // The homes.
 const (
 	Device Home = iota // in the form that products read
+	Host               // in the host's memory, from which they are copied ahead
+	Ranks              // in the memory of the run's devices, each of which has a share
 	Disk               // in their file, from which a ring reads them ahead
 )
 
-func (h Home) String() string { return [...]string{"device", "disk"}[h] }
+func (h Home) String() string { return [...]string{"device", "host", "ranks", "disk"}[h] }
 
 // MarshalText is for documents.
 func (h Home) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
@@ -48,7 +50,10 @@ func (r *root) away(e *entry, k kind, conv kernels.ConvShape, shape []int) (*aut
 		e.turned = true
 		shape = []int{shape[1], shape[0]}
 	}
-	if r.Home != Disk {
+	switch r.Home {
+	case Host, Ranks:
+		return r.Stock.param(d, shape)
+	case Device:
 		if err := d.keep(); err != nil {
 			return nil, err
 		}
@@ -140,13 +145,13 @@ func (d *away) drop() {
 const mostReadings = 2
 
 // Ahead reads the matrix on another goroutine.
-func (d *away) Ahead() {
+func (d *away) Ahead() bool {
 	if d.kept != nil {
-		return
+		return true
 	}
 	if d.root.Pool.Dry() {
 		d.room = d.root.Pool.Backend().Alloc(2 * product(d.stored))
-		return
+		return true
 	}
 	c := &reading{done: make(chan struct{})}
 	d.coming = c
@@ -158,6 +163,7 @@ func (d *away) Ahead() {
 			c.inHost, c.err = d.read()
 		}
 	}()
+	return true
 }
 
 // Forget waits for a read that is under way: its file may be closed then.

@@ -37,6 +37,10 @@ type Options struct {
 	// all networks that compute on a device one; nil: one of the network's own.
 	Home Home
 	Ring *autograd.Ring
+	// Stock holds matrices whose home is Host or Ranks, for all devices of a run; nil: one of the network's own. Networks
+	// that call their weights alike share them; "": they share none.
+	Stock  *Stock
+	Called string
 	// Values are those of another network's parameters, by their names, in F32: vectors and what is trained share them.
 	Values map[string]*tensor.Tensor
 }
@@ -93,6 +97,12 @@ func New(o Options) (*Params, error) {
 	r := &root{Options: o, entries: map[string]*entry{}, has: map[string]bool{}, reads: make(chan struct{}, mostReadings)}
 	if r.Ring == nil {
 		r.Ring = new(autograd.Ring)
+	}
+	if r.Home == Host || r.Home == Ranks {
+		if r.Stock == nil {
+			r.Stock = NewStock(r.Pool.Backend())
+		}
+		r.Home = r.Stock.Home(r.Home)
 	}
 	if o.Source != nil {
 		r.stored = o.Source.Names()

@@ -53,7 +53,8 @@ func predictMemory(e *experiment.Experiment, dry model.Dry, budget int64) (*mode
 	}
 	return model.AtHome(e, budget, func(home nn.Home) (*model.Memory, error) {
 		dry.ResetPeak()
-		return memoryAt(e, model.Options{Train: list, Backend: dry, Fit: model.Fit{Home: home}}, dry)
+		stock := nn.DryStock(dry, len(e.Run.Devices()), model.Apart(e))
+		return memoryAt(e, model.Options{Train: list, Backend: dry, Fit: model.Fit{Home: home}, Stock: stock}, dry)
 	})
 }
 
@@ -65,8 +66,10 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry) (need *m
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	c := &memoryCounter{Model: m, dry: dry, need: model.Memory{Own: ownBytes, Fit: o.Fit}}
-	device := e.Run.Devices()[0]
-	c.need.Apart = device != "cpu" && device != "auto"
+	c.need.Apart, c.need.Home = model.Apart(e), o.Stock.Home(o.HomeOf(e))
+	if c.need.Home == nn.Host {
+		c.need.Host = int64(o.Stock.Bytes())
+	}
 	for i, first := 0, 0; i == 0 || i < len(e.Stages); i++ {
 		if c.settings, err = e.Iteration(first); err != nil {
 			return nil, err
@@ -282,6 +285,7 @@ func (c *memoryCounter) longest() trainer.Sample {
 func (c *memoryCounter) count(e *rollout.Episode) {
 	o, samples := c.settings.Experiment, c.samples()
 	n := model.Tokens{Prompt: e.Prompt, Episode: len(e.Tokens)}
+	c.need.Rows = model.Rows{Sampling: min(c.AtOnce(), samples), Training: len(e.Tokens)}
 	drawn := 0
 	for _, on := range e.Sampled {
 		if on {

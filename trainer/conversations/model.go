@@ -91,7 +91,7 @@ func OpenModel(e *experiment.Experiment, o model.Options) (*Model, error) {
 		return nil, err
 	}
 	patterns, _ := e.Model.Trained()
-	opened := chat.Options{Pool: tensor.NewPool(o.Backend), F32: e.Model.Precision == "f32", Train: patterns, Template: e.Model.Template, Home: o.HomeOf(e), Quantize: e.Model.Quantization()}
+	opened := chat.Options{Pool: tensor.NewPool(o.Backend), F32: e.Model.Precision == "f32", Train: patterns, Template: e.Model.Template, Home: o.Stock.Home(o.HomeOf(e)), Stock: o.Stock, Quantize: e.Model.Quantization()}
 	opened.Pool.Limit = o.Held
 	if opened.Blank = e.Model.Blank; len(opened.Blank) > 0 {
 		key := rng.New(uint64(e.Run.Seed)).With("blank")

@@ -35,7 +35,7 @@ func (m *Model) openTeacher(e *experiment.Experiment) (err error) {
 		return err
 	}
 	_, none := os.Stat(filepath.Join(dir, "config.json"))
-	o := chat.Options{Pool: m.VLM.Options.Pool, F32: m.VLM.Options.F32, Template: m.VLM.Template.String(), Home: m.VLM.Options.Home}
+	o := chat.Options{Pool: m.VLM.Options.Pool, F32: m.VLM.Options.F32, Template: m.VLM.Template.String(), Home: m.VLM.Options.Home, Stock: m.VLM.Options.Stock}
 	if none != nil { // an adapter
 		dir, o.Quantize = m.VLM.Dir, m.VLM.Options.Quantize
 	}

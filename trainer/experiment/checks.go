@@ -123,10 +123,6 @@ func (e *Experiment) checkNames(r report) {
 			Section{"scalings", fmt.Sprintf("reward[%d].scaling", i), Scalings()}.check(w.Scaling, r)
 		}
 	}
-	if m := e.Model; m.Quantize != nil && m.Home != nil && *m.Home == "disk" {
-		r("model.home", fmt.Sprintf("is \"disk\", and model.quantize = %q compresses matrices when they are loaded, into memory", *m.Quantize),
-			"'darkroom quantize' writes a folder, whose compressed matrices may lie on the disk")
-	}
 	e.Run.checkDevices(r)
 	if _, err := e.Run.bytes(); err != nil {
 		r("run.memory", err.Error(), `a number and a unit, such as "16GiB", "900MiB" or "24GB"`)

@@ -5,6 +5,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/outside/machine"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
@@ -38,6 +39,10 @@ type Memory struct {
 
 	Tokens *Tokens `json:"tokens,omitempty"` // of episodes; nil of pictures and clips
 
+	Host  int64       `json:"host,omitempty"`  // frozen matrices in the host's memory, once for all devices
+	Homes []Candidate `json:"homes,omitempty"` // of frozen matrices that were tried, in this order
+	Rows  Rows        `json:"rows,omitzero"`
+
 	Own int64 `json:"-"` // the program's memory without the model; 0: ProgramBytes
 	Fit
 }
@@ -52,6 +57,12 @@ type Tokens struct {
 	Backward  int64 `json:"backward"`
 }
 
+// Rows are how many rows the products of a pass have, at least: a matrix that is fetched serves all of them.
+type Rows struct {
+	Sampling int `json:"sampling"`
+	Training int `json:"training"`
+}
+
 // Fit is how a model keeps to a memory. No bit depends on it.
 type Fit struct {
 	Micro         int     `json:"micro_batch"`    // samples in a pass of the network; 0: the model's own choice
@@ -62,16 +73,27 @@ type Fit struct {
 	Held          int     `json:"-"`              // bytes that a pool holds at most while some of them wait (tensor.Pool.Limit); 0: any
 }
 
-// Homes are those of frozen matrices that an experiment may take, the fastest first: the one that it names.
-func Homes(e *experiment.Experiment) []nn.Home {
+// Homes are those of frozen matrices that an experiment may take, the fastest first: the one that it names. Of several
+// devices' shares an experiment has to name them.
+func Homes(e *experiment.Experiment) (all []nn.Home) {
 	if e.Model.Home != nil {
 		home, _ := nn.HomeNamed(*e.Model.Home) // whose name was checked when the file was read
 		return []nn.Home{home}
 	}
-	if e.Model.Quantize != nil { // whose codes no file has
-		return []nn.Home{nn.Device}
+	all = []nn.Home{nn.Device}
+	if Apart(e) {
+		all = append(all, nn.Host)
 	}
-	return []nn.Home{nn.Device, nn.Disk}
+	if e.Model.Quantize == nil { // of a quantised model no file has the codes
+		all = append(all, nn.Disk)
+	}
+	return all
+}
+
+// Apart reports whether the device's memory is not the host's.
+func Apart(e *experiment.Experiment) bool {
+	device := e.Run.Devices()[0]
+	return device != "cpu" && device != "auto"
 }
 
 // HomeOf is where matrices lie: where the experiment says, or else the fit.
@@ -82,20 +104,40 @@ func (f Fit) HomeOf(e *experiment.Experiment) nn.Home {
 	return f.Home
 }
 
-// AtHome predicts for one home after another, until all fits into the budget. Where it fits nowhere, the least counts.
+// A Candidate is a home, and a run's memory where matrices lie there.
+type Candidate struct {
+	Home  nn.Home `json:"home"`
+	Taken int64   `json:"taken"`          // of the memory that the run computes in
+	Host  int64   `json:"host,omitempty"` // of the host's memory, by matrices
+	Fits  bool    `json:"fits"`
+}
+
+// AtHome predicts for one home after another, until all fits into the budget, and matrices into the host's memory.
+// Where it fits nowhere, the least counts.
 func AtHome(e *experiment.Experiment, budget int64, predict func(nn.Home) (*Memory, error)) (least *Memory, err error) {
+	return atHome(e, budget, int64(machine.Memory().Available), predict)
+}
+
+// atHome is AtHome beside a host's unused bytes; 0: unknown.
+func atHome(e *experiment.Experiment, budget, unused int64, predict func(nn.Home) (*Memory, error)) (least *Memory, err error) {
+	var tried []Candidate
+	named := e.Model.Home != nil
 	for _, home := range Homes(e) {
 		need, err := predict(home)
 		if err != nil {
 			return nil, err
 		}
-		if least == nil || need.Taken(1) < least.Taken(1) {
+		room := need.Host <= unused/4*3 || named
+		one := Candidate{home, need.Taken(1), need.Host, need.Within(budget, 1) && room}
+		tried = append(tried, one)
+		if room && (least == nil || one.Taken < least.Taken(1)) {
 			least = need
 		}
-		if need.Within(budget, 1) {
+		if one.Fits {
 			break
 		}
 	}
+	least.Homes = tried
 	return least, nil
 }
 
@@ -150,7 +192,9 @@ func (n Memory) Peak() int64 { return n.PeakOf(1) }
 
 // PeakOf is that of several ranks which share a memory. Each holds the model, and asks it as much at
 // once as one alone.
-func (n Memory) PeakOf(ranks int) int64 { return int64(ranks)*n.phase() + n.Samples + n.Rewards }
+func (n Memory) PeakOf(ranks int) int64 {
+	return int64(ranks)*n.phase() + n.Samples + n.Rewards + n.Host
+}
 
 // phase is the most of an iteration's phases, with waiting memory of those before where nothing is given back.
 func (n Memory) phase() int64 {

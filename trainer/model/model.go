@@ -179,6 +179,8 @@ type Options struct {
 	HeldOut []prompts.Prompt
 	Rewards Rewards
 	Fit
+	// Stock holds frozen matrices for all devices of the run, where their home is the host's memory or the devices'.
+	Stock *nn.Stock
 	// Cache is a folder for encoded prompts, which runs may share; "": it is kept in memory alone.
 	Cache string
 	// Arithmetic names that of the device: two devices of one compute the same bits, and share the content of Cache.

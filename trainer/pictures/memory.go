@@ -27,7 +27,7 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memor
 	o.Backend = dry
 	return model.AtHome(e, budget, func(home nn.Home) (*model.Memory, error) {
 		o := o
-		o.Home = home
+		o.Home, o.Stock = home, nn.DryStock(dry, len(e.Run.Devices()), model.Apart(e))
 		dry.ResetPeak()
 		return memoryAt(e, o, dry, budget)
 	})
@@ -41,7 +41,7 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget i
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	c := counting{Model: m, e: e, dry: dry}
-	c.need.Apart, c.need.EncoderBytes = e.Run.Devices()[0] != "cpu" && e.Run.Devices()[0] != "auto", m.Pipeline.EncoderBytes()
+	c.need.Apart, c.need.EncoderBytes = model.Apart(e), m.Pipeline.EncoderBytes()
 	text, err := c.encode()
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget i
 	}
 	for _, fit := range c.fits() {
 		m.Micro, m.Checkpointing, m.Pipeline.Memory.Lean = fit.Micro, fit.Checkpointing, fit.Lean
-		c.need = model.Memory{Fit: fit, Texts: c.need.Texts, Samples: c.need.Samples, Apart: c.need.Apart, EncoderBytes: c.need.EncoderBytes}
+		c.need = model.Memory{Fit: fit, Texts: c.need.Texts, Samples: c.need.Samples, Apart: c.need.Apart, EncoderBytes: c.need.EncoderBytes, Host: c.need.Host}
 		c.need.Encoders = c.encoders()
 		if fit.Checkpointing == autograd.AllBlocks {
 			if err := c.again(); err != nil {
@@ -62,6 +62,11 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget i
 		if err := c.iterations(firsts); err != nil {
 			return nil, err
 		}
+		if o.Stock.Home(o.HomeOf(e)) == nn.Host {
+			c.need.Host = int64(o.Stock.Bytes())
+		}
+		n := min(c.samples(), c.perPass(&c.Form)) * c.At.Tokens
+		c.need.Rows = model.Rows{Sampling: n, Training: n}
 		if c.need.Within(budget, 1) {
 			break
 		}
@@ -69,6 +74,7 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget i
 	if err := c.keep(firsts, budget); err != nil {
 		return nil, err
 	}
+	c.need.Home = o.Stock.Home(o.HomeOf(e))
 	return &c.need, nil
 }
 

@@ -19,17 +19,17 @@ import (
 func homed() map[string]func(t *testing.T, sets ...string) *experiment.Experiment {
 	return map[string]func(t *testing.T, sets ...string) *experiment.Experiment{
 		"tiny-sd3": func(t *testing.T, sets ...string) *experiment.Experiment {
-			return parse(t, append([]string{whole, "run.iterations=2", "loss.noise_floor=warn", "optim.updates=1"}, sets...)...)
+			return parse(t, append([]string{whole, "run.iterations=3", "loss.noise_floor=warn", "optim.updates=1"}, sets...)...)
 		},
 		"tiny-wan": func(t *testing.T, sets ...string) *experiment.Experiment {
 			list := pictureFiles(t)("list.jsonl", `{"prompt": "a cat runs", "image": "0.png"}`, `{"prompt": "a dog", "image": "1.png"}`)
-			return parseText(t, clips, append([]string{"model.path=embed:tiny-wan", "sampler.guidance=1", "rollout.prompts=" + list, "run.iterations=2", `evaluate.prompts=""`, "sampler.frames=5"}, sets...)...)
+			return parseText(t, clips, append([]string{"model.path=embed:tiny-wan", "sampler.guidance=1", "rollout.prompts=" + list, "run.iterations=3", `evaluate.prompts=""`, "sampler.frames=5"}, sets...)...)
 		},
 		"tiny-kontext": func(t *testing.T, sets ...string) *experiment.Experiment {
-			return parseEdits(t, "pipe_flux_kontext", append([]string{"model.path=embed:tiny-kontext", "run.iterations=2", `evaluate.prompts=""`}, sets...)...)
+			return parseEdits(t, "pipe_flux_kontext", append([]string{"model.path=embed:tiny-kontext", "run.iterations=3", `evaluate.prompts=""`}, sets...)...)
 		},
 		"tiny-vlm": func(t *testing.T, sets ...string) *experiment.Experiment {
-			return parseText(t, talking, append([]string{"model.path=embed:tiny-vlm", "model.train=lora", `model.lora.targets=["q_proj", "down_proj"]`, "run.iterations=2", "rollout.group=2", "evaluate.every=0", fewQuestions(t)}, sets...)...)
+			return parseText(t, talking, append([]string{"model.path=embed:tiny-vlm", "model.train=lora", `model.lora.targets=["q_proj", "down_proj"]`, "run.iterations=3", "rollout.group=2", "evaluate.every=0", fewQuestions(t)}, sets...)...)
 		},
 	}
 }
@@ -55,6 +55,31 @@ func TestHomes(t *testing.T) {
 					t.Fatal(err)
 				}
 				same(t, "home = "+home, contents(t, dir), want)
+			}
+		})
+	}
+}
+
+// TestHomesShared: devices that read matrices from one memory, or from each other's shares, leave the bytes of devices
+// that hold all; compressed ones, too.
+func TestHomesShared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains two models six times; left out by -short")
+	}
+	for name, sets := range map[string][]string{"tiny-sd3": {"model.quantize=nf4"}, "tiny-vlm": nil} {
+		t.Run(name, func(t *testing.T) {
+			var want map[string][]byte
+			for _, home := range []string{"device", "host", "ranks"} {
+				dir := t.TempDir()
+				e := homed()[name](t, append(sets, "run.device=cpu,cpu", "run.iterations=1", "model.home="+home)...)
+				if _, err := trainOn(t, e, dir, false, 2, -1); err != nil {
+					t.Fatal(err)
+				}
+				if got := contents(t, dir); want == nil {
+					want = got
+				} else {
+					same(t, "home = "+home, got, want)
+				}
 			}
 		})
 	}
@@ -91,6 +116,14 @@ func TestQuantized(t *testing.T) {
 					}
 				}
 				same(t, "compressed beside unpacked", got, want)
+				if kind != "nf4" || name != "tiny-sd3" {
+					return
+				}
+				disk := t.TempDir()
+				if _, err := train(t, homed()[name](t, "model.quantize="+kind, "model.home=disk"), disk, false, 2, -1); err != nil {
+					t.Fatal(err)
+				}
+				same(t, "compressed on the disk beside memory", contents(t, disk), contents(t, compressed))
 			})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/record/folder"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/conversations"
@@ -166,6 +167,7 @@ func (l *loop) openModel() error {
 
 // openHere opens the model on every device of this program: one model to the run.
 func (l *loop) openHere(o model.Options) (model.Model, error) {
+	o.Stock = nn.NewStock(l.backends()...)
 	if len(l.Further) == 0 && !l.Run.Parted() {
 		return l.modality.Open(l.Experiment, o)
 	}

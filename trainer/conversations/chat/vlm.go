@@ -33,8 +33,9 @@ type Options struct {
 	Blank []string // regular expressions that match the whole name of parameters that are drawn; nil: all
 	// Weights, where set, take the place of stored parameters of the same names.
 	Weights nn.Source
-	// Home is where frozen matrices lie while no product reads them.
-	Home nn.Home
+	// Home is where frozen matrices lie while no product reads them, and Stock those of homes that devices share.
+	Home  nn.Home
+	Stock *nn.Stock
 	// Quantize is the form that matrices are compressed to as they are loaded (quant.Kinds); "": none.
 	Quantize string
 	// Template, where set, names the form of conversations (vlm.TemplateOf).
@@ -106,7 +107,7 @@ func (s *VLM) special(name string) (int32, error) {
 }
 
 func (s *VLM) load(c vlm.Config) error {
-	o := nn.Options{Pool: s.Options.Pool, Math: s.math(), Train: s.Options.Train, Blank: s.Options.Blank, Home: s.Options.Home}
+	o := nn.Options{Pool: s.Options.Pool, Math: s.math(), Train: s.Options.Train, Blank: s.Options.Blank, Home: s.Options.Home, Stock: s.Options.Stock}
 	if s.Options.Draw != nil {
 		o.Key = *s.Options.Draw
 	}
@@ -121,6 +122,8 @@ func (s *VLM) load(c vlm.Config) error {
 		}
 		if s.Options.Weights != nil {
 			o.Source = edition.Over(o.Source, s.Options.Weights)
+		} else {
+			o.Called = s.Dir + " " + s.Options.Quantize
 		}
 	}
 	var err error

@@ -1,0 +1,127 @@
+//go:build !nocuda && linux && (amd64 || arm64)
+
+package nn
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// sampled has matrices of random numbers.
+type sampled struct{ names []string }
+
+func (s sampled) Names() []string { return s.names }
+
+func (s sampled) Tensor(name string) (safetensors.Tensor, error) {
+	x := make([]float32, 64*64)
+	rng.New(7).With(rng.Purpose(name)).Normal(x, 0)
+	return safetensors.FromF32(name, []int{64, 64}, x), nil
+}
+
+// TestStock: devices that copy matrices out of pinned memory, or out of each other's, compute the bits of a device that
+// keeps them. Two blocks and a matrix are resident at most, every copy is waited for, nothing is copied back, and
+// nothing stays in any home.
+func TestStock(t *testing.T) {
+	const blocks, each, matrix = 5, 3, 64 * 64 * 4
+	var names []string
+	for b := range blocks {
+		for i := range each {
+			names = append(names, fmt.Sprintf("%d.%d.weight", b, i))
+		}
+	}
+	c := double.New(t)
+	var want [][]float32
+	for _, home := range []Home{Device, Host, Ranks} {
+		c.Set(13000, 2, 80, 1<<30)
+		c.Resident(0)
+		var on []*cuda.Backend
+		for i := range 2 {
+			be, err := cuda.OpenAs(i, "exact")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer be.Close()
+			on = append(on, be)
+		}
+		stock := NewStock(on[0], on[1])
+		var all [2]*Params
+		var layers [2][]*Linear
+		for i, be := range on {
+			p, err := New(Options{Pool: tensor.NewPool(be), Source: sampled{names}, Home: home, Stock: stock, Called: "test"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range names {
+				layers[i] = append(layers[i], p.Linear(name[:len(name)-len(".weight")], 64, 64, false))
+			}
+			if err := p.Check(); err != nil {
+				t.Fatal(err)
+			}
+			all[i] = p
+		}
+		if home != Device {
+			if n := stock.Bytes(); n != len(names)*matrix {
+				t.Errorf("home = %s: two devices share %d bytes, and matrices have %d", home, n, len(names)*matrix)
+			}
+			c.Resident((2*each + 1) * matrix)
+		}
+		for i := range on {
+			var got [][]float32
+			for _, train := range []bool{false, true, true} {
+				tp := autograd.New(all[i].root.Pool, autograd.Options{DType: kernels.F32, Train: train, Checkpoint: autograd.AllBlocks})
+				x := make([]float32, 2*64)
+				rng.New(9).Normal(x, 0)
+				v := all[i].root.Pool.FromF32(kernels.F32, x, 1, 2, 64)
+				in := tp.Variable(v)
+				h := in
+				for b := range blocks {
+					h = tp.Block(func(in ...*autograd.Value) []*autograd.Value {
+						y := in[0]
+						for k := range each {
+							y = tp.Norm(layers[i][b*each+k].Apply(tp, y, autograd.With{}), autograd.NormWith{Kind: kernels.RMSNorm, Eps: 1e-6})
+						}
+						return []*autograd.Value{y}
+					}, h)[0]
+				}
+				got = append(got, h.F32())
+				if train {
+					tp.Backward(autograd.Seed{Of: h, Grad: x})
+					got = append(got, in.Grad().F32())
+				}
+				tp.Reset()
+				v.Free()
+			}
+			if want == nil {
+				want = got
+			}
+			for k := range want {
+				if !slices.Equal(got[k], want[k]) {
+					t.Errorf("home = %s: device %d has other numbers at place %d", home, i, k)
+				}
+			}
+		}
+		for i := range on {
+			all[i].Free()
+		}
+		for d := range double.TooMany + 1 {
+			if n := c.Disorders(d); n > 0 {
+				t.Errorf("home = %s: disorder %d, %d times", home, d, n)
+			}
+		}
+		if n := stock.Bytes() + on[0].Pinned() + on[1].Pinned(); n > 0 {
+			t.Errorf("home = %s: %d bytes stay", home, n)
+		}
+		if home != Device && c.Peak() == 0 {
+			t.Errorf("home = %s: nothing was copied", home)
+		}
+	}
+}
