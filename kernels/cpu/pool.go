@@ -7,7 +7,9 @@ import (
 	"time"
 )
 
-// pool runs the tasks of one parallel-for at a time on a fixed set of goroutines.
+// pool runs the tasks of parallel-fors on a fixed set of goroutines. Several may be under way at once, each with a
+// caller of its own: a worker takes tasks of the first one that has any left, so that a caller's work alone, between
+// two of its parallel-fors, is another one's gain.
 //
 // Tasks are taken from an atomic counter, so a descheduled worker delays only the
 // task it holds; the caller takes tasks too, and waits only for those that were
@@ -16,7 +18,7 @@ import (
 // job. Looking that long without yields makes two runs on one machine 4 to 34 % slower.
 type pool struct {
 	threads int
-	current atomic.Pointer[job]
+	open    [8]atomic.Pointer[job] // those under way, in any place; further ones are their callers' alone
 	parked  atomic.Int32
 	wake    chan struct{}
 	stop    chan struct{}
@@ -58,7 +60,7 @@ func (p *pool) run(n int, task func(int)) {
 	j := &job{n: int32(n), task: task}
 	j.pending.Add(n)
 	j.left.Store(int32(n))
-	p.current.Store(j)
+	place := p.enter(j)
 	for range min(int(p.parked.Load()), n-1) {
 		select {
 		case p.wake <- struct{}{}:
@@ -66,16 +68,38 @@ func (p *pool) run(n int, task func(int)) {
 		}
 	}
 	j.take()
+	if place != nil {
+		place.Store(nil) // all tasks have begun
+	}
 	for t := time.Now(); j.left.Load() > 0; {
 		if time.Since(t) > spin {
 			j.pending.Wait()
 			break
 		}
 	}
-	p.current.CompareAndSwap(j, nil)
 	if f := j.failure.Load(); f != nil {
 		panic(*f)
 	}
+}
+
+// enter shows a job to workers; nil where no place is free.
+func (p *pool) enter(j *job) *atomic.Pointer[job] {
+	for i := range p.open {
+		if p.open[i].Load() == nil && p.open[i].CompareAndSwap(nil, j) {
+			return &p.open[i]
+		}
+	}
+	return nil
+}
+
+// some is a job with tasks to start.
+func (p *pool) some() *job {
+	for i := range p.open {
+		if j := p.open[i].Load(); j != nil && j.next.Load() < j.n {
+			return j
+		}
+	}
+	return nil
 }
 
 // take runs tasks until none is left to start.
@@ -102,15 +126,13 @@ func (j *job) one(i int) {
 
 func (p *pool) work() {
 	debug.SetPanicOnFault(true) // operands may lie in a mapped file, which somebody may cut: see job.one
-	var last *job
 	for {
-		if j := p.next(last); j != nil {
+		if j := p.next(); j != nil {
 			j.take()
-			last = j
 			continue
 		}
 		p.parked.Add(1)
-		if j := p.current.Load(); j == nil || j == last {
+		if p.some() == nil {
 			select {
 			case <-p.wake:
 			case <-p.stop:
@@ -121,11 +143,11 @@ func (p *pool) work() {
 	}
 }
 
-// next looks for a job other than the last one for a while.
-func (p *pool) next(last *job) *job {
+// next looks for a job for a while.
+func (p *pool) next() *job {
 	for t := time.Now(); ; {
 		for range 64 {
-			if j := p.current.Load(); j != nil && j != last {
+			if j := p.some(); j != nil {
 				return j
 			}
 		}

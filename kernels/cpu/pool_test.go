@@ -2,8 +2,10 @@ package cpu
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestPoolRunsEveryTaskOnce(t *testing.T) {
@@ -58,6 +60,54 @@ func TestPoolHandsAPanicToTheCaller(t *testing.T) {
 		}
 	})
 	t.Error("no panic")
+}
+
+// TestPoolSeveralAtOnce: a worker that is free again takes the task of a caller whose parallel-for began before another
+// one's that has ended; more callers than places all end.
+func TestPoolSeveralAtOnce(t *testing.T) {
+	p := newPool(2)
+	defer p.close()
+	var all sync.WaitGroup
+	held, free, begun, done := make(chan struct{}, 2), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	all.Go(func() { // holds the worker
+		p.run(2, func(int) {
+			held <- struct{}{}
+			<-free
+		})
+	})
+	<-held
+	<-held
+	all.Go(func() {
+		p.run(2, func(i int) {
+			if i == 1 {
+				close(done)
+				return
+			}
+			close(begun)
+			select {
+			case <-done:
+			case <-time.After(20 * time.Second):
+				t.Error("the free worker does not see the task that is left")
+			}
+		})
+	})
+	<-begun
+	p.run(2, func(int) {})
+	close(free)
+	all.Wait()
+	var sum atomic.Int64
+	n := int64(3 * len(p.open))
+	for c := range n {
+		all.Go(func() {
+			for range 100 {
+				p.run(5, func(i int) { sum.Add(c + int64(i)) })
+			}
+		})
+	}
+	all.Wait()
+	if want := 100 * (5*n*(n-1)/2 + 10*n); sum.Load() != want {
+		t.Errorf("tasks add up to %d, want %d", sum.Load(), want)
+	}
 }
 
 func BenchmarkPoolEmpty(b *testing.B) {
