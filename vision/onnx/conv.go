@@ -92,6 +92,7 @@ type weights struct {
 	groups []*kernels.Packed
 	rows   []float32 // [Out, places, In/group]
 	turned []float32 // depthwise: [places, C]
+	gates  []float32 // turned, repeated along a line; kept where it is short
 }
 
 // arranged is a weight [Out, In/group, places] as [Out, places, In/group].
@@ -325,9 +326,18 @@ func (c *call) depthwise(out, x *Tensor, w *weights, bias []float32, g window) {
 			}
 		}
 	}
-	gates := c.new(Float, places+1, width)
-	defer c.drop(gates)
-	tile(gates.F, w.turned, places, ch, g.out[1])
+	gates := w.gates
+	if len(gates) != places*width {
+		if places*width <= mostGates {
+			gates = make([]float32, places*width)
+			w.gates = gates
+		} else {
+			t := c.new(Float, places, width)
+			defer c.drop(t)
+			gates = t.F
+		}
+		tile(gates, w.turned, places, ch, g.out[1])
+	}
 	clear(out.F)
 	lines := max(1, 1<<17/max(width, 1))
 	for s := range n {
@@ -339,16 +349,17 @@ func (c *call) depthwise(out, x *Tensor, w *weights, bias []float32, g window) {
 				at := (((s*step+dx%step)*h+y0*g.stride[0]+dy)*wide + dx/step) * ch
 				pitch := g.stride[0] * wide * ch
 				from := kernels.Mat{Span: span(padded[at : at+(count-1)*pitch+width]), Rows: count, Cols: width, Stride: pitch}
-				c.backend().Gated(&kernels.Gated{X: from, Residual: y, Y: y, Gate: mat(gates.F[p*width:(p+1)*width], 1, width), RowsPerSample: count})
+				c.backend().Gated(&kernels.Gated{X: from, Residual: y, Y: y, Gate: mat(gates[p*width:(p+1)*width], 1, width), RowsPerSample: count})
 			}
 		}
 	}
 	if bias != nil {
-		line := gates.F[places*width:]
-		tile(line, bias, 1, ch, g.out[1])
-		c.backend().Binary(&kernels.Binary{Op: kernels.Add, X: span(out.F), Y: span(line[:width]), Z: span(out.F)})
+		c.backend().Binary(&kernels.Binary{Op: kernels.Add, X: span(out.F), Y: span(bias), Z: span(out.F)})
 	}
 }
+
+// mostGates is how many numbers of a depthwise convolution's repeated weights stay between runs.
+const mostGates = 1 << 16
 
 // tile repeats each of some rows of numbers.
 func tile(to, from []float32, rows, n, times int) {

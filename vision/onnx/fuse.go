@@ -15,6 +15,7 @@ import (
 //	batch norm  behind a convolution with constant weights, which nothing else reads: w·f and b·f + t, in float64, with
 //	            f = scale / sqrt(var + eps), t = bias - mean·f, each rounded to float once
 //	x·sigmoid   Mul(x, Sigmoid(x)) is one function (SiLU)
+//	hard swish  x · clip(x + 3, 0, 6) / 6 is one function, each step of it rounded as before: no bit changes
 //	GELU        x/√2, Erf, + 1, · x, · 1/2, in any order of factors, is one function (GELUErf)
 //	epilogue    constants of channels that are added to a convolution, and an activation behind it,
 //	            are computed with it; no bit changes
@@ -98,6 +99,8 @@ func (m *Model) fuse() {
 			if !f.silu(n) {
 				f.gelu(n)
 			}
+		case "Div":
+			f.hardSwish(n)
 		}
 	}
 	m.graph.nodes = slices.DeleteFunc(m.graph.nodes, func(n *node) bool { return f.gone[n] })
@@ -191,6 +194,72 @@ func (f *fuser) silu(n *node) bool {
 		return true
 	}
 	return false
+}
+
+// hardSwish is x · clip(x + 3, 0, 6) / 6, as exporters write it.
+func (f *fuser) hardSwish(n *node) {
+	m := f.alone(n.inputs[0], 1, "Mul")
+	if v, ok := f.number(n.inputs[1]); !ok || v != 6 || m == nil {
+		return
+	}
+	for i := range 2 {
+		c := f.alone(m.inputs[i], 1, "Clip")
+		if c == nil || !f.clips(c, 0, 6) {
+			continue
+		}
+		a := f.alone(c.inputs[0], 1, "Add")
+		if a == nil {
+			continue
+		}
+		for k := range 2 {
+			if v, ok := f.number(a.inputs[1-k]); !ok || v != 3 || a.inputs[k] != m.inputs[1-i] {
+				continue
+			}
+			x := a.inputs[k]
+			f.replace(n, "HardSwish", x, kernels.Identity, m, c, a)
+			n.operator.run = hardSwishInSteps
+			f.readers[x]++
+			return
+		}
+	}
+}
+
+// clips reports whether a Clip has the bounds.
+func (f *fuser) clips(n *node, low, high float64) bool {
+	for i, want := range map[int]float64{1: low, 2: high} {
+		var got float64
+		if a := n.attributes[[]string{1: "min", 2: "max"}[i]]; a != nil {
+			got = float64(a.Float)
+		} else if i >= len(n.inputs) {
+			return false
+		} else if v, ok := f.number(n.inputs[i]); ok {
+			got = v
+		} else {
+			return false
+		}
+		if got != want {
+			return false
+		}
+	}
+	return true
+}
+
+// hardSwishInSteps is x · clip(x + 3, 0, 6) / 6. Positive floats are in the order of their bits, and a NaN of x is one
+// of the product whatever the factor is: the bounds are those of integers.
+func hardSwishInSteps(c *call) {
+	x := c.at(0)
+	c.need(x, Float)
+	out := c.like(x, Float)
+	c.spend(x.Len())
+	six := int32(math.Float32bits(6))
+	c.each(x.Len(), 4, func(lo, hi int) {
+		to := out.F[lo:hi]
+		for i, v := range x.F[lo:hi] {
+			b := min(max(int32(math.Float32bits(v+3)), 0), six)
+			to[i] = float32(math.Float32frombits(uint32(b))*v) / 6
+		}
+	})
+	c.put(out)
 }
 
 // gelu is a product of x, 1/2 and 1 + erf(x/√2).

@@ -106,6 +106,44 @@ func TestFused(t *testing.T) {
 	}
 }
 
+// TestHardSwish: the four nodes of a hard swish are one, with the same bits for every kind of number.
+func TestHardSwish(t *testing.T) {
+	number := func(name string, v float32) []byte {
+		return pb(5, join(pb(2, 1), pb(8, name), pb(4, v)))
+	}
+	data := modelOf(11, infoIn(11, "x", 1), number("three", 3), number("low", 0), number("high", 6), number("six", 6),
+		nodeOf("Add", []string{"x", "three"}, []string{"a"}), nodeOf("Clip", []string{"a", "low", "high"}, []string{"c"}),
+		nodeOf("Mul", []string{"x", "c"}, []string{"m"}), nodeOf("Div", []string{"m", "six"}, []string{"y"}), outputOf("y"))
+	b := backend(t)
+	m, err := Parse("network", data, Options{Backend: b})
+	if err != nil || m.Operators()["HardSwish"] != 1 || len(m.Operators()) != 1 {
+		t.Fatal(err, m.Operators())
+	}
+	plain, err := parsePlain(data, []string{"a", "c", "m"}, b)
+	if err != nil || plain.Operators()["Clip"] != 1 {
+		t.Fatal(err, plain.Operators())
+	}
+	inf := float32(math.Inf(1))
+	x := []float32{0, float32(math.Copysign(0, -1)), -3, 3, -3.0000002, 2.9999998, inf, -inf, 1e38, -1e38, float32(math.NaN()), 1e-45}
+	for i := range 1000 {
+		x = append(x, 8*float32(math.Sin(float64(i))))
+	}
+	in := map[string]*Tensor{"x": Floats(x, len(x))}
+	got, err := m.Run(context.Background(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := plain.Run(context.Background(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range got["y"].F {
+		if w := want["y"].F[i]; math.Float32bits(v) != math.Float32bits(w) && (v == v || w == w) {
+			t.Errorf("of %v it is %v; %v in four steps", x[i], v, w)
+		}
+	}
+}
+
 // parsePlain opens a file whose named values are outputs, too.
 func parsePlain(data []byte, names []string, b *cpu.Backend) (*Model, error) {
 	// The graph is the field behind the version: its outputs go behind its other fields.
