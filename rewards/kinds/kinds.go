@@ -34,6 +34,7 @@ func All() []rewards.Kind {
 		neural.DirectionKind,
 		rewards.OCRKind,
 		scorers.ONNXKind,
+		scorers.IdentityKind,
 		neural.CLIPKind,
 		neural.AestheticKind,
 		neural.PickScoreKind,
@@ -77,6 +78,7 @@ type Options struct {
 	rewards.FrameKeys
 	rewards.OCRKey
 	scorers.ONNXKey
+	scorers.IdentityKey
 	rewards.LayoutKey
 	rewards.MotionKey
 	preference.VideoKey

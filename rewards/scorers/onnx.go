@@ -2,21 +2,19 @@ package scorers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/faces"
 	"github.com/darkroom-rl/darkroom/vision/onnx"
 )
 
@@ -188,7 +186,7 @@ func (o *ONNX) Score(ctx context.Context, item rewards.Item) (rewards.Score, err
 		if err != nil {
 			return rewards.Score{}, fmt.Errorf("source: %w", err)
 		}
-		if v, err = cosine(values, other); err != nil {
+		if v, err = faces.Cosine(values, other); err != nil {
 			return rewards.Score{}, err
 		}
 	case "mean", "sum":
@@ -267,17 +265,6 @@ func activate(row []float64, how string) {
 	}
 }
 
-func cosine(a, b []float64) (float64, error) {
-	var ab, aa, bb float64
-	for i, v := range a {
-		ab, aa, bb = ab+float64(v*b[i]), aa+float64(v*v), bb+float64(b[i]*b[i])
-	}
-	if aa == 0 || bb == 0 {
-		return 0, errors.New("the network's answer is zero, which has no direction")
-	}
-	return ab / (math.Sqrt(aa) * math.Sqrt(bb)), nil
-}
-
 // scoreBoxes is a number of the boxes that are found.
 func (o *ONNX) scoreBoxes(ctx context.Context, m *vision.Image) (rewards.Score, error) {
 	found, err := o.Detect(ctx, m, nil)
@@ -331,23 +318,6 @@ type onnxKeys struct {
 	ONNXKey
 }
 
-// file is the network's file, which is there.
-func (k onnxKeys) file() (string, error) {
-	path, err := assets.Resolve(k.Path)
-	if err != nil {
-		return "", err
-	}
-	switch at, err := os.Stat(path); {
-	case k.Path == "":
-		return "", errors.New("there is no path\nhint: path = \"scorer.onnx\"")
-	case err != nil:
-		return "", fmt.Errorf("%s: no such file", k.Path)
-	case at.IsDir():
-		return "", fmt.Errorf("%s is a folder\nhint: name the .onnx file in it", k.Path)
-	}
-	return path, nil
-}
-
 // ONNXKind is reward onnx.
 var ONNXKind = rewards.Kind{
 	Name:    "onnx",
@@ -382,7 +352,7 @@ var ONNXKind = rewards.Kind{
 		}
 	}),
 	Open: rewards.Opens(func(k onnxKeys, _ rewards.Bench) (rewards.Opened, error) {
-		path, err := k.file()
+		path, err := onnxFile("path", k.Path, "scorer.onnx")
 		if err != nil {
 			return rewards.Opened{}, err
 		}
