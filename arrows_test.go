@@ -51,7 +51,7 @@ var floors = map[string][][]string{
 	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program", "onnx/proto", "detr"}, {"onnx", "swin"}, {"mask2former", "rtdetr", "owl", "groundingdino"}, {"detectors", "ppocr", "onnx/nodetest", "faces"}},
 	"video":        {{"."}, {"flow"}, {"dit", "vae"}},
 	"diffusion":    {{"."}, {"mmdit", "resnet", "single", "t5"}, {"flux", "flux2", "qwenimage", "unet", "vae", "zimage"}, {"pipeline"}},
-	"rewards":      {{"boxes", "edits", "motion", "call"}, {"."}, {"answers", "neural", "preference", "scorers"}, {"judge"}, {"kinds"}, {"eval"}},
+	"rewards":      {{"boxes", "edits", "motion", "call"}, {"tables"}, {"."}, {"answers", "neural", "preference", "scorers"}, {"judge"}, {"kinds"}, {"eval"}},
 	"data":         {{"sft"}, {"prompts"}, {"album", "suites"}},
 	"record":       {{"folder"}, {"ledger"}},
 	"trainer": {

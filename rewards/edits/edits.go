@@ -20,6 +20,9 @@ import (
 // Distance is Levenshtein's, of texts.
 func Distance(a, b string) int { return distance([]rune(a), []rune(b), 1) }
 
+// Between is Levenshtein's, of any elements.
+func Between[E comparable](a, b []E) int { return distance(a, b, 1) }
+
 // Ratio is 1 - indel distance / (length of a + length of b), and 1 for two empty texts.
 func Ratio(a, b string) float64 {
 	x, y := []rune(a), []rune(b)

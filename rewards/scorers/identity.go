@@ -21,7 +21,7 @@ import (
 //
 //	value = cosine of the two vectors, from -1 to 1; Missing where nothing that was drawn is a face
 //
-// A source without a face gives no score: the prompt is the mistake, not what was drawn. Of a clip the frames are
+// A source without a face gives no score: the mistake is the prompt's. Of a clip the frames are
 // judged one by one. Invariants (tests): the source itself has 1; a picture without a face has Missing.
 
 // IdentityOptions are those of reward identity.
@@ -89,7 +89,7 @@ func (r Identity) vector(ctx context.Context, m *vision.Image) ([]float64, faces
 
 // IdentityKey is the table of IdentityOptions.
 type IdentityKey struct {
-	Identity *IdentityOptions `toml:"identity" doc:"of reward identity: its face detector, and what a picture without a face is worth"`
+	Identity *IdentityOptions `toml:"identity" doc:"of reward identity: its face detector, and the score of a picture without a face"`
 }
 
 type identityKeys struct {
