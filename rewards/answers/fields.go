@@ -14,7 +14,7 @@ import (
 // Card: information that was extracted, as an object of JSON (HunyuanOCR, ie/eval.py). Over the keys of both objects,
 // the mean of 1 - Levenshtein's distance / the longer, of values without white space in lower case; a key that one of
 // them lacks is an empty text there. The mean has six decimals. The object may stand in a fence or in a text; a reply
-// without one is an empty object. A truth that is no object is judged as parsing. Invariants (tests): recorded values
+// without one is an empty object. A truth in another form is judged as parsing. Invariants (tests): recorded values
 // of upstream.
 
 var (

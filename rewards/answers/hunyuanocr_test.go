@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestHunyuanOCR: the recorded rewards of upstream. Where upstream leaves a sample out, there is no score, and so there
-// is none where a truth of regions has none.
+// TestHunyuanOCR: the recorded rewards of upstream. Where upstream leaves a sample out, there is no score; the same
+// holds for a truth without regions.
 func TestHunyuanOCR(t *testing.T) {
 	f, err := os.Open("testdata/hunyuanocr.json.gz")
 	if err != nil {

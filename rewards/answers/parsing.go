@@ -196,7 +196,7 @@ func (t TEDS) Rule(reply, truth string) (rewards.Score, error) {
 		return rewards.Score{}, errors.Join(errors.New("meta.answer has no table"), err)
 	}
 	value, err := tables.TEDS(insideAnswer(reply), truth, t.Structure)
-	if err != nil { // a reply that cannot be read is no table
+	if err != nil { // a broken table
 		value = 0
 	}
 	return judged(value, "table", reply), nil

@@ -78,7 +78,7 @@ func ends(open, starts string) bool {
 // void elements have no content.
 var void = []string{"area", "base", "br", "col", "embed", "frame", "hr", "img", "input", "link", "meta", "param"}
 
-// Parse is the first table of a text; nil where there is none. Without cells, text is left out.
+// Parse is the first table of a text; nil without one. Without cells, text is left out.
 func Parse(text string, cells bool) (*Node, error) {
 	root := &element{tag: "body"}
 	stack := []*element{root}

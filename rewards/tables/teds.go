@@ -11,7 +11,7 @@ import (
 //	1 - distance of the trees / nodes of the larger tree
 //
 // A node is put in or taken out for 1. Of two nodes, another tag or another span is 1, and two cells differ by
-// Levenshtein's distance of their tokens over the longer. Structure leaves out what cells say. The distance is that of
+// Levenshtein's distance of their tokens over the longer. Structure leaves out the cells' texts. The distance is by
 // Zhang and Shasha (1989). Where either text has no table, the similarity is 0.
 // Invariants (tests): equal tables have 1; recorded values of upstream.
 

@@ -174,7 +174,7 @@ func Kept(found []Face, most float64) (kept []Face) {
 	return kept
 }
 
-// Largest is the face of the largest box; false where there is none.
+// Largest is the face of the largest box; false without one.
 func Largest(found []Face) (Face, bool) {
 	if len(found) == 0 {
 		return Face{}, false
