@@ -96,7 +96,7 @@ bench-beside: ## operations of Darkroom and of PyTorch in turn, to docs/measured
 # The embedded models, from their recipes: about three hours on two cores. What a folder has beside
 # the model (state, pictures on the way) stays behind.
 models: ## the embedded models, from their recipes: three hours
-	@set -e; for m in tiny-sd3 tiny-clip tiny-vlm tiny-kontext tiny-wan; do \
+	@set -e; for m in tiny-sd3 tiny-clip tiny-vlm tiny-kontext tiny-wan tiny-mask2former; do \
 		go run ./cmd/darkroom pretrain assets/$$m.toml --out models/$$m; \
 		for f in $$(cd assets/$$m && find . -type f); do \
 			case $$f in *.gz) gzip -9n < models/$$m/$${f%.gz} > assets/$$m/$$f;; *) cp models/$$m/$$f assets/$$m/$$f;; esac; \

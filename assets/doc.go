@@ -6,6 +6,8 @@
 //	              them as drawn above damaged
 //	tiny-vlm      a Qwen2.5-VL that answers questions about tables of cards, and may look closer
 //	tiny-kontext  a FluxKontextPipeline that changes scenes of 32 x 32 pixels, through tiny-sd3's autoencoder
+//	tiny-mask2former
+//	              a Mask2Former that finds shapes and letters in such scenes
 //	tiny-wan      a WanImageToVideoPipeline that makes things move in clips of 32 x 32 pixels
 //
 // They are read as any model is, from a folder: Folder writes one where the user's

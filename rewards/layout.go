@@ -10,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
 // A Detector finds things in pictures. An open-vocabulary detector gets labels to look for.
@@ -27,10 +28,31 @@ type Detection struct {
 }
 
 // Layout is boxes.Matching on the things that a detector finds in the picture; its card says how. The prompt's
-// meta.boxes lists the wanted things: [{"label": "dog", "box": [x0, y0, x1, y1]}], in the picture's pixels.
+// meta.boxes lists the wanted things: [{"label": "dog", "box": [x0, y0, x1, y1]}], in the picture's pixels. A scene's
+// caption without meta.boxes wants its objects and letters in their places.
 type Layout struct {
 	Detector Detector
 	boxes.Matching
+}
+
+// A wish is a thing that is wanted, and where.
+type wish struct {
+	Label string    `json:"label"`
+	Color string    `json:"color"`
+	Box   boxes.Box `json:"box"`
+}
+
+// wishes are those of a prompt.
+func wishes(p Prompt) (all []wish, err error) {
+	if p.Meta.Has("boxes") != nil {
+		if scene, err := scenes.Parse(p.Text); err == nil {
+			for _, o := range scene.Wanted() {
+				all = append(all, wish{o.Shape, o.Color, boxes.Box(o.Box)})
+			}
+			return all, nil
+		}
+	}
+	return all, p.Meta.Read("boxes", &all)
 }
 
 // ErrNoImage is of an item that shows no picture.
@@ -41,12 +63,8 @@ func (l Layout) Score(ctx context.Context, item Item) (Score, error) {
 	if item.Image == nil {
 		return Score{}, ErrNoImage
 	}
-	var asked []struct {
-		Label string    `json:"label"`
-		Color string    `json:"color"`
-		Box   boxes.Box `json:"box"`
-	}
-	if err := item.Meta.Read("boxes", &asked); err != nil {
+	asked, err := wishes(Prompt{Text: item.Prompt, Meta: item.Meta})
+	if err != nil {
 		return Score{}, err
 	}
 	var want, found []boxes.Labelled
@@ -75,7 +93,10 @@ func (l Layout) Score(ctx context.Context, item Item) (Score, error) {
 	if s.Value, pairs, err = l.Match(found, want); err != nil {
 		return Score{}, err
 	}
-	s.Evidence = matched(found, pairs)
+	for _, w := range want {
+		s.Evidence = append(s.Evidence, Evidence{What: "asked for", Text: w.Label, Box: &w.Box})
+	}
+	s.Evidence = append(s.Evidence, matched(found, pairs)...)
 	return s, nil
 }
 
@@ -111,7 +132,7 @@ type layoutKeys struct {
 // LayoutKind is reward layout.
 var LayoutKind = Kind{
 	Name:    "layout",
-	Card:    "Objects where the prompt says: those of embedded scenes, or, by a detector at path or at url, where meta.boxes says.",
+	Card:    "Objects where the prompt says: those of embedded scenes, or, by a detector at path or at url, where meta.boxes or a scene's caption says.",
 	Paper:   "boxes by the Hungarian algorithm (Kuhn, 1955); GIoU (Rezatofighi et al., 2019), DIoU and CIoU (Zheng et al., 2020)",
 	Cases:   []string{"boxes.layout_reward", "boxes.assign", "boxes.iou", "boxes.giou", "boxes.diou", "boxes.ciou"},
 	Judges:  Pictures,
@@ -124,7 +145,12 @@ var LayoutKind = Kind{
 		if k.URL == "" && k.Path == "" {
 			return captioned
 		}
-		return func(p Prompt) error { return p.Meta.Has("boxes") }
+		return func(p Prompt) error {
+			if captioned(p) == nil {
+				return nil
+			}
+			return p.Meta.Has("boxes")
+		}
 	}),
 	Open: Opens(func(k layoutKeys, b Bench) (Opened, error) {
 		match := config.Filled(k.Layout).Matching

@@ -385,7 +385,7 @@ type DetectorEvaluation struct {
 	By       map[string]*DetectorTally `json:"by_kind"`
 }
 
-// DetectorTally counts boxes with scores above 0.3: right ones have the label of a thing and an IoU of 0.5 with it.
+// DetectorTally counts boxes with scores above 0.5: right ones have the label of a thing and an IoU of 0.5 with it.
 type DetectorTally struct {
 	Things   int     `json:"things"`
 	Found    int     `json:"found"`
@@ -460,7 +460,7 @@ func JudgeDetector(ctx context.Context, pool *tensor.Pool, dir string, n int) (*
 
 // tally is that of one picture.
 func tally(parts []scenes.Part, found []mask2former.Instance) DetectorTally {
-	const sure, close = 0.3, 0.5
+	const sure, close = 0.5, 0.5
 	labels := scenes.Labels()
 	t := DetectorTally{Things: len(parts), Pictures: 1}
 	taken := make([]bool, len(parts))

@@ -42,6 +42,7 @@ var reduced = map[string][]string{
 	"flow_grpo":      few,
 	"flow_grpo_fast": small2,
 	"grpo_guard":     small4,
+	"layout":         small4,
 	"nft":            few,
 	"rwr":            few,
 	"srpo":           few,

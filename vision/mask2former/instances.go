@@ -34,8 +34,9 @@ type Reading struct {
 	// Exchanged hands the network pictures whose red and blue are exchanged, as flow_grpo's server does.
 	Exchanged bool
 	// Scale is the size that mmdet's pipeline fits pictures into, the longer and the shorter side; zeros: 1333 and
-	// 800.
-	Scale [2]int
+	// 800. Mean and Std are of its bytes; zeros: ImageNet's.
+	Scale     [2]int
+	Mean, Std [3]float32
 	// Least is a bound: scores are above it.
 	Least float64
 	// Most is how many pairs are looked at; 0: as many as there are queries.
@@ -195,6 +196,7 @@ func boxOf(mask []bool, width int) (b [4]float64) {
 
 // Card: mmdet's pipeline. A picture is fitted into Scale, sides int(side · factor + 1/2), with OpenCV's bilinear
 // resizing; the rest up to multiples of 32 is 128; numbers are (byte - mean)/deviation of ImageNet's times 255.
+// A folder whose preprocessing says other edges, or another mean and deviation, is read with these.
 // GenEval's own programs read files and hand the network the order of its training; flow_grpo's server hands it RGB
 // for BGR, so that red and blue are exchanged (Exchanged).
 
@@ -203,11 +205,28 @@ var mmdetMean, mmdetStd = [3]float32{123.675, 116.28, 103.53}, [3]float32{58.395
 // padded is the byte that fills a picture up.
 const padded = 128
 
+// trained takes the edges, mean and deviation of a folder's own preprocessing, where it says edges, and other numbers
+// than ImageNet's.
+func (r *Reading) trained(p detr.Processor) {
+	if r.Scale == [2]int{} && p.Shortest > 0 {
+		r.Scale = [2]int{p.Longest, p.Shortest}
+	}
+	if usual := detr.EdgeProcessor(groups); p.Mean != usual.Mean || p.Std != usual.Std {
+		for c := range r.Std {
+			r.Mean[c], r.Std[c] = float32(float64(p.Mean[c])/p.Scale), float32(float64(p.Std[c])/p.Scale)
+		}
+	}
+}
+
 // Published is a picture prepared by mmdet's pipeline.
 func Published(m *vision.Image, r Reading) (detr.Batch, error) {
 	long, short := float64(max(r.Scale[0], r.Scale[1])), float64(min(r.Scale[0], r.Scale[1]))
 	if r.Scale == [2]int{} {
 		long, short = 1333, 800
+	}
+	mean, std := mmdetMean, mmdetStd
+	if r.Std != [3]float32{} {
+		mean, std = r.Mean, r.Std
 	}
 	factor := min(long/float64(max(m.Width, m.Height)), short/float64(min(m.Width, m.Height)))
 	part := func(n int) int { return max(int(float64(float64(n)*factor)+0.5), 1) }
@@ -228,7 +247,7 @@ func Published(m *vision.Image, r Reading) (detr.Batch, error) {
 				if y < small.Height && x < small.Width {
 					v = float32(small.Pix[3*(y*small.Width+x)+from])
 				}
-				b.Pixels = append(b.Pixels, (v-mmdetMean[c])/mmdetStd[c])
+				b.Pixels = append(b.Pixels, (v-mean[c])/std[c])
 			}
 		}
 	}
@@ -236,6 +255,7 @@ func Published(m *vision.Image, r Reading) (detr.Batch, error) {
 }
 
 func (m *Model) published(picture *vision.Image, r Reading) ([]Instance, error) {
+	r.trained(m.Prepare)
 	b, err := Published(picture, r)
 	if err != nil {
 		return nil, err
