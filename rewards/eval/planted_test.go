@@ -8,7 +8,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -82,6 +84,43 @@ var standstill = rewards.Func(func(_ context.Context, item rewards.Item) (reward
 	return rewards.Score{Value: -change / float64(n)}, nil
 })
 
+// asked are pairs of clips of one prompt, better and worse, over eight grounds.
+func asked(name, prompt string, better, worse func(m mover) *video.Clip) Set {
+	set := Set{Name: name, Of: Moving}
+	for i := range 8 {
+		k := rng.New(12).With("asked").Sample(i)
+		m := mover{prompt: prompt, key: k, color: [3]float64{200, 60, 50}, ground: waves(k.With("ground")), pattern: waves(k.With("pattern"))}
+		set.Pairs = append(set.Pairs, Pair{Prompt: prompt, Kind: "worse", A: m.sample("better", better(m)), B: m.sample("worse", worse(m)), Better: First})
+	}
+	return set
+}
+
+// panned is a clip of a mover's ground alone, before a camera that pans this many pixels a frame to the right.
+func panned(speed float64) func(m mover) *video.Clip {
+	return func(m mover) *video.Clip {
+		out := &video.Clip{Width: clipSide, Height: clipSide, Rate: video.Rate{Num: 8, Den: 1}}
+		for t := range clipFrames {
+			moved := m
+			moved.ground = func(x, y float64) float64 { return m.ground(x+speed*float64(t), y) }
+			out.Frames = append(out.Frames, moved.draw(func(int) float64 { return 10 * clipSide }).Frames[0])
+		}
+		return out
+	}
+}
+
+// thrown is a clip of a mover's disc with an acceleration downwards.
+func thrown(gravity float64) func(m mover) *video.Clip {
+	return func(m mover) *video.Clip {
+		out := &video.Clip{Width: clipSide, Height: clipSide, Rate: video.Rate{Num: 8, Den: 1}}
+		for t := range clipFrames {
+			f, moved := float64(t), m
+			moved.dx, moved.dy = -18+36*f/7, -16+f*(32-gravity*49/2)/7+gravity*f*f/2
+			out.Frames = append(out.Frames, moved.draw(func(int) float64 { return 1 }).Frames[0])
+		}
+		return out
+	}
+}
+
 func TestPlantedWeaknesses(t *testing.T) {
 	pictures, clips := Scenes(), Clips()
 	clips.Pairs = clips.Pairs[:len(clips.Pairs)*2/5] // of 8 prompts: flow takes its time
@@ -105,6 +144,8 @@ func TestPlantedWeaknesses(t *testing.T) {
 		{"control", rewards.SceneTask{}, pictures, nil},
 		{"layout", rewards.SceneLayout{}, pictures, nil},
 		{"control of clips", rewards.Motion{MotionRule: rewards.UsualMotion}, clips, nil},
+		{"camera", rewards.Camera{}, asked("pans", "the camera pans right", panned(2), panned(-2)), nil},
+		{"ball", rewards.Ball{}, asked("falls", "a ball falls", thrown(1), thrown(0)), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := Run(t.Context(), c.name, rewards.Each(c.reward, 1), c.set, Options{Probed: map[string]int{Pictures: 24, Moving: 8}[c.set.Of], Again: -1})

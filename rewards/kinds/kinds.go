@@ -49,6 +49,8 @@ func All() []rewards.Kind {
 		rewards.SharpnessKind,
 		rewards.MotionKind,
 		rewards.HeadingKind,
+		rewards.CameraKind,
+		rewards.BallKind,
 		rewards.ThingKind,
 		rewards.MagnitudeKind,
 		rewards.DynamicKind,

@@ -60,16 +60,7 @@ const doubt = 0.5 * 0.5
 
 func (m *Motion) pair(t int) Pair {
 	f := m.Forward[t]
-	home := make([]bool, len(f.X))
-	n := 0
-	for i := range home {
-		at, w, ok := corners(f, i, 1)
-		x, y := float64(i%f.Width)+float64(f.X[i]), float64(i/f.Width)+float64(f.Y[i])
-		inside := x >= 0 && y >= 0 && x <= float64(f.Width-1) && y <= float64(f.Height-1)
-		if home[i] = ok && inside && returns(f, m.Backward[t], i, at, w); home[i] {
-			n++
-		}
-	}
+	home, n := m.home(t)
 	p := Pair{Visible: float64(n) / float64(len(home)), Steady: m.steady(t), Camera: camera(f, home)}
 	top := longest(f)
 	if math.IsNaN(top) || n == 0 {
@@ -79,6 +70,21 @@ func (m *Motion) pair(t int) Pair {
 	still, wrong, right := m.error(t, home, 0), m.error(t, home, -1), m.error(t, home, 1)
 	p.Explained = max(1-(right+doubt)/(min(still, wrong)+doubt), 0)
 	return p
+}
+
+// home says which pixels of a frame return and stay within it, and how many do.
+func (m *Motion) home(t int) (home []bool, n int) {
+	f := m.Forward[t]
+	home = make([]bool, len(f.X))
+	for i := range home {
+		at, w, ok := corners(f, i, 1)
+		x, y := float64(i%f.Width)+float64(f.X[i]), float64(i/f.Width)+float64(f.Y[i])
+		inside := x >= 0 && y >= 0 && x <= float64(f.Width-1) && y <= float64(f.Height-1)
+		if home[i] = ok && inside && returns(f, m.Backward[t], i, at, w); home[i] {
+			n++
+		}
+	}
+	return home, n
 }
 
 // error is the mean squared difference, in levels, of a frame and the next one warped by a
@@ -106,8 +112,17 @@ func (m *Motion) error(t int, over []bool, times float64) float64 {
 // camera is the share of squared motion, over some pixels, that the nearest affine map of the
 // frame has: 1 for one that pans, turns or zooms, 0 where nothing moves.
 func camera(f *video.Field, over []bool) float64 {
-	var all, left float64
-	for _, v := range [][]float32{f.X, f.Y} {
+	_, all, left := affine(f, over)
+	if all == 0 {
+		return 0
+	}
+	return max(1-left/all, 0)
+}
+
+// affine is the map of the frame nearest to its motion over some pixels, a + b x + c y from the middle for either axis,
+// with the sums of the squared motion and of what the map leaves.
+func affine(f *video.Field, over []bool) (maps [2][3]float64, all, left float64) {
+	for axis, v := range [][]float32{f.X, f.Y} {
 		// v is a + b x + c y, by normal equations in coordinates from the middle.
 		var m [3][4]float64
 		each := func(do func(p [3]float64, v float64)) {
@@ -126,15 +141,13 @@ func camera(f *video.Field, over []bool) float64 {
 			}
 		})
 		c := solved(m)
+		maps[axis] = c
 		each(func(p [3]float64, v float64) {
 			d := v - float64(c[0]) - float64(c[1]*p[1]) - float64(c[2]*p[2])
 			all, left = all+float64(v*v), left+float64(d*d)
 		})
 	}
-	if all == 0 {
-		return 0
-	}
-	return max(1-left/all, 0)
+	return maps, all, left
 }
 
 // solved eliminates; a system without a unique solution gives 0.
