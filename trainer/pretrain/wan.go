@@ -122,6 +122,10 @@ func (r *WanRecipe) check(doc *config.Document) {
 	if n := r.latentShape()[0]; n%r.Model.Frames != 0 && doc.Clean("vae") && doc.Clean("model") {
 		doc.Report("model.frames", fmt.Sprintf("a token covers %d of %d frames of latents, which do not divide them", r.Model.Frames, n), "1, or all of them")
 	}
+	if n := r.Model.Frames * r.Model.Patch * r.Model.Patch * r.VAE.Latent; n > headWidth*r.Model.Heads && doc.Clean("vae") && doc.Clean("model") {
+		doc.Report("model.heads", fmt.Sprintf("a token is %d numbers of latents, and the transformer %d wide: it predicts their noise, which has to pass through it", n, headWidth*r.Model.Heads),
+			fmt.Sprintf("%d heads and more, or fewer channels of latents, frames or latents a token", (n+headWidth-1)/headWidth))
+	}
 	if f := r.VAE.factor() * r.Model.Patch; r.Data.Size%f != 0 && doc.Clean("vae") && doc.Clean("model") {
 		doc.Report("vae.times", fmt.Sprintf("a token covers %d pixels a side, which do not divide a clip of %d", f, r.Data.Size), "fewer levels, or smaller patches")
 	}
@@ -239,15 +243,17 @@ func (r *WanRecipe) textPart(vocabulary int) part {
 		"layer_norm_epsilon": 1e-6, "pad_token_id": 0, "eos_token_id": 1}}
 }
 
+// headWidth is that of the transformer's heads.
+const headWidth = 32
+
 func (r *WanRecipe) transformerPart() part {
-	const head = 32
 	in := r.VAE.Latent
 	if r.Model.Picture {
 		in += r.VAE.frames() + r.VAE.Latent
 	}
 	return part{"transformer", "diffusion_pytorch_model", map[string]any{
-		"_class_name": "WanTransformer3DModel", "_diffusers_version": upstream, "attention_head_dim": head, "num_attention_heads": r.Model.Heads,
-		"num_layers": r.Model.Layers, "ffn_dim": 3 * head * r.Model.Heads, "freq_dim": 64, "in_channels": in, "out_channels": r.VAE.Latent,
+		"_class_name": "WanTransformer3DModel", "_diffusers_version": upstream, "attention_head_dim": headWidth, "num_attention_heads": r.Model.Heads,
+		"num_layers": r.Model.Layers, "ffn_dim": 3 * headWidth * r.Model.Heads, "freq_dim": 64, "in_channels": in, "out_channels": r.VAE.Latent,
 		"text_dim": r.Model.TextWidth, "patch_size": []int{r.Model.Frames, r.Model.Patch, r.Model.Patch}, "cross_attn_norm": true, "qk_norm": acrossHeads, "eps": 1e-6,
 		"rope_max_seq_len": 64, "added_kv_proj_dim": nil, "image_dim": nil, "pos_embed_seq_len": nil}}
 }

@@ -22,7 +22,7 @@ makes = "motion"
 name = "small"
 data.clips = 16
 vae = { steps = 2, batch = 2, patch = 2, base = 4, times = [1, 1], halves = [true], latent = 4, motion = 4 }
-model = { text_width = 32, text_layers = 1, layers = 1, heads = 1, frames = 3 }
+model = { text_width = 32, text_layers = 1, layers = 1, heads = 2, frames = 3 }
 flow = { steps = 3, batch = 2, micro = 1, save_every = 1 }
 then = [{ steps = 2 }]
 judge = { prompts = 1, steps = 2, every = 100 }
@@ -237,6 +237,9 @@ func TestMoverMistakes(t *testing.T) {
 		"vae.times=[]":           "0 levels have 2 answers",
 		"vae.patch=3":            "a token covers 24 pixels",
 		"vae.base=2":             "base",
+		"vae.latent=24":          "",
+		"vae.latent=25":          "a token is 100 numbers of latents, and the transformer 96 wide",
+		"data.size=48":           "no scenes of 48 pixels",
 		"vae.linear=true":        "8 components of 3 numbers do not fit",
 		"vae.halves=[true,true]": "",
 	} {
