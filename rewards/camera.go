@@ -99,6 +99,7 @@ var CameraKind = Kind{
 	Paper:   "Darkroom, over DIS (Kroeger et al., 2016)",
 	Parts:   []string{"pan", "tilt", "zoom", "roll"},
 	Judges:  Clips,
+	Traits:  Flows,
 	Options: MotionKey{},
 	Bounds:  Unit,
 	Needs:   Always(func(p Prompt) error { _, err := Camera{}.Target(p.Text, p.Meta); return err }),

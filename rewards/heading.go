@@ -84,6 +84,7 @@ var HeadingKind = Kind{
 	Paper:   "Darkroom, over Farneback's flow (2003)",
 	Parts:   []string{"agreement", "x", "y"},
 	Judges:  Clips,
+	Traits:  Flows,
 	Options: MotionKey{},
 	Bounds:  Unit,
 	Needs:   Always(func(p Prompt) error { _, err := Heading{}.Target(p.Text, p.Meta); return err }),

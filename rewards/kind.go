@@ -77,6 +77,7 @@ const (
 	Prompted                    // it reads a prompt as a description, so that it takes control words
 	Averages                    // it is the mean over a clip's frames by itself
 	Outside                     // a server or a program computes it
+	Flows                       // it reads a clip's optical flow
 	Rule                        // a rule about replies: a prompt is tried with any reply
 )
 

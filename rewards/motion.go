@@ -151,6 +151,9 @@ type MotionKey struct {
 // measured is a kind that judges clips by a measure.
 func measured(measure string, k Kind) Kind {
 	k.Judges, k.Options = Clips, MotionKey{}
+	if measure != "flicker" && measure != "smoothness" {
+		k.Traits = Flows
+	}
 	k.Cases = append(k.Cases, "motion.clip")
 	k.Open = Opens(func(k MotionKey, _ Bench) (Opened, error) {
 		set := config.Filled(k.Motion)

@@ -2,12 +2,16 @@ package score
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/kinds"
+	"github.com/darkroom-rl/darkroom/rewards/motion"
+	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -26,31 +30,52 @@ func marks(found []rewards.Evidence) (all []vision.Mark) {
 	return all
 }
 
-// draw writes a picture an item and reward with boxes in its evidence, FOLDER/ITEM-NAME.REWARD.png, and says how
-// many.
-func draw(folder string, all []Line, names []string) (written int, err error) {
+// draw writes a picture an item and reward with boxes in its evidence, FOLDER/ITEM-NAME.REWARD.png, and a clip with
+// arrows an item and reward that read its flow, an animated .png, and says how many.
+func draw(ctx context.Context, folder string, all []Line, names []string) (pictures, moving int, err error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return 0, fmt.Errorf("--draw: %w", err)
+		return 0, 0, fmt.Errorf("--draw: %w", err)
 	}
 	for i, s := range all {
 		for _, name := range names {
-			boxes := marks(s.Scores[name].Evidence)
-			if s.item.Image == nil || len(boxes) == 0 {
-				continue
-			}
-			m := s.item.Image.Clone()
-			m.Draw(boxes)
 			var png bytes.Buffer
-			if err := vision.EncodePNG(&png, m); err != nil {
-				return written, fmt.Errorf("--draw: %w", err)
+			drawn, err := drawn(ctx, &png, s, name)
+			if err == nil && drawn {
+				base := filepath.Base(s.File)
+				file := filepath.Join(folder, fmt.Sprintf("%04d-%s.%s.png", i, strings.TrimSuffix(base, filepath.Ext(base)), name))
+				err = os.WriteFile(file, png.Bytes(), 0o644)
 			}
-			base := filepath.Base(s.File)
-			file := filepath.Join(folder, fmt.Sprintf("%04d-%s.%s.png", i, strings.TrimSuffix(base, filepath.Ext(base)), name))
-			if err := os.WriteFile(file, png.Bytes(), 0o644); err != nil {
-				return written, fmt.Errorf("--draw: %w", err)
+			switch {
+			case err != nil:
+				return pictures, moving, fmt.Errorf("--draw: %w", err)
+			case drawn && s.item.Clip != nil:
+				moving++
+			case drawn:
+				pictures++
 			}
-			written++
 		}
 	}
-	return written, nil
+	return pictures, moving, nil
+}
+
+// drawn writes what a reward found in an item, where there is something to draw.
+func drawn(ctx context.Context, png *bytes.Buffer, s Line, name string) (bool, error) {
+	if s.item.Clip != nil {
+		k, _ := kinds.Named(name)
+		if !k.Is(rewards.Flows) || s.Scores[name].Missing != "" {
+			return false, nil
+		}
+		c, err := motion.Arrows(ctx, s.item.Clip)
+		if err != nil {
+			return false, err
+		}
+		return true, video.EncodeAPNG(png, c)
+	}
+	boxes := marks(s.Scores[name].Evidence)
+	if s.item.Image == nil || len(boxes) == 0 {
+		return false, nil
+	}
+	m := s.item.Image.Clone()
+	m.Draw(boxes)
+	return true, vision.EncodePNG(png, m)
 }

@@ -1,13 +1,16 @@
 package score
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
 // TestDraw: a copy with boxes for each score with some in its evidence, and the picture itself untouched.
@@ -20,9 +23,9 @@ func TestDraw(t *testing.T) {
 	without := Line{File: "c.png"}
 	without.add("layout", rewards.Result{Score: rewards.Score{Value: 0}})
 	dir := filepath.Join(t.TempDir(), "boxes")
-	n, err := draw(dir, []Line{with, without}, []string{"layout", "jpeg"})
+	n, moving, err := draw(t.Context(), dir, []Line{with, without}, []string{"layout", "jpeg"})
 	files, _ := os.ReadDir(dir)
-	if err != nil || n != 1 || len(files) != 1 || files[0].Name() != "0000-b.layout.png" {
+	if err != nil || n != 1 || moving != 0 || len(files) != 1 || files[0].Name() != "0000-b.layout.png" {
 		t.Fatalf("%d, %v, %v", n, files, err)
 	}
 	drawn, err := vision.Open(filepath.Join(dir, files[0].Name()), vision.Limits{})
@@ -40,5 +43,22 @@ func TestDraw(t *testing.T) {
 	}
 	if marks := marks(with.Scores["layout"].Evidence); len(marks) != 2 || marks[0].Dashed || !marks[1].Dashed || marks[0].Label != "dog 0.50" {
 		t.Errorf("%+v", marks)
+	}
+}
+
+// TestDrawFlow: a clip with its flow for each reward that reads it, which plays, and none where a score is missing.
+func TestDrawFlow(t *testing.T) {
+	s := moving.All()[0]
+	with := Line{File: "clip.gif", item: rewards.Item{Clip: moving.Small.Draw(s, moving.Place{Half: 5})}}
+	for _, name := range []string{"heading", "flicker"} {
+		with.add(name, rewards.Result{Score: rewards.Score{Value: 1}})
+	}
+	with.add("motion", rewards.Result{Missing: errors.New("none")})
+	dir := t.TempDir()
+	if n, clips, err := draw(t.Context(), dir, []Line{with}, []string{"heading", "flicker", "motion"}); err != nil || n != 0 || clips != 1 {
+		t.Fatalf("%d pictures and %d clips, %v", n, clips, err)
+	}
+	if c, err := video.Open(filepath.Join(dir, "0000-clip.heading.png"), video.Limits{}); err != nil || len(c.Frames) != moving.Small.Frames {
+		t.Errorf("%v", err)
 	}
 }

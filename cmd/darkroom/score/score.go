@@ -38,7 +38,7 @@ The prompt of a.png is in its text if 'darkroom sample' made it, or in a.txt bes
 Items of one prompt are judged together.
 
 --draw writes copies of the pictures with the boxes that layout, geneval and others found, wanted
-ones dashed.
+ones dashed, and copies of clips with the optical flow that motion, heading, camera and others read.
 
 --serve answers the protocol of http rewards at an address, on this machine alone unless
 a host is named. Requests have limits of bytes and pixels. Ctrl-C finishes the answers
@@ -59,7 +59,7 @@ under way first.`,
 	o.Add(cmd)
 	f.StringVar(&o.prompt, "prompt", "", "`TEXT` that the files should show")
 	f.StringVar(&o.items, "items", "", "`FILE.jsonl` with a line an item")
-	f.StringVar(&o.draw, "draw", "", "`FOLDER` for copies of the pictures with the boxes of each score's evidence")
+	f.StringVar(&o.draw, "draw", "", "`FOLDER` for copies of the pictures with the boxes of each score's evidence, and of clips with their flow")
 	f.StringVar(&o.serve, "serve", "", "`ADDRESS` to answer at, such as :8080")
 	return cmd
 }
@@ -121,11 +121,13 @@ func (o *options) run(cmd *cobra.Command, files []string) error {
 		return err
 	}
 	if o.draw != "" {
-		n, err := draw(o.draw, shown, o.Names)
+		pictures, moving, err := draw(cmd.Context(), o.draw, shown, o.Names)
 		if err != nil {
 			return err
 		}
-		cmd.PrintErrf("%d pictures with boxes are in %s\n", n, o.draw)
+		if cmd.PrintErrf("%d pictures with boxes are in %s\n", pictures, o.draw); moving > 0 {
+			cmd.PrintErrf("%d clips with their flow are in %s\n", moving, o.draw)
+		}
 	}
 	return o.print(cmd, shown, opened)
 }
