@@ -9,13 +9,13 @@ import (
 	"github.com/darkroom-rl/darkroom/video"
 )
 
-// Card: whether a thing falls, is thrown and bounces as a ball does. The thing is what differs from the ground, which is
-// the median of each pixel over all frames: the thing must leave every place for half of the clip. Of its middle (x, y),
-// y downwards, second differences over frames are accelerations:
+// Card: whether a thing falls, is thrown and bounces as a ball does. The thing is the pixels that differ from the
+// ground, the median of each pixel over all frames: the thing must leave every place for half of the clip. Of its
+// middle (x, y), y downwards, second differences over frames are accelerations:
 //
 //	g          the median of those of y, of frames that are neither at a bounce nor at rest
 //	at a frame 1 where the thing rests on its lowest place; at a bounce 1, and otherwise max(0, 1 - |a - g|/g), in both
-//	           cases times max(0, 1 - |acceleration of x|/g); a fifth of a pixel is forgiven, since places are no finer
+//	           cases times max(0, 1 - |acceleration of x|/g); a fifth of a pixel, the error of places, is forgiven
 //	bounce     downwards before and up after, at the lowest place that the thing reaches
 //	energy     the least over bounces of min(1, E before/E after)², with E = v²/2 + g·(height above the lowest place): a
 //	           bounce gives no speed
@@ -31,7 +31,7 @@ import (
 type Ball struct{}
 
 // errNoThing is why a clip has no ball.
-var errNoThing = errors.New("no thing is told from the ground: one that moves before a still ground is needed, in five frames or more")
+var errNoThing = errors.New("the clip shows no thing before a ground: one that moves before a still ground is needed, in five frames or more")
 
 // Score judges a clip.
 func (Ball) Score(_ context.Context, item Item) (Score, error) {
@@ -54,17 +54,17 @@ func (Ball) Score(_ context.Context, item Item) (Score, error) {
 	return s, nil
 }
 
-// path is where a thing is in each frame.
+// path is the place of a thing in each frame.
 type path [][2]float64
 
 // differs is by how many levels a pixel of the thing differs from the ground, at least.
 const differs = 30
 
-// fine is how well a second difference of places is known, in pixels.
+// fine is the error of a second difference of places, in pixels.
 const fine = 0.2
 
-// trackOf follows the thing of a clip, and returns the share of frames that have all of it; where a frame has nothing, it
-// is where it was before.
+// trackOf follows the thing of a clip, and returns the share of frames that have all of it; where a frame has nothing,
+// it stays at its last place.
 func trackOf(c *video.Clip) (p path, whole float64) {
 	n := len(c.Frames[0])
 	ground, levels := make([]uint8, n), make([]uint8, len(c.Frames))
@@ -107,7 +107,7 @@ func trackOf(c *video.Clip) (p path, whole float64) {
 	return p, whole
 }
 
-// fall is how far a way is that of a ball.
+// fall is a way's likeness to that of a ball.
 type fall struct{ gravity, energy, free float64 }
 
 // fall judges a way in frames of this side. A bounce lies between frames, so that it spoils two accelerations.

@@ -28,7 +28,7 @@ func dropped(at func(t int) (x, y float64)) *video.Clip {
 	return c
 }
 
-// bouncing is the height of a ball that falls from a height with this gravity to a floor, which it leaves with a share of
+// bouncing is the height of a ball that falls from a height with this gravity to a floor, and leaves it with a share of
 // its speed.
 func bouncing(from, gravity, keeps float64) func(t int) float64 {
 	return func(frame int) float64 {
@@ -43,7 +43,7 @@ func bouncing(from, gravity, keeps float64) func(t int) float64 {
 	}
 }
 
-// TestBall: balls that fall, are thrown and bounce are near 1; what no ball does is far below.
+// TestBall: balls that fall, are thrown and bounce are near 1; all else is far below.
 func TestBall(t *testing.T) {
 	along := func(y func(t int) float64) func(int) (float64, float64) {
 		return func(t int) (float64, float64) { return 10 + 2.5*float64(t), y(t) }

@@ -33,7 +33,7 @@ var moveNamed = map[string]motion.Move{
 	"roll clockwise": motion.Clockwise, "roll counterclockwise": motion.Counterclockwise,
 }
 
-// errNoMove is why a prompt is not judged.
+// errNoMove is the error of a prompt without a move.
 var errNoMove = errors.New(`the prompt asks for no move of the camera, such as "pan left", "tilt up", "zoom in", "roll clockwise" or "static camera"` +
 	"\nhint: write it into the prompt, or into meta.camera of the prompts file")
 

@@ -12,7 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/video"
 )
 
-// view is where a camera looks: the shift of its middle, its scale and its turn.
+// view is a camera's: the shift of its middle, its scale and its turn.
 type view struct{ x, y, scale, turn float64 }
 
 // filmed is a clip of a plane with waves by a camera, eight frames of 64 x 64.
@@ -44,8 +44,8 @@ func copyOf(c *video.Clip) *video.Clip {
 	return &out
 }
 
-// TestCamera: each move is near 1 where it is asked for and near 0 under every other name; a thing that moves alone is no
-// move, and rest, noise and cuts are worth nothing but to a still camera, to which the first is worth all.
+// TestCamera: each move is near 1 where it is asked for and near 0 under every other name; a thing that moves alone
+// counts as none; rest, noise and cuts are worth nothing, but rest of a still camera, which is worth 1.
 func TestCamera(t *testing.T) {
 	clips := map[string]*video.Clip{
 		"pan left":              filmed(func(t float64) view { return view{-1.5 * t, 0, 1, 0} }),

@@ -7,7 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
-// TestArrows: a thing that moves to the left has yellow arrows left of its middle, where nothing moves there are none,
+// TestArrows: a thing that moves to the left has yellow arrows, and none lie far from it or in the last frame,
 // and the clip itself is untouched.
 func TestArrows(t *testing.T) {
 	s := moving.Scene{Color: "blue", Shape: "square", Heading: "left", Pace: "fast", Background: "white"}

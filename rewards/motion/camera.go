@@ -12,7 +12,7 @@ import (
 //
 //	pans right     moves the frame left        Pan > 0
 //	tilts up       moves it down               Tilt > 0
-//	zooms in       makes it larger             Zoom > 0, the motion at the root of the mean square distance from the middle
+//	zooms in       makes it larger             Zoom > 0, the motion at the root mean square distance from the middle
 //	rolls clockwise turns it the other way     Roll > 0, likewise
 //
 // With a the asked part, 0 where its sign is wrong, and s = 1.5·min(height, width)/256, the value of a pair is
@@ -40,7 +40,7 @@ const (
 	Counterclockwise
 )
 
-// Camera is how it moved, in means over pairs, and how far that was asked for.
+// Camera has its moves, in means over pairs, and their worth.
 type Camera struct{ Value, Pan, Tilt, Zoom, Roll float64 }
 
 // part is the asked part of a pair's motion.

@@ -120,7 +120,7 @@ func camera(f *video.Field, over []bool) float64 {
 }
 
 // affine is the map of the frame nearest to its motion over some pixels, a + b x + c y from the middle for either axis,
-// with the sums of the squared motion and of what the map leaves.
+// with the sums of the squared motion and of the rest beside the map.
 func affine(f *video.Field, over []bool) (maps [2][3]float64, all, left float64) {
 	for axis, v := range [][]float32{f.X, f.Y} {
 		// v is a + b x + c y, by normal equations in coordinates from the middle.

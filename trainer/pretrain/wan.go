@@ -100,6 +100,7 @@ func DefaultWan() WanRecipe {
 type Pace struct {
 	Steps int     `toml:"steps,required" range:"[1,inf)" doc:"updates"`
 	LR    float64 `toml:"lr" range:"(0,1)" doc:"learning rate, the highest of the phase"`
+	Noise float64 `toml:"caption_noise" range:"[0,1]" doc:"share of captions with another heading or pace; 0: as before"`
 }
 
 // SetDefaults is a phase before its keys are read.
@@ -171,6 +172,9 @@ func (r *wanRun) flows() error {
 	for n, p := range r.Then {
 		f := r.Flow
 		f.Steps, f.LR = p.Steps, p.LR
+		if p.Noise > 0 {
+			r.Data.Noise = p.Noise
+		}
 		if err := r.once(r.dir, phaseName(n), func() error { return r.learn(phaseName(n), f, r.key.With("phase").Iteration(n), false) }); err != nil {
 			return err
 		}

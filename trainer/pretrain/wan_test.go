@@ -24,7 +24,7 @@ data.clips = 16
 vae = { steps = 2, batch = 2, patch = 2, base = 4, times = [1, 1], halves = [true], latent = 4, motion = 4 }
 model = { text_width = 32, text_layers = 1, layers = 1, heads = 2, frames = 3 }
 flow = { steps = 3, batch = 2, micro = 1, save_every = 1 }
-then = [{ steps = 2 }]
+then = [{ steps = 2, caption_noise = 1 }]
 judge = { prompts = 1, steps = 2, every = 100 }
 `
 

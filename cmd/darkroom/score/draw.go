@@ -58,7 +58,7 @@ func draw(ctx context.Context, folder string, all []Line, names []string) (pictu
 	return pictures, moving, nil
 }
 
-// drawn writes what a reward found in an item, where there is something to draw.
+// drawn writes the boxes or the flow of an item that a reward has judged, where there are some.
 func drawn(ctx context.Context, png *bytes.Buffer, s Line, name string) (bool, error) {
 	if s.item.Clip != nil {
 		k, _ := kinds.Named(name)
