@@ -27,6 +27,12 @@ type Policy interface {
 	Params() Params
 }
 
+// A Thrifty policy can go on where the memory of its device runs out: by smaller passes, or by computing again.
+type Thrifty interface {
+	// Attempt runs f, which computes with the policy, and runs it again with less memory where it runs out.
+	Attempt(f func() error) error
+}
+
 // A Point is an input of the network.
 type Point struct {
 	Key   Key // whose prompt

@@ -128,7 +128,7 @@ func (t *Trainer) learn(report *Report) error {
 		return err
 	}
 	for n, share := range t.shares(len(learned)) {
-		blame, err := t.objective(n).Evaluate(t.Policy, Pick(learned, share), Pick(worth, share))
+		blame, err := t.evaluate(n, Pick(learned, share), Pick(worth, share))
 		if err == nil && blame.Idle {
 			continue
 		}
@@ -153,6 +153,26 @@ func (t *Trainer) learn(report *Report) error {
 		report.Passed = "every gradient holds numbers that are infinite or none"
 	}
 	return nil
+}
+
+// evaluate is the loss of an update, whose gradient is gathered. Where memory runs out on the way, the gradient is
+// gathered anew.
+func (t *Trainer) evaluate(n int, learned []Sample, worth []float64) (blame LossResult, err error) {
+	begun := false
+	try := func() (err error) {
+		if begun {
+			t.Policy.Params().Skip()
+		}
+		begun = true
+		blame, err = t.objective(n).Evaluate(t.Policy, learned, worth)
+		return err
+	}
+	if thrifty, ok := t.Policy.(Thrifty); ok {
+		err = thrifty.Attempt(try)
+	} else {
+		err = try()
+	}
+	return blame, err
 }
 
 // pass is why an iteration moves nothing.

@@ -179,6 +179,9 @@ func (d *denoiser) adapt(l nn.LoRA) error {
 	return nil
 }
 
+// Reclaimed says that passing tensors of the pool are no longer there (tensor.Pool.Attempt).
+func (d *denoiser) Reclaimed() { d.uploaded = uploaded{} }
+
 // FreeDenoiser lets the networks' weights go, and adapters with them.
 func (d *denoiser) FreeDenoiser() error {
 	err := errors.Join(d.experts[0].network.close(), d.experts[1].network.close())

@@ -38,6 +38,7 @@ func NewParam(name string, t *tensor.Tensor, trained bool) *Param {
 	if trained && t.DType() != kernels.F32 {
 		panic(fmt.Sprintf("autograd: the trained parameter %s is %s, not f32", name, t.DType()))
 	}
+	t.Lasts()
 	return &Param{Name: name, Shape: t.Shape(), Value: t.Named(name), Trained: trained, pool: t.Pool()}
 }
 

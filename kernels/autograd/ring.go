@@ -76,6 +76,7 @@ func (r *Ring) reserve(bytes int) {
 	}
 	if need := 2*room + r.largest; need > r.reserved {
 		r.Rest()
+		r.reserved = 0
 		r.Memory.Reserve(need)
 		r.reserved = need
 	}

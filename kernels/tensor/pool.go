@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 )
@@ -38,6 +39,15 @@ type Pool struct {
 	// Limit is how much may be held while some of it waits: waiting pieces go back to the backend, the largest first,
 	// before more is asked of it. 0: no limit.
 	Limit int
+
+	trying bool
+	lent   []loan // since Attempt began
+}
+
+// A loan is a piece as it was lent.
+type loan struct {
+	*storage
+	of uint32 // generation
 }
 
 // Stats are sizes in bytes of the pieces lent, as classes round them.
@@ -55,6 +65,7 @@ type storage struct {
 	bytes      int
 	refs       int
 	generation uint32
+	lasting    bool
 }
 
 // NewPool is an empty pool over a backend.
@@ -102,12 +113,16 @@ func (p *Pool) keepTo(most int) {
 }
 
 // New is a tensor whose contents are undefined.
-func (p *Pool) New(d kernels.DType, shape ...int) *Tensor { return p.of(classOf, d, shape) }
+func (p *Pool) New(d kernels.DType, shape ...int) *Tensor { return p.of(false, d, shape) }
 
 // Lasting is New for lasting tensors.
-func (p *Pool) Lasting(d kernels.DType, shape ...int) *Tensor { return p.of(lastingClassOf, d, shape) }
+func (p *Pool) Lasting(d kernels.DType, shape ...int) *Tensor { return p.of(true, d, shape) }
 
-func (p *Pool) of(class func(n int) int, d kernels.DType, shape []int) *Tensor {
+func (p *Pool) of(lasting bool, d kernels.DType, shape []int) *Tensor {
+	class := classOf
+	if lasting {
+		class = lastingClassOf
+	}
 	t := &Tensor{pool: p, dtype: d}
 	t.setShape(shape)
 	t.stride = t.Cols()
@@ -116,7 +131,7 @@ func (p *Pool) of(class func(n int) int, d kernels.DType, shape []int) *Tensor {
 	} else {
 		t.store = p.take(class(n))
 	}
-	t.generation = t.store.generation
+	t.generation, t.store.lasting = t.store.generation, lasting
 	if p.Poison {
 		p.poison(t)
 	}
@@ -161,8 +176,53 @@ func (p *Pool) lend(s *storage) *storage {
 	p.stats.Live++
 	p.stats.InUse += s.bytes
 	p.stats.Peak = max(p.stats.Peak, p.stats.InUse)
+	if p.trying {
+		if len(p.lent) == cap(p.lent) { // most came back
+			p.lent = slices.DeleteFunc(p.lent, loan.back)
+		}
+		p.lent = append(p.lent, loan{s, s.generation})
+	}
 	return s
 }
+
+// back reports whether the piece came back.
+func (l loan) back() bool { return l.generation != l.of }
+
+// Attempt runs f. Where the backend has too little memory for it, passing tensors that f made are freed, all handles on
+// them are void, and the failure is returned: f may be tried again with less.
+func (p *Pool) Attempt(f func() error) (err error) {
+	if p.trying {
+		return f()
+	}
+	p.trying = true
+	defer func() {
+		made := p.lent
+		p.trying, p.lent = false, nil
+		failure := recover()
+		if failure == nil {
+			return
+		}
+		out, ok := failure.(interface {
+			error
+			MemoryIsOut() bool
+		})
+		if !ok || !out.MemoryIsOut() {
+			panic(failure)
+		}
+		for _, l := range made {
+			if !l.back() && !l.lasting {
+				l.refs = 0
+				p.giveBack(l.storage)
+			}
+		}
+		p.Trim()
+		err = out
+	}()
+	return f()
+}
+
+// Lasts makes a tensor a lasting one.
+func (t *Tensor) Lasts() { t.store.lasting = true }
 
 // ask takes memory of the backend; where it has no more, waiting pieces of other classes go back to it first.
 func (p *Pool) ask(size int) (buf *kernels.Buffer) {

@@ -189,6 +189,8 @@ type Options struct {
 	Ahead func() []int
 	// Context stops rolls; nil: nothing does.
 	Context context.Context
+	// Logf reports to people; nil: nobody reads.
+	Logf func(format string, args ...any)
 	// Progress is called with the progress of a roll; nil: nobody asks.
 	Progress func(done, all int)
 }

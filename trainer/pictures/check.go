@@ -127,7 +127,11 @@ func logProbsBy(p *Policy, o trainer.PolicyGradient, samples []trainer.Sample, a
 		d := samples[a.sample].Decisions
 		points[i] = trainer.Point{Key: samples[a.sample].Key, State: d.State[a.decision], Time: d.Time[a.decision]}
 	}
-	forward, err := p.Eval(trainer.Current, points)
+	var forward trainer.Forward
+	err := p.Attempt(func() (err error) {
+		forward, err = p.Eval(trainer.Current, points)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

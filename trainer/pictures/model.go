@@ -96,7 +96,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	for _, text := range plain(e) {
 		m.always = append(m.always, pipeline.About{Prompt: text})
 	}
-	m.Policy = &Policy{Pipeline: p, Micro: o.Micro, Checkpointing: o.Checkpointing, Context: o.Context, Progress: o.Progress}
+	m.Policy = &Policy{Pipeline: p, Micro: o.Micro, Checkpointing: o.Checkpointing, Context: o.Context, Progress: o.Progress, Logf: o.Logf}
 	m.sources = newSources(p, e, o)
 	if err := m.prepare(e); err != nil {
 		return nil, errors.Join(err, m.Close())

@@ -3,10 +3,12 @@ package pictures
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -34,6 +36,7 @@ type Policy struct {
 	prompts       int  // that are rolled at once; 0: all
 	onDisk        int  // that are encoded to the disk at once
 	Micro         int  // points in a pass; 0: as many as make about 4096 tokens
+	points        int  // in the last roll or answer
 	twin          bool // it computes beside another policy: half as many points, as fp32 takes, and no backward
 
 	// The sampler of the iteration: that of pictures of its one size, or, with Forms, of the first one of
@@ -44,12 +47,13 @@ type Policy struct {
 	Passes  ledger.Passes // so far
 	unfit   error         // why it cannot sample
 
-	Context  context.Context     // stops a roll
-	Progress func(done, all int) // of a roll: pictures through the network
-	learner  *model.Learner      // made by Learn
-	teacher  *pipeline.Pipeline  // nil: none
-	pending  func()              // gives the last answers' tape back
-	known    recalled            // the network's outputs during the roll
+	Logf     func(format string, args ...any) // reports less memory; nil: nobody reads
+	Context  context.Context                  // stops a roll
+	Progress func(done, all int)              // of a roll: pictures through the network
+	learner  *model.Learner                   // made by Learn
+	teacher  *pipeline.Pipeline               // nil: none
+	pending  func()                           // gives the last answers' tape back
+	known    recalled                         // the network's outputs during the roll
 }
 
 // Roll paints one picture a key.
@@ -154,11 +158,74 @@ func (p *Policy) rollForm(w trainer.Weights, f *Form, list []pipeline.Picture, p
 	} else if f.One != nil {
 		sampler.Deterministic = f.One.Deterministic
 	}
-	err = p.with(w, func() (err error) {
-		tracks, err = p.Pipeline.Sample(p.context(), list, sampler)
-		return err
+	p.points = len(list)
+	err = p.attempt(false, func() error {
+		sampler.Batch = p.Micro
+		return p.with(w, func() (err error) {
+			tracks, err = p.Pipeline.Sample(p.context(), list, sampler)
+			return err
+		})
 	})
 	return tracks, err
+}
+
+// Card: memory that runs out in a pass. No bit depends on the size of passes, nor on the blocks that backward computes
+// again: a pass that failed is repeated with less. A gradient is gathered anew from its first pass.
+
+// Attempt implements trainer.Thrifty.
+func (p *Policy) Attempt(f func() error) error { return p.attempt(true, f) }
+
+// attempt runs f again and again with less memory where it runs out, until nothing less is left.
+func (p *Policy) attempt(trains bool, f func() error) error {
+	for {
+		passes := p.Passes
+		if trains {
+			p.drop()
+		}
+		err := p.Pipeline.Pool.Attempt(f)
+		if !memoryIsOut(err) {
+			return err
+		}
+		if !trains {
+			p.drop()
+		}
+		p.Passes, p.pending = passes, nil
+		p.Pipeline.Reclaimed()
+		if p.teacher != nil {
+			p.teacher.Reclaimed()
+		}
+		less := p.narrow(trains)
+		if less == "" {
+			return err
+		}
+		if p.Logf != nil {
+			p.Logf("memory ran out in a pass: %s from now on (no bit depends on it): %v", less, err)
+		}
+	}
+}
+
+// memoryIsOut reports whether a device had too little memory.
+func memoryIsOut(err error) bool {
+	var out interface{ MemoryIsOut() bool }
+	return errors.As(err, &out) && out.MemoryIsOut()
+}
+
+// narrow makes passes take less memory, and names the change; "": nothing takes less. Of matrices that lie elsewhere
+// each pass fetches all, so that backward computes again before passes become smaller.
+func (p *Policy) narrow(trains bool) string {
+	n, again := min(p.perPass(&p.Form), max(1, p.points)), trains && p.Checkpointing < autograd.AllBlocks
+	switch {
+	case again && (n == 1 || p.Pipeline.Memory.Home != nn.Device):
+		p.Checkpointing = autograd.AllBlocks
+		return "backward computes blocks again"
+	case n == 1:
+		return ""
+	}
+	p.Micro = n / 2
+	if p.Micro == 1 {
+		return "one picture a pass"
+	}
+	return fmt.Sprintf("%d pictures a pass", p.Micro)
 }
 
 // sampleOf is a key's sample.
@@ -223,6 +290,7 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, e
 	if err != nil {
 		return trainer.Forward{}, err
 	}
+	p.points = len(at)
 	if w == trainer.Current {
 		p.Passes.Train += len(at) * p.each()
 	} else {

@@ -196,7 +196,7 @@ func (m *Model) Items(samples []trainer.Sample) (items []rewards.Item, err error
 			return nil, err
 		}
 		for some := range slices.Chunk(places, portion(at)) {
-			raw, err := m.Pipeline.DecodeAll(trainer.Pick(finals, some), at)
+			raw, err := m.decode(trainer.Pick(finals, some), at)
 			if err != nil {
 				return nil, err
 			}
@@ -213,6 +213,25 @@ func (m *Model) Items(samples []trainer.Sample) (items []rewards.Item, err error
 		}
 	}
 	return items, nil
+}
+
+// decode decodes pictures at once, or where memory runs out, half of them after the other.
+func (m *Model) decode(finals [][]float64, at pipeline.Shape) (raw [][]float32, err error) {
+	err = m.Pipeline.Pool.Attempt(func() (err error) {
+		raw, err = m.Pipeline.DecodeAll(finals, at)
+		return err
+	})
+	if n := len(finals) / 2; n > 0 && memoryIsOut(err) {
+		if m.Logf != nil {
+			m.Logf("memory ran out in the autoencoder: %d at once instead of %d (no bit depends on it): %v", n, len(finals), err)
+		}
+		if raw, err = m.decode(finals[:n], at); err != nil {
+			return nil, err
+		}
+		rest, err := m.decode(finals[n:], at)
+		return append(raw, rest...), err
+	}
+	return raw, err
 }
 
 // developed is the autoencoder's output, as people see it.

@@ -2,8 +2,10 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/assets"
@@ -23,6 +25,72 @@ type lending struct {
 func (b *lending) Alloc(n int) *kernels.Buffer {
 	b.bytes += int64(n)
 	return b.Backend.Alloc(n)
+}
+
+// narrow is a backend whose memory is bounded.
+type narrow struct {
+	kernels.Backend
+	now, peak, most int
+}
+
+// out is its failure.
+type out struct{}
+
+func (out) Error() string     { return "out of memory" }
+func (out) OnDevice() string  { return "narrow" }
+func (out) MemoryIsOut() bool { return true }
+
+func (b *narrow) Alloc(n int) *kernels.Buffer {
+	if b.most > 0 && b.now+n > b.most {
+		panic(out{})
+	}
+	b.now += n
+	b.peak = max(b.peak, b.now)
+	return b.Backend.Alloc(n)
+}
+
+func (b *narrow) Free(buf *kernels.Buffer) {
+	b.now -= buf.Bytes
+	b.Backend.Free(buf)
+}
+
+// TestMemoryRunsOut: a device whose memory runs out in a pass, of a roll or of an update, goes on with smaller ones and
+// leaves the same bytes. One whose memory holds no picture ends the run.
+func TestMemoryRunsOut(t *testing.T) {
+	e := parse(t, "run.iterations=2", "loss.noise_floor=off", "evaluate.every=0")
+	run := func(most int) (*narrow, map[string][]byte, []string, error) {
+		be, err := cpu.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer be.Close()
+		dir, on := t.TempDir(), &narrow{Backend: be, most: most}
+		var said []string
+		_, err = Run(t.Context(), e, Options{Dir: dir, Backend: on, Logf: func(format string, args ...any) {
+			if s := fmt.Sprintf(format, args...); strings.Contains(s, "memory ran out") {
+				said = append(said, s)
+			}
+		}})
+		return on, contents(t, dir), said, err
+	}
+	wide, want, said, err := run(0)
+	if err != nil || len(said) > 0 {
+		t.Fatal(said, err)
+	}
+	for _, part := range []int{45, 20, 8} {
+		_, got, said, err := run(wide.peak * part / 100)
+		if err != nil || len(said) == 0 {
+			t.Errorf("with %d %% of the memory: %q, %v", part, said, err)
+			continue
+		}
+		if part == 20 && !strings.Contains(strings.Join(said, " "), "in a pass") {
+			t.Errorf("with a fifth of the memory, no pass took less: %q", said)
+		}
+		same(t, fmt.Sprintf("%d %% of the memory", part), got, want)
+	}
+	if _, _, _, err := run(wide.peak / 50); err == nil || !strings.Contains(err.Error(), "out of memory") {
+		t.Errorf("with a fiftieth of the memory: %v", err)
+	}
 }
 
 // TestRewardsAreCounted: a model has the free memory beside rewards' networks, whether they are loaded already or

@@ -148,7 +148,7 @@ func (l *loop) openModel() error {
 		l.Logf("%s", news)
 	}
 	o := model.Options{Backend: l.Backend, Train: l.train, HeldOut: l.heldOut, Rewards: l, Cache: l.Cache, Arithmetic: l.Class}
-	o.Fit = l.fit()
+	o.Fit, o.Logf = l.fit(), l.Logf
 	if l.Rolling != nil {
 		o.Progress = func(done, all int) {
 			done, all = l.progress.of(done, all)

@@ -63,6 +63,14 @@ func (l *loop) waiting(reward string) {
 	}
 }
 
+// Attempt implements trainer.Thrifty, of a model that does.
+func (r *rollout) Attempt(f func() error) error {
+	if thrifty, ok := r.Policy.(trainer.Thrifty); ok {
+		return thrifty.Attempt(f)
+	}
+	return f()
+}
+
 // Roll rolls an iteration's samples. Rewards outside are asked about each group as soon as the model returns it; a
 // model that returns no single groups rolls some after another.
 func (r *rollout) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
