@@ -89,7 +89,7 @@ func (p *product) cut() {
 	for p.e.threads > 1 {
 		tasks := blocks * ((panels(p.n) + p.width - 1) / p.width)
 		half := (p.width + 1) / 2
-		small := min(p.rowBlock, p.m)*half*panel*p.kp < 6<<20 // 50 us of bf16
+		small := min(p.rowBlock, p.m)*half*panel*p.kp < 1<<20 // 10 us of bf16
 		if tasks >= 6*p.e.threads || tasks >= p.e.threads && half < least || small || half == p.width {
 			break
 		}

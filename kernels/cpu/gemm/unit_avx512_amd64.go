@@ -15,7 +15,7 @@ func (f32Unit) form() int                     { return formPanels }
 func (f32Unit) step() int                     { return 32 }
 func (f32Unit) panelBytes(k int) int          { return roundUp(k, 32) * panel * 4 }
 func (f32Unit) rows() int                     { return 14 }
-func (f32Unit) chunk() int                    { return 256 }
+func (f32Unit) chunk() int                    { return 384 }
 func (u f32Unit) direct(d kernels.DType) bool { return d == kernels.F32 || u.finish == passesBF16 }
 func (u f32Unit) passes() *passes             { return u.finish }
 
@@ -175,7 +175,7 @@ func newBF16Unit() unit {
 }
 
 func (bf16Unit) rows() int                 { return 6 }
-func (bf16Unit) chunk() int                { return 256 }
+func (bf16Unit) chunk() int                { return 384 }
 func (bf16Unit) passes() *passes           { return passesBF16 }
 func (bf16Unit) direct(kernels.DType) bool { return true }
 func (bf16Unit) rowBytes(k int) int        { return apart(roundUp(k, 32) * 2) }
