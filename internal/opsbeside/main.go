@@ -27,9 +27,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/choice"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/peak"
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest/bench"
 	"github.com/darkroom-rl/darkroom/outside/machine"
-	"github.com/darkroom-rl/darkroom/outside/spent"
 )
 
 //go:embed peer.py
@@ -199,9 +199,11 @@ func (p *peer) beside(of bench.Row, run func(), rounds int) (row, bool, error) {
 	}
 	r := row{Op: of.Op, Shape: of.Shape, DType: of.DType, Threads: of.Threads}
 	clock := func() time.Duration { return time.Since(p.began) }
-	own := of.Threads == 1 && spent.Known // its own time: waiting for a core does not count
+	own := of.Threads == 1 && runtime.GOOS == "linux" // the thread's own time: waiting for a core does not count
 	if own {
-		clock = spent.CPU
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		clock = peak.ThreadTime
 	}
 	run()
 	begin := time.Now()

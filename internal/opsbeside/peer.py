@@ -1,7 +1,7 @@
 """Operations of PyTorch, timed as internal/opsbeside asks: a line of JSON in, a line of JSON out.
 
 {"op": ..., "shape": [...], "dtype": ..., "threads": N} makes operands; {"calls": N, "own": true} times as many calls,
-by the process's own time or by the clock.
+by the thread's own time or by the clock.
 """
 import os
 
@@ -130,7 +130,7 @@ def main():
                 continue
             times = []
             for run in runs:
-                clock = time.process_time if q["own"] else time.perf_counter
+                clock = time.thread_time if q["own"] else time.perf_counter
                 start = clock()
                 for _ in range(q["calls"]):
                     run()

@@ -63,7 +63,7 @@ func (t table) write(w io.Writer) {
 	}
 	fmt.Fprintf(w, ". Both programs in turn, call by call (`make bench-beside`).\n"+
 		"Milliseconds of a call: least, median (quartiles' distance in per cent of it); \"times\" is of the least ones.\n"+
-		"With one thread the time is the process's own, else the clock's. PyTorch has the better of its two layouts for\n"+
+		"With one thread the time is the thread's own, else the clock's. PyTorch has the better of its two layouts for\n"+
 		"convolutions and group norm.\n\n")
 	fmt.Fprint(w, "| operation | dtype | threads | rows | times faster, geometric mean | least |\n|---|---|---|---|---|---|\n")
 	for _, g := range t.groups() {
