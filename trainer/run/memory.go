@@ -10,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
@@ -116,21 +117,35 @@ func rewardBytes(e *experiment.Experiment) (bytes int64) {
 	}
 	seen := map[network]bool{}
 	for _, r := range e.Rewards {
-		n := network{r.Path, 4}
-		if r.Precision == "bf16" {
-			n.each = 2
+		for _, path := range rewardFolders(r) {
+			n := network{path, 4}
+			if r.Precision == "bf16" {
+				n.each = 2
+			}
+			if seen[n] {
+				continue
+			}
+			seen[n] = true
+			dir, err := assets.Resolve(path)
+			if err != nil {
+				continue // which has an error of its own
+			}
+			bytes += weightBytes(dir, n.each)
 		}
-		if r.Path == "" || r.URL != "" || seen[n] {
-			continue
-		}
-		seen[n] = true
-		dir, err := assets.Resolve(r.Path)
-		if err != nil {
-			continue // which has an error of its own
-		}
-		bytes += weightBytes(dir, n.each)
 	}
 	return bytes
+}
+
+// rewardFolders are those of the networks that a reward computes here: that of path, unless a server has it, and
+// geneval's CLIP for colours, which is at path where a server detects.
+func rewardFolders(r experiment.Reward) (paths []string) {
+	if r.Path != "" && (r.URL == "" || r.Name == neural.GenEvalKind.Name) {
+		paths = append(paths, r.Path)
+	}
+	if r.GenEval != nil && r.GenEval.CLIP != "" {
+		paths = append(paths, r.GenEval.CLIP)
+	}
+	return paths
 }
 
 // weightBytes is the memory of the weights below a folder, each bytes for a number: of those in safetensors where

@@ -152,6 +152,18 @@ func TestRewardsAreCounted(t *testing.T) {
 	if half.Rewards != with.Rewards/2 {
 		t.Errorf("in bf16 rewards take %d bytes, in f32 %d", half.Rewards, with.Rewards)
 	}
+	const detector = "embed:tiny-mask2former"
+	layout := need(0, "reward=[{name='layout', path='"+detector+"'}]").Rewards
+	for reward, want := range map[string]int64{
+		"name='geneval', path='" + detector + "'":                                             layout,
+		"name='geneval', path='" + detector + "', geneval.clip='" + experiment.TinyCLIP + "'": layout + with.Rewards,
+		"name='geneval', url='http://localhost:1', path='" + experiment.TinyCLIP + "'":        with.Rewards,
+		"name='layout', url='http://localhost:1'":                                             0,
+	} {
+		if got := need(0, "reward=[{"+reward+"}]").Rewards; got != want || layout < 2_000_000 {
+			t.Errorf("%s: %d bytes, not %d", reward, got, want)
+		}
+	}
 	budget := without.Taken(1)
 	if fit := need(budget, "reward=[{name='clip', path='"+experiment.TinyCLIP+"'}]"); fit.Micro == 0 && fit.Taken(1) > budget {
 		t.Errorf("beside rewards nothing was made smaller: %+v", *fit)
