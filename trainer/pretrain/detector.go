@@ -2,10 +2,12 @@ package pretrain
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/config"
@@ -136,13 +138,22 @@ func (r *Detector) writeFrame(dir string) error {
 	return writeJSON(filepath.Join(dir, "config.json"), map[string]any{
 		"architectures": []string{"Mask2FormerForUniversalSegmentation"}, "model_type": "mask2former",
 		"backbone_config": map[string]any{"model_type": "swin", "image_size": scenes.Size, "patch_size": m.Patch, "num_channels": 3, "embed_dim": m.Width,
-			"depths": m.Depths, "num_heads": heads, "window_size": m.Window, "mlp_ratio": m.Ratio, "qkv_bias": true, "hidden_act": "gelu",
+			"depths": m.Depths, "num_heads": heads, "window_size": m.Window, "mlp_ratio": decimal(float64(m.Ratio)), "qkv_bias": true, "hidden_act": "gelu",
 			"use_absolute_embeddings": false, "layer_norm_eps": 1e-5, "out_features": []string{"stage1", "stage2", "stage3", "stage4"}},
 		"feature_size": m.Hidden, "mask_feature_size": m.Hidden, "hidden_dim": m.Hidden, "encoder_feedforward_dim": m.Forward, "dim_feedforward": m.Forward,
 		"encoder_layers": m.Encoder, "decoder_layers": m.Decoder + 1, "num_attention_heads": m.Heads, "num_queries": m.Queries, "pre_norm": false,
-		"enforce_input_projection": false, "common_stride": 4, "feature_strides": []int{4, 8, 16, 32}, "activation_function": "relu", "dropout": 0.0,
-		"no_object_weight": r.Loss.NoObject, "class_weight": r.Loss.Class, "mask_weight": r.Loss.Mask, "dice_weight": r.Loss.Dice,
+		"enforce_input_projection": false, "common_stride": 4, "feature_strides": []int{4, 8, 16, 32}, "activation_function": "relu", "dropout": decimal(0),
+		"no_object_weight": decimal(r.Loss.NoObject), "class_weight": decimal(r.Loss.Class), "mask_weight": decimal(r.Loss.Mask), "dice_weight": decimal(r.Loss.Dice),
 		"id2label": labels, "label2id": ids})
+}
+
+// decimal is a number with a point: transformers refuses a whole one in these places.
+func decimal(v float64) json.RawMessage {
+	text := strconv.FormatFloat(v, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return json.RawMessage(text)
 }
 
 // detectorFile is the weights' file.
