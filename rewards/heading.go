@@ -3,7 +3,9 @@ package rewards
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/rewards/motion"
 	"github.com/darkroom-rl/darkroom/video"
@@ -13,7 +15,8 @@ import (
 
 // Heading judges whether a clip moves where its prompt asks, and as fast (motion.Heading has the formula). Motion is
 // asked for by meta.motion = [x, y] in pixels a frame, rightwards and downwards, by a list of such for equal parts of
-// the clip, one after another, or by the caption of a moving scene.
+// the clip, one after another, by the caption of a moving scene, or by words of directions, at any speed: "a dog runs
+// to the left", "upwards, then from left to right".
 type Heading struct {
 	Flow      motion.Flow // nil: Farneback's, which is steady on small frames
 	PerSecond float64     // frames that are looked at; 0: all
@@ -22,11 +25,34 @@ type Heading struct {
 // errRest is why rest is not judged.
 var errRest = errors.New("the prompt asks for no motion, which has no heading (reward flicker judges rest)")
 
-// Target is the motion that a prompt asks for, of equal parts of the clip.
-func (Heading) Target(prompt string, meta Meta) (legs [][2]float64, err error) {
+// ways are the words of directions, but of those of a place: "to the left of".
+var ways = regexp.MustCompile(`(?i)\b(?:(?:to(?:wards)? the|mov(?:es|ing)|go(?:es|ing)|dri(?:ves|ving)|run(?:s|ning)|walk(?:s|ing)|fl(?:ies|ying)|roll(?:s|ing)|slid(?:es|ing)) (left|right|up|down)|` +
+	`(left|right|up|down)wards?|(?:from )?(?:left|right) to (left|right))\b`)
+
+var wayNamed = map[string][2]float64{"left": {-1, 0}, "right": {1, 0}, "up": {0, -1}, "down": {0, 1}}
+
+// directions are those in a prompt's words, in their order.
+func directions(prompt string) (all [][2]float64) {
+	for _, at := range ways.FindAllStringSubmatchIndex(prompt, -1) {
+		if strings.HasPrefix(prompt[at[1]:], " of ") {
+			continue
+		}
+		for k := 2; k < len(at); k += 2 {
+			if at[k] >= 0 {
+				all = append(all, wayNamed[strings.ToLower(prompt[at[k]:at[k+1]])])
+			}
+		}
+	}
+	return all
+}
+
+// Target is the motion that a prompt asks for, of equal parts of the clip; words ask for directions at any speed.
+func (Heading) Target(prompt string, meta Meta) (legs [][2]float64, anySpeed bool, err error) {
 	var one [2]float64
 	if s, other := moving.Parse(prompt); meta["motion"] == nil && other == nil {
 		legs = s.Legs()
+	} else if words := directions(prompt); meta["motion"] == nil && words != nil {
+		return words, true, nil
 	} else if meta.Read("motion", &legs) != nil || len(legs) == 0 {
 		err = meta.Read("motion", &one)
 		legs = [][2]float64{one}
@@ -34,7 +60,7 @@ func (Heading) Target(prompt string, meta Meta) (legs [][2]float64, err error) {
 	if err == nil && slices.Contains(legs, [2]float64{}) {
 		err = errRest
 	}
-	return legs, err
+	return legs, false, err
 }
 
 // Score judges a clip.
@@ -45,12 +71,12 @@ func (r Heading) Score(ctx context.Context, item Item) (Score, error) {
 	if err := item.Clip.Check(); err != nil {
 		return Score{}, err
 	}
-	asked, err := r.Target(item.Prompt, item.Meta)
+	asked, anySpeed, err := r.Target(item.Prompt, item.Meta)
 	if err != nil {
 		return Score{}, err
 	}
 	frames := video.Thinned(len(item.Clip.Frames), item.Clip.Rate, r.PerSecond)
-	if len(frames) > 1 {
+	if len(frames) > 1 && !anySpeed {
 		for i := range asked {
 			asked[i] = [2]float64{asked[i][0] * float64(frames[1]), asked[i][1] * float64(frames[1])}
 		}
@@ -67,9 +93,13 @@ func (r Heading) Score(ctx context.Context, item Item) (Score, error) {
 	if err != nil {
 		return Score{}, err
 	}
-	h, err := m.Heading(asked...)
+	judge := m.Heading
+	if anySpeed {
+		judge = m.Direction
+	}
+	h, err := judge(asked...)
 	s := Score{Value: h.Value, Parts: map[string]float64{"agreement": h.Agreement, "x": h.X, "y": h.Y}}
-	if len(asked) == 1 {
+	if len(asked) == 1 && !anySpeed {
 		s.Because("asked for", "%.2f, %.2f pixels from frame to frame; the clip moves %.2f, %.2f", asked[0][0], asked[0][1], h.X, h.Y)
 	} else {
 		s.Because("asked for", "%.2f, one after another; the clip moves %.2f, %.2f", asked, h.X, h.Y)
@@ -80,14 +110,14 @@ func (r Heading) Score(ctx context.Context, item Item) (Score, error) {
 // HeadingKind is reward heading. It asks the steady flow, and looks at all frames, where the file says nothing.
 var HeadingKind = Kind{
 	Name:    "heading",
-	Card:    "Whether a clip moves where its prompt asks, and as fast: the caption of a moving scene, or meta.motion = [x, y] in pixels a frame, or a list of such for equal parts of the clip; known tricks do not game it.",
+	Card:    "Whether a clip moves where its prompt asks, and as fast: the caption of a moving scene, words such as \"to the left\", or meta.motion = [x, y] in pixels a frame, or a list of such for equal parts of the clip; known tricks do not game it.",
 	Paper:   "Darkroom, over Farneback's flow (2003)",
 	Parts:   []string{"agreement", "x", "y"},
 	Judges:  Clips,
 	Traits:  Flows,
 	Options: MotionKey{},
 	Bounds:  Unit,
-	Needs:   Always(func(p Prompt) error { _, err := Heading{}.Target(p.Text, p.Meta); return err }),
+	Needs:   Always(func(p Prompt) error { _, _, err := Heading{}.Target(p.Text, p.Meta); return err }),
 	Open: Opens(func(k MotionKey, _ Bench) (Opened, error) {
 		h := Heading{}
 		if k.Motion != nil {

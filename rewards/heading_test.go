@@ -65,7 +65,17 @@ func TestHeading(t *testing.T) {
 	if got, err := (Heading{}).Score(t.Context(), turned); err != nil || got.Value < 0.4 || got.Value > 0.55 {
 		t.Errorf("half of a turn: %+v, %v", got, err)
 	}
-	for prompt, meta := range map[string]Meta{"a cat": nil, "rest": {"motion": json.RawMessage("[0, 0]")}, "a leg of rest": {"motion": json.RawMessage("[[1, 0], [0, 0]]")}, "odd": {"motion": json.RawMessage(`"left"`)}} {
+	words := Item{Clip: moving.Large.Draw(turns, moving.Place{Half: 8})} // to the left, then up
+	for prompt, c := range map[string]struct{ least, most float64 }{
+		"a disc moves to the left, then upwards": {0.85, 1}, "it goes up and then from right to left": {0, 0.05}, "it flies to the left": {0.3, 0.55},
+		"it runs right": {0, 0.05}, "a disc moving left then rolling up on the right of a tree": {0.85, 1},
+	} {
+		words.Prompt = prompt
+		if got, err := (Heading{}).Score(t.Context(), words); err != nil || got.Value < c.least || got.Value > c.most {
+			t.Errorf("%q: %+v, %v; from %v to %v", prompt, got, err, c.least, c.most)
+		}
+	}
+	for prompt, meta := range map[string]Meta{"a dog to the left of a tree": nil, "a cat": nil, "rest": {"motion": json.RawMessage("[0, 0]")}, "a leg of rest": {"motion": json.RawMessage("[[1, 0], [0, 0]]")}, "odd": {"motion": json.RawMessage(`"left"`)}} {
 		if _, err := (Heading{}).Score(t.Context(), Item{Prompt: prompt, Meta: meta, Clip: moving.Small.Draw(s, at)}); err == nil {
 			t.Errorf("%q has a heading", prompt)
 		}

@@ -171,6 +171,10 @@ func longest(f *video.Field) float64 {
 //	           the longest 5 % are
 //	agreement  max(0, 1 - |v - asked| / |asked|)
 //
+// Where the prompt names a direction w alone, a vector of length 1, with s = 1.5·min(height, width)/256
+//
+//	agreement  max(0, v·w/|v|) · min(1, |v|/s)
+//
 // Where several motions are asked for, the pairs are shared out among them in order, and steadiness is not asked for
 // where one follows another.
 //
@@ -187,6 +191,24 @@ type Heading struct {
 
 // Heading compares the clip's motion with those that were asked for, one after another, in pixels a frame.
 func (m *Motion) Heading(legs ...[2]float64) (Heading, error) {
+	return m.heading(legs, func(x, y float64, asked [2]float64) float64 {
+		return max(0, 1-math.Sqrt(squared(x-asked[0], y-asked[1]))/math.Sqrt(squared(asked[0], asked[1])))
+	})
+}
+
+// Direction compares the clip's motion with directions that were asked for, one after another, at any speed.
+func (m *Motion) Direction(ways ...[2]float64) (Heading, error) {
+	least := threshold(m.Clip) / 4
+	return m.heading(ways, func(x, y float64, asked [2]float64) float64 {
+		long := math.Sqrt(squared(x, y))
+		if long == 0 {
+			return 0
+		}
+		return max(0, float64(x*asked[0])+float64(y*asked[1])) / long * min(1, long/least)
+	})
+}
+
+func (m *Motion) heading(legs [][2]float64, agrees func(x, y float64, asked [2]float64) float64) (Heading, error) {
 	var h Heading
 	q, err := m.Quality()
 	if err != nil {
@@ -195,9 +217,8 @@ func (m *Motion) Heading(legs ...[2]float64) (Heading, error) {
 	leg := func(t int) int { return t * len(legs) / len(m.Forward) }
 	n := float64(len(m.Forward))
 	for t, p := range q.Pairs {
-		asked := legs[leg(t)]
 		x, y := m.moving(t)
-		agreement := max(0, 1-math.Sqrt(squared(x-asked[0], y-asked[1]))/math.Sqrt(squared(asked[0], asked[1])))
+		agreement := agrees(x, y, legs[leg(t)])
 		h.X, h.Y, h.Agreement = h.X+x/n, h.Y+y/n, h.Agreement+agreement/n
 		steady := m.steadyWhere(t, func(before int) bool { return leg(before) == leg(before+1) })
 		h.Value += agreement * p.Explained * p.Visible * steady / n
