@@ -18,6 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest/bench"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
 func listCommand() *cobra.Command {
@@ -80,7 +81,7 @@ type kind struct {
 }
 
 func kinds() []kind {
-	all := []kind{{"models", modelNames}, {"families", familyNames}, {"examples", exampleNames}, {"recipes", recipeNames}, {"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}, {"keys", configKeys}}
+	all := []kind{{"models", modelNames}, {"families", familyNames}, {"examples", exampleNames}, {"recipes", recipeNames}, {"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}, {"tools", toolNames}, {"protocols", protocolNames}, {"keys", configKeys}}
 	for _, s := range experiment.Sections() {
 		all = append(all, kind{s.Name, func() []name {
 			var names []name
@@ -181,6 +182,26 @@ func familyNames() []name {
 	var names []name
 	for _, f := range pipeline.Families() {
 		names = append(names, name{Kind: "families", Name: f.Class, What: fmt.Sprintf("%s. %s (%s)", f.Name, f.Card, f.Paper)})
+	}
+	return names
+}
+
+// toolNames are the tools that episodes have without a program outside: episode.tools.
+func toolNames() []name {
+	var names []name
+	for _, b := range tools.Builtins() {
+		if b.Card != "" {
+			names = append(names, name{Kind: "tools", Name: b.Name, What: b.Card})
+		}
+	}
+	return names
+}
+
+// protocolNames are the forms of calls: episode.protocol.
+func protocolNames() []name {
+	var names []name
+	for _, p := range tools.Protocols() {
+		names = append(names, name{Kind: "protocols", Name: p.Name, What: p.Card})
 	}
 	return names
 }
