@@ -42,6 +42,11 @@ func TestContainers(t *testing.T) {
 		if got, err := Decode(file.Bytes(), Limits{}); err != nil || len(got.Frames) != len(c.Frames) {
 			t.Errorf("%s: %v, %v", k.Name, got, err)
 		}
+		for what, l := range map[string]Limits{"a frame's pixels": {Pixels: 29}, "frames": {Frames: 2}, "all pixels": {Total: 89}} {
+			if _, err := Decode(file.Bytes(), l); err == nil {
+				t.Errorf("%s: a clip beyond the limit of %s was read", k.Name, what)
+			}
+		}
 	}
 	for path, want := range map[string]bool{"a.GIF": true, "b/c.mp4": true, "a.webm": true, "a.flv": false, "a.jpg": false, "none.png": false, "a": false} {
 		if got := Named(path); got != want {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -26,6 +28,28 @@ func TestHelp(t *testing.T) {
 			if err := checkExample(cmd.Name(), line); err != nil {
 				t.Errorf("%s: example %q: %v", cmd.Name(), strings.TrimSpace(line), err)
 			}
+		}
+	}
+}
+
+// TestCommandScripts: a script runs every command.
+func TestCommandScripts(t *testing.T) {
+	var scripts strings.Builder
+	files, err := filepath.Glob("testdata/script/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts.Write(text)
+	}
+	for _, cmd := range newRoot().Commands() {
+		line := regexp.MustCompile(`(?m)^(!? ?exec|exits \d+) darkroom (--json )?` + cmd.Name() + `\b`)
+		if cmd.Name() != "completion" && !line.MatchString(scripts.String()) {
+			t.Errorf("no script of testdata/script runs %s", cmd.Name())
 		}
 	}
 }

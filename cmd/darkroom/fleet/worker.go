@@ -282,19 +282,24 @@ func aboutHere() fleet.About {
 	return fleet.About{Host: host, Version: version.Read().String()}
 }
 
-// as works in a role.
-func (c *crew) as(ctx context.Context, role string) (err error) {
-	var t *trade
+// trade opens the part for a role, by the name of its duty.
+func (c *crew) trade(role string) (*trade, error) {
 	switch role {
 	case "roll":
-		t, err = c.computes(fleet.Rolls)
+		return c.computes(fleet.Rolls)
 	case "gradient":
-		t, err = c.computes(fleet.Gradients)
+		return c.computes(fleet.Gradients)
 	case "judge":
-		t, err = c.judges(aboutHere())
-	default:
-		t = c.scores(aboutHere())
+		return c.judges(aboutHere())
+	case "score":
+		return c.scores(aboutHere()), nil
 	}
+	return nil, fmt.Errorf("a worker has no part for role %s", role)
+}
+
+// as works in a role.
+func (c *crew) as(ctx context.Context, role string) (err error) {
+	t, err := c.trade(role)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,34 @@ type nothing struct{ fleet.Link }
 
 func (nothing) Get(context.Context, fleet.Blob) ([]byte, error) { return nil, errors.New("no blob") }
 
+// TestTrades: a worker has a part of its own for each role.
+func TestTrades(t *testing.T) {
+	be, err := devices.Open("cpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	c := &crew{workerOptions: &workerOptions{name: "w"}, bench: func() (devices.Backend, error) { return be, nil }}
+	c.opens = sync.OnceValues(c.openModel)
+	names := map[string]bool{}
+	for _, d := range fleet.Duties() {
+		got, err := c.trade(d.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.role != d.Role || names[got.name] {
+			t.Errorf("%s works in role %q as %s", d.Name, got.role, got.name)
+		}
+		names[got.name] = true
+		if err := got.close(); err != nil {
+			t.Errorf("%s: %v", d.Name, err)
+		}
+	}
+	if _, err := c.trade("cook"); err == nil {
+		t.Error("a role that no duty has was taken")
+	}
+}
+
 // TestOneAtATime: the roles of one worker that compute take turns at its device, for jobs and for freeing memory.
 func TestOneAtATime(t *testing.T) {
 	be, err := devices.Open("cpu")
