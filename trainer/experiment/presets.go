@@ -180,8 +180,12 @@ var SettingsColumns = []string{"sampler", "advantage", "objective", "KL"}
 
 // Settings is a preset's settings, in cells of a table.
 func (p Preset) Settings() ([]string, error) {
+	published, err := p.Published()
+	if err != nil {
+		return nil, err
+	}
 	reward, episode := "jpeg", ""
-	if p.forTokens() {
+	if published.Episode {
 		episode = "[episode]\n"
 	}
 	if episode != "" || strings.Contains(p.Text, "[episode]") {
@@ -193,9 +197,6 @@ func (p Preset) Settings() ([]string, error) {
 	}
 	return []string{samplerCell(e), advantageCell(e), lossCell(e), klCell(e)}, nil
 }
-
-// forTokens says of a preset without an [episode] that it needs one; its card says so.
-func (p Preset) forTokens() bool { return strings.Contains(p.Card, "for tokens") }
 
 func samplerCell(e *Experiment) string {
 	if e.Episode != nil {

@@ -28,6 +28,7 @@ var publishedFiles embed.FS
 
 // Published is where the numbers of a preset or a recipe are from.
 type Published struct {
+	Episode bool         `toml:"episode"` // it is of tokens: a file that names it has an [episode]
 	Sources []Source     `toml:"source"`
 	Differs []Difference `toml:"differs"`
 }

@@ -52,6 +52,9 @@ func TestPublished(t *testing.T) {
 	for _, p := range Presets() {
 		published, err := p.Published()
 		hold("preset "+p.Name.Name, []byte(p.Text), withPreset(t, p), published, err)
+		if strings.Contains(p.Card, "for tokens") != published.Episode {
+			t.Errorf("%s: its card is %q, and episode is %v", p.Name.Name, p.Card, published.Episode)
+		}
 	}
 	for _, name := range assets.Recipes() {
 		text, err := assets.Recipe(name)

@@ -17,7 +17,11 @@ import (
 func withPreset(t *testing.T, p Preset) *Experiment {
 	t.Helper()
 	text := fmt.Sprintf("preset = %q\n", p.Name.Name) + least
-	if p.forTokens() {
+	published, err := p.Published()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if published.Episode {
 		text += "[episode]\n"
 	}
 	return parse(t, text)
