@@ -36,6 +36,7 @@ type Kind struct {
 	Program  func(options any) string         // that it starts here, "" for none; nil: none
 	Absent   string                           // the sentence of a plan where that is not installed; "": that it is needed
 	Needs    func(options any) Need           // of a prompt; nil: it takes any
+	Takes    func(options any) int64          // bytes of a call beside the numbers of path, 0 where it cannot be opened; nil: not counted
 	Open     func(options any, b Bench) (Opened, error)
 }
 

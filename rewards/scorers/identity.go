@@ -124,29 +124,48 @@ var IdentityKind = rewards.Kind{
 	Judges:  rewards.Pictures,
 	Traits:  rewards.Weights,
 	Options: identityKeys{},
+	Takes:   rewards.With(identityKeys.takes),
 	Open: rewards.Opens(func(k identityKeys, _ rewards.Bench) (rewards.Opened, error) {
-		path, err := onnxFile("path", k.Path, "w600k_r50.onnx")
+		r, be, err := k.open()
 		if err != nil {
-			return rewards.Opened{}, err
-		}
-		o := config.Filled(k.Identity)
-		finder, err := onnxFile("identity.detector", o.Detector, "det_10g.onnx")
-		if err != nil {
-			return rewards.Opened{}, err
-		}
-		be, err := cpu.New()
-		if err != nil {
-			return rewards.Opened{}, err
-		}
-		r, err := OpenIdentity(path, finder, o, onnx.Options{Backend: be, Threads: be.Threads()})
-		if err != nil {
-			be.Close()
 			return rewards.Opened{}, err
 		}
 		opened := rewards.One(r)
 		opened.Close = func() error { be.Close(); return nil }
 		return opened, nil
 	}),
+}
+
+// open opens the networks on a backend of their own.
+func (k identityKeys) open() (Identity, *cpu.Backend, error) {
+	path, err := onnxFile("path", k.Path, "w600k_r50.onnx")
+	if err != nil {
+		return Identity{}, nil, err
+	}
+	o := config.Filled(k.Identity)
+	finder, err := onnxFile("identity.detector", o.Detector, "det_10g.onnx")
+	if err != nil {
+		return Identity{}, nil, err
+	}
+	be, err := cpu.New()
+	if err != nil {
+		return Identity{}, nil, err
+	}
+	r, err := OpenIdentity(path, finder, o, onnx.Options{Backend: be, Threads: be.Threads()})
+	if err != nil {
+		be.Close()
+	}
+	return r, be, err
+}
+
+// takes is the detector's numbers, and the most memory of a run of either network.
+func (k identityKeys) takes() int64 {
+	r, be, err := k.open()
+	if err != nil {
+		return 0
+	}
+	be.Close()
+	return r.Detector.Bytes() + max(r.Detector.Peak(), r.Network.Peak())
 }
 
 // OpenIdentity opens the two networks.

@@ -318,6 +318,34 @@ type onnxKeys struct {
 	ONNXKey
 }
 
+// open opens the network on a backend of its own.
+func (k onnxKeys) open() (*ONNX, *cpu.Backend, error) {
+	path, err := onnxFile("path", k.Path, "scorer.onnx")
+	if err != nil {
+		return nil, nil, err
+	}
+	be, err := cpu.New()
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := Open(path, config.Filled(k.ONNX), onnx.Options{Backend: be, Threads: be.Threads()})
+	if err != nil {
+		be.Close()
+		return nil, nil, err
+	}
+	return o, be, nil
+}
+
+// takes is the most memory of a run, and its input: those of the grey picture by which the network was opened.
+func (k onnxKeys) takes() int64 {
+	o, be, err := k.open()
+	if err != nil {
+		return 0
+	}
+	be.Close()
+	return o.Model.Peak() + int64(4*3*o.width*o.height)
+}
+
 // ONNXKind is reward onnx.
 var ONNXKind = rewards.Kind{
 	Name:    "onnx",
@@ -351,18 +379,10 @@ var ONNXKind = rewards.Kind{
 			report("path", fmt.Sprintf("%q is no .onnx file", k.Path), "name the file itself")
 		}
 	}),
+	Takes: rewards.With(onnxKeys.takes),
 	Open: rewards.Opens(func(k onnxKeys, _ rewards.Bench) (rewards.Opened, error) {
-		path, err := onnxFile("path", k.Path, "scorer.onnx")
+		o, be, err := k.open()
 		if err != nil {
-			return rewards.Opened{}, err
-		}
-		be, err := cpu.New()
-		if err != nil {
-			return rewards.Opened{}, err
-		}
-		o, err := Open(path, config.Filled(k.ONNX), onnx.Options{Backend: be, Threads: be.Threads()})
-		if err != nil {
-			be.Close()
 			return rewards.Opened{}, err
 		}
 		opened := rewards.One(o)

@@ -132,6 +132,9 @@ func rewardBytes(e *experiment.Experiment) (bytes int64) {
 			}
 			bytes += weightBytes(dir, n.each)
 		}
+		if kind, own := r.Kind(); kind.Takes != nil && r.Path != "" {
+			bytes += kind.Takes(own)
+		}
 	}
 	return bytes
 }

@@ -96,6 +96,11 @@ func TestMemoryRunsOut(t *testing.T) {
 // TestRewardsAreCounted: a model has the free memory beside rewards' networks, whether they are loaded already or
 // will be, and a prediction counts their files beside it.
 func TestRewardsAreCounted(t *testing.T) {
+	const file = "../../rewards/scorers/testdata/yolo.onnx" // of half a kilobyte, and pictures of 80 x 80
+	network := parse(t, "reward=[{name='onnx', path='"+file+"', onnx={preset='yolo'}}]")
+	if n := rewardBytes(network); n < 80*80*3*4 || n > 1<<20 {
+		t.Errorf("an ONNX file and its run take %d bytes", n)
+	}
 	e := parse(t, "reward=[{name='clip', path='"+experiment.TinyCLIP+"'}, {name='aesthetic', path='"+experiment.TinyCLIP+"', train=false}]")
 	dir, err := assets.Resolve(experiment.TinyCLIP)
 	if err != nil {

@@ -40,6 +40,9 @@ func OpenNetwork(path string, o onnx.Options) (*Network, error) {
 	return n, nil
 }
 
+// Peak is the most bytes that a run took so far, and its input.
+func (n *Network) Peak() int64 { return n.model.Peak() + int64(4*3*n.side*n.side) }
+
 // Vector is a face's, not of length 1.
 func (n *Network) Vector(ctx context.Context, m *vision.Image, l Landmarks) ([]float64, error) {
 	face := Align(m, l, n.side)

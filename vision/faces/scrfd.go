@@ -54,6 +54,12 @@ func OpenDetector(path string, side int, o onnx.Options) (*Detector, error) {
 	return d, nil
 }
 
+// Bytes are those of the file.
+func (d *Detector) Bytes() int64 { return d.model.Bytes() }
+
+// Peak is the most bytes that a run took so far, and its input.
+func (d *Detector) Peak() int64 { return d.model.Peak() + int64(4*3*d.side*d.side) }
+
 // sideOf is the side of a network's square input.
 func sideOf(path string, m *onnx.Model, usual int) (int, error) {
 	in := m.Inputs()
