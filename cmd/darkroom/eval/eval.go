@@ -40,8 +40,9 @@ table and writes a page with plots and the worst cases.
 --pairs names files of lines {"prompt": "...", "a": "a.png", "b": "b.png", "better":
 "a|b|tie"}, optionally with "kind" and "meta". File names are relative to the list. A reply
 is written {"turns": [{"text": "..."}]} in place of a file name. Lists of HPDv2 and ImageReward
-(.json), Pick-a-Pic and GenAI-Bench (.parquet) and VideoGen-RewardBench (.csv, or .csv#VQ for
-another column than Overall) are read as published. The defaults are ` + eval.SceneSet + `
+(.json), Multimodal RewardBench (.json), Pick-a-Pic and GenAI-Bench (.parquet) and
+VideoGen-RewardBench (.csv, or .csv#VQ for another column than Overall) are read as published,
+also by the folder that they lie in; accuracy is also by category, or by the models compared. The defaults are ` + eval.SceneSet + `
 and ` + eval.ClipSet + `, which are part of the program.
 
 With --suite, a vision-language model answers a published collection of questions about

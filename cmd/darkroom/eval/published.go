@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,10 +28,13 @@ import (
 //	ImageReward           .json: rows of prompt, generations and ranking; equal places are ties
 //	Pick-a-Pic            .parquet: caption, jpg_0, jpg_1, label_0, label_1 (0.5 each: a tie); without has_label left out
 //	GenAI-Bench           .parquet: prompt, left_image, right_image, vote_type
+//	Multimodal RewardBench  .json: rows of Text, Image, Output1, Output2 and Better, by Category
 //	VideoGen-RewardBench  .csv: prompt, path_A, path_B, and A, B or same in Overall, or in the column of FILE.csv#COLUMN
 //
 // Of n ranked pictures all n(n-1)/2 pairs are asked about, and places count from the best. Files lie beside the list,
-// in a folder of the list's name, or in images, as far as the names go.
+// in a folder of the list's name, or in images, as far as the names go. Of a folder, all tables (.parquet) in it or in
+// its folder data are read, or else its list: test.json, where there are several. Pairs are of the kind that names the
+// two models, or the category, where the rows have them.
 
 // mostRows bounds a list of JSON or CSV, in bytes.
 const mostRows = 1 << 30
@@ -39,9 +43,12 @@ const mostRows = 1 << 30
 func publishedPairs(name string) (set eval.Set, ok bool, err error) {
 	path, column, named := strings.Cut(name, "#")
 	set = eval.Set{Name: filepath.Base(name), Of: eval.Pictures}
+	if at, failed := os.Stat(path); failed == nil && at.IsDir() {
+		return folderPairs(path, column)
+	}
 	switch ext := strings.ToLower(filepath.Ext(path)); {
 	case ext == ".json" && !named:
-		set.Pairs, err = rankedPairs(path)
+		set.Pairs, set.Of, err = listPairs(path)
 	case ext == ".parquet" && !named:
 		set.Pairs, err = tablePairs(path)
 	case ext == ".csv":
@@ -90,11 +97,107 @@ func (r ranked) order() (files []string, places []float64, err error) {
 	return files, places, nil
 }
 
-func rankedPairs(name string) (all []eval.Pair, err error) {
+// folderPairs are those of a folder's tables, or of its list.
+func folderPairs(folder, column string) (set eval.Set, ok bool, err error) {
+	var files []string
+	for _, pattern := range []string{"*.parquet", "data/*.parquet", "*.json", "*.csv"} {
+		found, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil {
+			return set, true, err
+		}
+		if tables := filepath.Ext(pattern) == ".parquet"; len(found) > 0 && (tables || len(files) == 0) {
+			files = append(files, found...)
+			if !tables {
+				break
+			}
+		}
+	}
+	if i := slices.IndexFunc(files, func(f string) bool { return filepath.Base(f) == "test.json" }); i >= 0 {
+		files = files[i : i+1]
+	}
+	switch {
+	case len(files) == 0:
+		return set, true, exits.Usagef("%s: no table or list of preferences lies there\nhint: Pick-a-Pic's and GenAI-Bench's .parquet, HPDv2's test.json, VideoGen-RewardBench's .csv", folder)
+	case len(files) > 1 && filepath.Ext(files[0]) != ".parquet":
+		return set, true, exits.Usagef("%s: several lists lie there: %s\nhint: name one", folder, strings.Join(files, ", "))
+	}
+	all := eval.Set{Name: filepath.Base(folder)}
+	for _, f := range files {
+		if column != "" {
+			f += "#" + column
+		}
+		one, _, err := publishedPairs(f)
+		if err != nil {
+			return all, true, err
+		}
+		all.Of = one.Of
+		all.Pairs = append(all.Pairs, one.Pairs...)
+	}
+	return all, true, nil
+}
+
+// between is the kind of a pair: its two models, whichever was shown first.
+func between(a, b string) string {
+	if a == "" || b == "" {
+		return ""
+	}
+	return min(a, b) + " and " + max(a, b)
+}
+
+// listPairs are those of a list of JSON.
+func listPairs(name string) (all []eval.Pair, of string, err error) {
 	text, err := regular.Read(name, mostRows)
 	if err != nil {
-		return nil, exits.Usage(err)
+		return nil, "", exits.Usage(err)
 	}
+	var replies []answered
+	if err := json.Unmarshal(text, &replies); err == nil && len(replies) > 0 && replies[0].Better != "" {
+		all, err = answeredPairs(name, replies)
+		return all, eval.Replies, err
+	}
+	all, err = rankedPairs(name, text)
+	return all, eval.Pictures, err
+}
+
+// answered is a row of Multimodal RewardBench.
+type answered struct {
+	Text, Image, Output1, Output2, Better, Category string
+}
+
+func answeredPairs(name string, rows []answered) (all []eval.Pair, err error) {
+	for i, r := range rows {
+		p := eval.Pair{Prompt: r.Text, Kind: r.Category}
+		switch r.Better {
+		case "Output1":
+			p.Better = eval.First
+		case "Output2":
+			p.Better = eval.Second
+		default:
+			return nil, fmt.Errorf("%s: row %d: Better is %q: it is Output1 or Output2", name, i+1, r.Better)
+		}
+		var picture eval.Sample
+		if r.Image != "" {
+			if picture, err = fileSample(name, r.Image, r.Text); err != nil {
+				return nil, fmt.Errorf("%s: row %d: %w", name, i+1, err)
+			}
+		}
+		for to, said := range map[*eval.Sample]string{&p.A: r.Output1, &p.B: r.Output2} {
+			*to = eval.Sample{Name: said, Open: func() (item rewards.Item, err error) {
+				if picture.Open != nil {
+					if item, err = picture.Open(); err != nil {
+						return item, err
+					}
+				}
+				item.Prompt, item.Transcript = r.Text, &rewards.Transcript{Turns: []rewards.Turn{{Text: said}}}
+				return item, nil
+			}}
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func rankedPairs(name string, text []byte) (all []eval.Pair, err error) {
 	var rows []ranked
 	if err := json.Unmarshal(text, &rows); err != nil {
 		return nil, fmt.Errorf("%s: not a list of rows with preferences: %w\nhint: HPDv2's and ImageReward's lists are read as published; a .jsonl has a pair a line", name, err)
@@ -166,12 +269,18 @@ func clipPairs(name, column string) (all []eval.Pair, err error) {
 			return nil, fmt.Errorf("%s: there is no column %q\nhint: VideoGen-RewardBench's table is read as published (prompt, path_A, path_B, Overall); FILE.csv#COLUMN names the preferences; there are %s", name, key, strings.Join(head, ", "))
 		}
 	}
+	cell := func(row []string, column string) string {
+		if at := slices.Index(head, column); at >= 0 {
+			return row[at]
+		}
+		return ""
+	}
 	others, err := rows.ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	for i, row := range others {
-		p := eval.Pair{Prompt: row[at["prompt"]]}
+		p := eval.Pair{Prompt: row[at["prompt"]], Kind: between(cell(row, "A_model"), cell(row, "B_model"))}
 		switch said := strings.TrimSpace(row[at[column]]); said {
 		case "A":
 			p.Better = eval.First
@@ -228,6 +337,13 @@ func tablePairs(name string) (all []eval.Pair, err error) {
 			return !slices.ContainsFunc(keys, func(k string) bool { return !slices.Contains(row.Keys, k) })
 		}
 		var p eval.Pair
+		for _, models := range [][2]string{{"model_0", "model_1"}, {"left_model", "right_model"}} {
+			first, _ := row.Values[models[0]].(string)
+			second, _ := row.Values[models[1]].(string)
+			if p.Kind == "" {
+				p.Kind = between(first, second)
+			}
+		}
 		switch {
 		case has("caption", "jpg_0", "jpg_1", "label_0", "label_1"):
 			if said, known := row.Values["has_label"].(bool); known && !said {

@@ -41,6 +41,8 @@ func TestPublishedPairs(t *testing.T) {
 			file(name, picture(width))
 		}
 	}
+	file("hpd/4.png", picture(4))
+	file("hpd/5.png", picture(5))
 	clip := fmt.Appendf(nil, "YUV4MPEG2 W16 H16 F8:1 Ip C420jpeg\nFRAME\n%sFRAME\n%s", strings.Repeat("a", 384), strings.Repeat("b", 384))
 	file("videos/a.y4m", clip)
 	file("videos/b.y4m", clip)
@@ -80,6 +82,9 @@ func TestPublishedPairs(t *testing.T) {
 		{picked, eval.Pictures, "a cat: x 1 > y 2; a cat: y 2 = z 3"},
 		{voted, eval.Pictures, "a cat: genai.parquet#0/left_image 1 < genai.parquet#0/right_image 2; a dog: genai.parquet#1/left_image 3 = genai.parquet#1/right_image 4"},
 		{file("videogen.csv", []byte(table)), eval.Moving, "a cat, running: videos/a.y4m 2 > videos/b.y4m 2"},
+		{file("mmrb.json", []byte(`[{"ID": "1", "Text": "what is it?", "Image": "images/3.webp", "Output1": "a cat", "Output2": "a dog", "Better": "Output2", "Category": "vqa"}]`)), eval.Replies,
+			"what is it?: a cat 3 < a dog 3"},
+		{filepath.Dir(file("hpd/test.json", []byte(`[{"prompt": "a cat", "image_path": ["4.png", "5.png"], "human_preference": [1, 0]}]`))), eval.Pictures, "a cat: 4.png 4 > 5.png 5"},
 		{file("videogen.csv", []byte(table)) + "#VQ", eval.Moving, "a cat, running: videos/a.y4m 2 < videos/b.y4m 2"},
 	} {
 		set, err := readPairs(c.name)
@@ -92,6 +97,8 @@ func TestPublishedPairs(t *testing.T) {
 			switch {
 			case err != nil:
 				return err.Error()
+			case item.Transcript != nil:
+				return fmt.Sprint(item.Transcript.Last(), " ", item.Image.Width)
 			case item.Clip != nil:
 				return fmt.Sprint(s.Name, " ", len(item.Clip.Frames))
 			}
@@ -107,6 +114,8 @@ func TestPublishedPairs(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		file("none.json", []byte(`[{"prompt": "a cat", "image_path": ["1.jpg"]}]`)):                                          "none.json: row 1: neither image_path with human_preference",
+		file("better.json", []byte(`[{"Text": "a", "Output1": "b", "Output2": "c", "Better": "both"}]`)):                     `row 1: Better is "both"`,
+		filepath.Dir(file("empty/readme.txt", nil)):                                                                          "no table or list of preferences",
 		file("few.json", []byte(`[{"prompt": "a cat", "generations": ["images/3.webp"], "ranking": [1, 2]}]`)):               "row 1: 1 pictures and 2 places",
 		file("gone.json", []byte(`[{"prompt": "a cat", "generations": ["no.webp", "images/3.webp"], "ranking": [1, 2]}]`)):   "no.webp",
 		file("out.json", []byte(`[{"prompt": "a cat", "generations": ["../no.webp", "images/3.webp"], "ranking": [1, 2]}]`)): "outside itself",
