@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench bench-beside models kill peer memory methods device exports recipes fleet attacks deploy real shapes presets release hero docs faults soak ptx results nodes published
+.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench bench-beside models kill peer memory methods device exports recipes fleet gradients attacks deploy real shapes presets release hero docs faults soak ptx results nodes published
 
 help: ## these lines
 	@grep -E '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -77,6 +77,11 @@ fleet: ## 100 kills; all fleets and objectives; broken networks; scaling; the sc
 	go test ./trainer/fleet/natsio -count=1 -v -run 'TestRates|TestCluster' -long
 	go test ./trainer/run -count=1 -v -timeout 30m -run 'TestStrongScaling|TestSlowJudge' -long
 	go test ./cmd/darkroom -count=1 -v -timeout 60m -run 'TestFleetStreams|TestFleetSlowWire|TestFleetPartition' -long
+
+gradients: ## gradients on workers: 30 kills; all fleets and objectives; a slow wire
+	go test ./cmd/darkroom -count=1 -v -timeout 30m -run TestGradientsKilled -kills 30
+	go test ./trainer/run -count=1 -v -timeout 30m -run TestGradients -long
+	go test ./cmd/darkroom -count=1 -v -timeout 30m -run TestGradientsSlowWire -long
 
 # SCHEMAS are kubeconform's, where those of custom resources are elsewhere.
 SCHEMAS ?= -schema-location default -schema-location 'https://raw.githubusercontent.com/datreeio/CRDs-catalog/main/{{.Group}}/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json'

@@ -62,17 +62,30 @@ func TestFleetKilled(t *testing.T) {
 		t.Skip("takes minutes; left out without -kills (make fleet)")
 	}
 	for _, lag := range []string{"0", "2"} {
-		t.Run("lag "+lag, func(t *testing.T) { killFleet(t, *kills, "--set", "run.lag="+lag) })
+		t.Run("lag "+lag, func(t *testing.T) { killFleet(t, *kills, 12+*kills/2, "roll", "--set", "run.lag="+lag) })
 	}
 }
 
-// killFleet kills so often, in a run with more arguments.
-func killFleet(t *testing.T, kills int, more ...string) {
+// TestGradientsKilled is TestFleetKilled where workers compute gradients, too: a few kills without -kills (make
+// gradients).
+func TestGradientsKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds; left out by -short")
+	}
+	n, iterations := *kills, 12+*kills/2
+	if n == 0 {
+		n, iterations = 3, 6
+	}
+	killFleet(t, n, iterations, "roll,gradient", "--set", "run.shards=4", "--audit", "0.2")
+}
+
+// killFleet kills processes of a run with these roles of workers, and more arguments, of which the first two are of the
+// run alone, too.
+func killFleet(t *testing.T, kills, iterations int, roles string, more ...string) {
 	dir := t.TempDir()
-	iterations := 12 + kills/2 // so that the run does not end before
 	prepare(t, dir, "pictures", iterations)
 	began := time.Now()
-	if cmd, log := started(t, dir, append([]string{"train", "killed.toml", "--out", "whole/run"}, more...)...); cmd.Wait() != nil {
+	if cmd, log := started(t, dir, append([]string{"train", "killed.toml", "--out", "whole/run"}, more[:2]...)...); cmd.Wait() != nil {
 		t.Fatal(log)
 	}
 	whole := time.Since(began)
@@ -92,7 +105,7 @@ func killFleet(t *testing.T, kills int, more ...string) {
 	join := filepath.Join(dir, "parts", "run", "join")
 	await(join)
 	worker := func(n int) *exec.Cmd {
-		cmd, _ := started(t, dir, "worker", "--join", join, "--name", fmt.Sprint("w", n))
+		cmd, _ := started(t, dir, "worker", "--join", join, "--name", fmt.Sprint("w", n), "--roles", roles)
 		return cmd
 	}
 	workers := []*exec.Cmd{worker(0), worker(1)}
@@ -225,11 +238,11 @@ type abroad struct {
 	workers []*exec.Cmd
 }
 
-// away starts a trainer, with more arguments, of a run that was done alone before.
-func away(t *testing.T, iterations int, args ...string) *abroad {
+// away starts a trainer, with more arguments, of a run that was done alone before with the first of them.
+func away(t *testing.T, iterations, common int, args ...string) *abroad {
 	a := &abroad{T: t, dir: t.TempDir()}
 	prepare(t, a.dir, "pictures", iterations)
-	if cmd, log := started(t, a.dir, "train", "killed.toml", "--out", "alone/run"); cmd.Wait() != nil {
+	if cmd, log := started(t, a.dir, append([]string{"train", "killed.toml", "--out", "alone/run"}, args[:common]...)...); cmd.Wait() != nil {
 		t.Fatal(log)
 	}
 	a.trainer, a.log = started(t, a.dir, append([]string{"train", "killed.toml", "--out", "helped/run", "--leave-rolls", "--audit", "0.1"}, args...)...)
@@ -284,7 +297,7 @@ func (a *abroad) ends() {
 // TestFleetStreams: all streams of the server are deleted every 5 s while two workers roll.
 func TestFleetStreams(t *testing.T) {
 	networks(t)
-	a := away(t, 30, "--listen", "127.0.0.1:0")
+	a := away(t, 30, 0, "--listen", "127.0.0.1:0")
 	for n := range 2 {
 		w, _ := started(t, a.dir, "worker", "--join", a.join(), "--name", fmt.Sprint("w", n))
 		a.workers = append(a.workers, w)
@@ -364,6 +377,7 @@ type wire struct {
 	net.Listener
 	to     string
 	delay  time.Duration
+	rate   float64 // bytes a second of a connection's direction; 0: any
 	chunks atomic.Int64
 	lost   atomic.Int64
 	broken atomic.Int64
@@ -404,10 +418,15 @@ func (w *wire) pass(from, to net.Conn) {
 	}()
 	defer close(way)
 	buffer := make([]byte, 1460)
+	free := time.Now() // when the wire takes the next chunk
 	for {
 		n, err := from.Read(buffer)
 		if err != nil {
 			return
+		}
+		if w.rate > 0 {
+			free = later(free, time.Now()).Add(time.Duration(float64(n) / w.rate * float64(time.Second)))
+			time.Sleep(time.Until(free))
 		}
 		due := time.Now().Add(w.delay)
 		w.chunks.Add(1)
@@ -423,10 +442,29 @@ func (w *wire) pass(from, to net.Conn) {
 	}
 }
 
+// later is the later one of two moments.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // TestFleetSlowWire: workers behind a network with a delay of 50 ms each way, which loses a packet of a hundred and
 // breaks connections.
 func TestFleetSlowWire(t *testing.T) {
 	networks(t)
+	slowWire(t, &wire{delay: 50 * time.Millisecond}, 30, 0, "roll")
+}
+
+// TestGradientsSlowWire is TestFleetSlowWire at 10 Mb/s, where workers compute gradients, too.
+func TestGradientsSlowWire(t *testing.T) {
+	networks(t)
+	slowWire(t, &wire{delay: 20 * time.Millisecond, rate: 10e6 / 8}, 6, 2, "roll,gradient", "--set", "run.shards=4")
+}
+
+// slowWire has two workers help a trainer over a wire.
+func slowWire(t *testing.T, w *wire, iterations, common int, roles string, args ...string) {
 	at, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -436,14 +474,14 @@ func TestFleetSlowWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{Listener: at, to: port.Addr().String(), delay: 50 * time.Millisecond}
+	w.Listener, w.to = at, port.Addr().String()
 	if err := port.Close(); err != nil {
 		t.Fatal(err)
 	}
 	go w.serve()
-	a := away(t, 30, "--listen", w.to, "--advertise", at.Addr().String())
+	a := away(t, iterations, common, append(args, "--listen", w.to, "--advertise", at.Addr().String())...)
 	for n := range 2 {
-		cmd, _ := started(t, a.dir, "worker", "--join", a.join(), "--name", fmt.Sprint("w", n))
+		cmd, _ := started(t, a.dir, "worker", "--join", a.join(), "--name", fmt.Sprint("w", n), "--roles", roles)
 		a.workers = append(a.workers, cmd)
 	}
 	a.ends()
@@ -478,7 +516,7 @@ func TestFleetPartition(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a := away(t, 200, "--listen", "10.213.77.1:0", "--blobs", "peer")
+	a := away(t, 200, 0, "--listen", "10.213.77.1:0", "--blobs", "peer")
 	cmd := exec.Command("ip", "netns", "exec", space, "bash", "-c", `exec -a darkroom "$@"`, "-", os.Args[0], "worker", "--join", a.join(), "--name", "far")
 	cmd.Dir = a.dir
 	var said bytes.Buffer

@@ -361,5 +361,6 @@ func (c *memoryCounter) learn(of trainer.Sample) error {
 		c.Params().Move(1, 0)
 	}
 	c.phase(&c.need.Training)
+	c.need.Gradient = model.GradientBytes(c.Moved())
 	return nil
 }

@@ -16,7 +16,7 @@ type Run struct {
 	Device     string  `toml:"device" doc:"auto, cpu, or cuda:0; several train together: cuda:0,cuda:1"`
 	Memory     string  `toml:"memory" doc:"what the run may take, rewards' networks apart, such as 16GiB: decides how many pictures go through the network at once and what backward computes again, and no bit; empty: what is free"`
 	Lag        int     `toml:"lag" range:"[0,64]" doc:"iteration i is rolled by the weights of iteration i - lag, always: workers (train --listen) roll ahead while the trainer trains, and objectives with a ratio correct for it. 0: by the current ones"`
-	Shards     int     `toml:"shards" range:"[1,4096]" doc:"parts that a gradient is summed in, apart, before they are added in a binary tree: bits then depend on this number and on no number of devices, up to as many. 1: one chain of sums on one device, and of several devices one part each"`
+	Shards     int     `toml:"shards" range:"[1,4096]" doc:"parts that a gradient is summed in, apart, before they are added in a binary tree: bits then depend on this number and on no number of devices, or of workers that compute gradients, up to as many. 1: one chain of sums on one device, and of several devices one part each"`
 	RankLimit  float64 `toml:"rank_limit" range:"(0,1e6]" doc:"seconds that devices which train together wait for one that does not come, or that computes on while others are done (or 20 times as long as those took), until the run fails"`
 }
 

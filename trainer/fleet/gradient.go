@@ -52,9 +52,6 @@ type Part struct {
 	Grads  Blob `json:"grads,omitzero"` // at their outputs
 }
 
-// MostGradient is how large a gradient may be that travels, in bytes: more than adapters have, and less than a network.
-const MostGradient = 2 << 30
-
 // gradients shares the questions and gradients of updates out.
 type gradients struct {
 	m       *Model
@@ -66,6 +63,7 @@ type gradients struct {
 	far     bool   // it is shared out
 	asked   []*question
 	points  map[Hash][]trainer.Point // of the update, by their blobs
+	grads   map[Hash][][]float64     // at their outputs
 	weights map[trainer.Weights]Blob
 	put     map[Hash]bool // blobs that are there until the next update is done, for workers that are late
 	past    map[Hash]bool // those of the update before
@@ -90,14 +88,12 @@ func (m *Model) shareGradients(s Setup, by *Fleet) error {
 	if by == nil || !ok || !m.e.Run.Parted() {
 		return nil
 	}
-	g := &gradients{m: m, fleet: by, own: own, points: map[Hash][]trainer.Point{}, weights: map[trainer.Weights]Blob{}, put: map[Hash]bool{}}
-	size := int64(0)
+	g := &gradients{m: m, fleet: by, own: own, points: map[Hash][]trainer.Point{}, grads: map[Hash][][]float64{}, weights: map[trainer.Weights]Blob{}, put: map[Hash]bool{}}
 	for _, p := range own.First().Moved() {
 		g.lengths = append(g.lengths, p.Value.Len())
-		size += 4 * int64(p.Value.Len())
 	}
-	if size > MostGradient {
-		by.Tell("warning: fleet: a gradient of this run has %.1f GB, and at most %.1f GB travel: it is computed here\nhint: model.train = \"lora\"", float64(size)/1e9, float64(MostGradient)/1e9)
+	if size := model.GradientBytes(own.First().Moved()); size > model.MostGradient {
+		by.Tell("warning: fleet: a gradient of this run has %.1f GB, and at most %.1f GB travel: it is computed here\nhint: model.train = \"lora\"", float64(size)/1e9, float64(model.MostGradient)/1e9)
 		return nil
 	}
 	data, err := s.pack()
@@ -336,6 +332,7 @@ func (g *gradients) norm(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			g.grads[q.parts[i].Grads.Hash] = q.grads[lo:hi]
 		}
 	}
 	how, _ := howOf(g.m.e, g.m.settings, g.m.root, false)
@@ -390,17 +387,22 @@ func (g *gradients) replay(asked []*question) error {
 // here does a job with the trainer's own model.
 func (g *gradients) here(ctx context.Context, j Job) (payload []byte, err error) {
 	defer kernels.Recover(&err)
-	w := j.Gradient.Of
-	return j.Gradient.compute(ctx, g.own.First(), w, func(b Blob) ([]trainer.Point, error) {
+	return j.Gradient.compute(ctx, g.own.First(), func(b Blob) ([]trainer.Point, error) {
 		if points, known := g.points[b.Hash]; known {
 			return points, nil
 		}
 		return nil, fmt.Errorf("fleet: points %s are of another update", b.Hash.Short())
-	}, g.fleet.Hub)
+	}, func(b Blob, _ []int) ([][]float64, error) {
+		if grads, known := g.grads[b.Hash]; known {
+			return grads, nil
+		}
+		return nil, fmt.Errorf("fleet: gradients %s are of another update", b.Hash.Short())
+	})
 }
 
-// compute is a job's result, by a model with the job's weights.
-func (q *Gradient) compute(ctx context.Context, m model.Model, w trainer.Weights, points func(b Blob) ([]trainer.Point, error), blobs Blobs) ([]byte, error) {
+// compute is a job's result, by a model with the job's weights. The contents of blobs come by points and grads, which
+// is given how many numbers there are at each point.
+func (q *Gradient) compute(ctx context.Context, m model.Model, points func(b Blob) ([]trainer.Point, error), grads func(b Blob, lengths []int) ([][]float64, error)) ([]byte, error) {
 	if !q.Back {
 		var at []trainer.Point
 		for _, p := range q.Parts {
@@ -410,7 +412,7 @@ func (q *Gradient) compute(ctx context.Context, m model.Model, w trainer.Weights
 			}
 			at = append(at, some...)
 		}
-		forward, err := m.Eval(w, at)
+		forward, err := m.Eval(q.Of, at)
 		if err != nil {
 			return nil, err
 		}
@@ -428,19 +430,15 @@ func (q *Gradient) compute(ctx context.Context, m model.Model, w trainer.Weights
 			if err != nil {
 				return nil, err
 			}
-			data, err := blobs.Get(ctx, p.Grads)
-			if err != nil {
-				return nil, fmt.Errorf("fetching gradients %s: %w", p.Grads.Hash.Short(), err)
-			}
 			lengths := make([]int, len(at))
 			for i := range at {
 				lengths[i] = outputsOf(at[i])
 			}
-			grads, err := UnpackLists(data, lengths)
+			by, err := grads(p.Grads, lengths)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, model.Pass{At: at, Grads: grads})
+			all = append(all, model.Pass{At: at, Grads: by})
 		}
 		return all, nil
 	})
@@ -460,6 +458,7 @@ func (g *gradients) forget() {
 	}
 	g.past, g.put = g.put, map[Hash]bool{}
 	clear(g.points)
+	clear(g.grads)
 	clear(g.weights)
 }
 
@@ -524,7 +523,13 @@ func (s *Executor) gradient(ctx context.Context, j Job) ([]byte, error) {
 	if s.iteration.points == nil || s.iteration.how != j.How {
 		s.iteration = askedIteration{how: j.How, points: map[Hash][]trainer.Point{}}
 	}
-	return q.compute(ctx, s.model, q.Of, func(b Blob) ([]trainer.Point, error) { return s.pointsOf(ctx, b) }, s.Blobs)
+	return q.compute(ctx, s.model, func(b Blob) ([]trainer.Point, error) { return s.pointsOf(ctx, b) }, func(b Blob, lengths []int) ([][]float64, error) {
+		data, err := s.Blobs.Get(ctx, b)
+		if err != nil {
+			return nil, fmt.Errorf("fetching gradients %s: %w", b.Hash.Short(), err)
+		}
+		return UnpackLists(data, lengths)
+	})
 }
 
 // valid refuses questions that make no sense.

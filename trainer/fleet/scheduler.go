@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"container/heap"
 	"slices"
 	"time"
@@ -262,8 +263,23 @@ func sortedTries(m map[*try]bool) []*try {
 	for x := range m {
 		all = append(all, x)
 	}
-	slices.SortFunc(all, func(a, b *try) int { return int(a.began - b.began) })
+	slices.SortFunc(all, func(a, b *try) int {
+		return cmp.Or(cmp.Compare(a.began, b.began), slices.Compare(a.name[:], b.name[:]))
+	})
 	return all
+}
+
+// triesOf are a worker's, those among them whose results are on their way.
+func (s *Scheduler) triesOf(by string) []*try {
+	all := map[*try]bool{}
+	for _, t := range s.jobs {
+		for _, x := range t.tries {
+			if x.worker == by {
+				all[x] = true
+			}
+		}
+	}
+	return sortedTries(all)
 }
 
 // offerAgain offers a task that nobody is at.
@@ -700,7 +716,7 @@ func (s *Scheduler) Refuse(now time.Duration, by string, order []Hash) (again []
 		s.out++
 	}
 	w.refused, w.suspect = true, false
-	for _, x := range sortedTries(w.tries) {
+	for _, x := range s.triesOf(by) {
 		s.drop(x)
 		again = s.offerAgain(now, x.task, again)
 	}
@@ -722,7 +738,7 @@ func (s *Scheduler) Suspect(now time.Duration, by string) (again []Hash) {
 	}
 	w.suspect = true
 	s.out++
-	for _, x := range sortedTries(w.tries) {
+	for _, x := range s.triesOf(by) {
 		s.drop(x)
 		again = s.offerAgain(now, x.task, again)
 	}

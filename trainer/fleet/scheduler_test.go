@@ -194,3 +194,19 @@ func TestRefuse(t *testing.T) {
 		t.Errorf("%d workers are idle, and b is", s.idle())
 	}
 }
+
+// TestRefuseComing: a job whose result was on its way from a worker that is refused, or suspected, is offered again.
+func TestRefuseComing(t *testing.T) {
+	for what, drop := range map[string]func(s *Scheduler) []Hash{
+		"refused":   func(s *Scheduler) []Hash { return s.Refuse(2*second, "a", nil) },
+		"suspected": func(s *Scheduler) []Hash { return s.Suspect(2*second, "a") },
+	} {
+		s := NewScheduler(quick)
+		s.Add(0, jobName(0), "")
+		begun(t, s, 0, 0, "a")
+		s.Coming(second, jobName(0), "a")
+		if again := drop(s); len(again) != 1 || s.Result(3*second, jobName(0), "a", Hash{}) != Unwanted || s.Waiting() != 1 {
+			t.Errorf("%s: %d offered again, %d wait", what, len(again), s.Waiting())
+		}
+	}
+}

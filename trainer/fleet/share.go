@@ -198,7 +198,7 @@ func (s *share) here(ctx context.Context, j Job) (payload []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return develop(s.Model.Model, samples, j, before)
+	return develop(s.Model.Model, samples, j, before, !s.e.Run.Parted())
 }
 
 // episodeCodec is a model of conversations; nil: its samples have no conversations.
@@ -207,8 +207,8 @@ func episodeCodec(m model.Model) model.EpisodeCodec {
 	return s
 }
 
-// develop makes a result of samples. The network's number of passes before is given.
-func develop(m model.Model, samples []trainer.Sample, j Job, before int) ([]byte, error) {
+// develop makes a result of samples. The network's number of passes before is given, where passes are counted.
+func develop(m model.Model, samples []trainer.Sample, j Job, before int, counted bool) ([]byte, error) {
 	items, err := m.Items(samples)
 	if err != nil {
 		return nil, err
@@ -217,7 +217,7 @@ func develop(m model.Model, samples []trainer.Sample, j Job, before int) ([]byte
 		samples[i].Item.Image = items[i].Image
 	}
 	var passes *ledger.Passes
-	if now := m.Passes(); now != nil && !j.How.Fixed {
+	if now := m.Passes(); now != nil && counted && !j.How.Fixed {
 		passes = &ledger.Passes{Rollout: now.Rollout - before}
 	}
 	return Pack(samples, passes, episodeCodec(m))

@@ -43,7 +43,8 @@ type Memory struct {
 	Homes []Candidate `json:"homes,omitempty"` // of frozen matrices that were tried, in this order
 	Rows  Rows        `json:"rows,omitzero"`
 
-	Own int64 `json:"-"` // the program's memory without the model; 0: ProgramBytes
+	Own      int64 `json:"-"` // the program's memory without the model; 0: ProgramBytes
+	Gradient int64 `json:"-"` // of the parameters that move
 	Fit
 }
 

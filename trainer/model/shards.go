@@ -1,6 +1,7 @@
 package model
 
 import (
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/trainer"
 )
@@ -14,6 +15,22 @@ import (
 // no backward of a node reached counts as zeros where another node's did, as it does among the shards of one device.
 //
 // Invariant (tests): the sum has the bits of one device's, for any nodes.
+
+// MostGradient is the size of the largest gradient that travels between machines, in bytes: adapters have less, and
+// whole networks have more.
+const MostGradient = 2 << 30
+
+// GradientBytes are those of a gradient of parameters in fp32.
+func GradientBytes(moved []*autograd.Param) (n int64) {
+	for _, p := range moved {
+		elements := int64(1)
+		for _, d := range p.Shape {
+			elements *= int64(d)
+		}
+		n += 4 * elements
+	}
+	return n
+}
 
 // A Node is the gradient of a subtree of shards.
 type Node struct {

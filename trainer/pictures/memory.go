@@ -434,6 +434,7 @@ func (c *counting) iterate(settings experiment.Settings) error {
 		c.Params().Move(1, 0)
 	}
 	c.phase(&c.need.Training)
+	c.need.Gradient = model.GradientBytes(c.Moved())
 	return nil
 }
 

@@ -279,7 +279,7 @@ func TestShardsWithWorkers(t *testing.T) {
 		second := cpu.NewWith(cpu.Options{Path: path, Threads: 1})
 		c := newCrew(t)
 		c.join("w", nil)
-		_, f := c.train(e("cpu,cpu"), Options{Dir: helped, Further: []kernels.Backend{second}}, fleet.Options{Audit: 0.2})
+		_, f := c.train(e("cpu,cpu"), Options{Dir: helped, Further: []kernels.Backend{second}}, fleet.Options{Audit: 1})
 		c.close()
 		second.Close()
 		if by := workOf(t, helped); by["w"] == 0 || f.Counts().Differed > 0 {

@@ -54,7 +54,6 @@ func (o *Options) any() bool { return o.Listen != "" || o.workers != "" }
 
 // Check refuses flags that contradict each other.
 func (o *Options) Check(cmd *cobra.Command, e *experiment.Experiment) error {
-	devices := e.Run.Devices()
 	switch {
 	case o.Listen != "" && o.workers != "":
 		return exits.Usagef("--listen is a server of the trainer's own, and --workers names another\nhint: leave one of them out")
@@ -68,8 +67,6 @@ func (o *Options) Check(cmd *cobra.Command, e *experiment.Experiment) error {
 		return exits.Usagef("--join-until %s: a day is needed, as 2026-12-31, or a moment, as 2026-12-31T18:00:00Z", o.until)
 	case o.audit < 0 || o.audit > 1:
 		return exits.Usagef("--audit %v: a share lies between 0 and 1", o.audit)
-	case o.any() && len(devices) > 1:
-		return exits.Usagef("--listen and --workers: the trainer has one device then, and %d are named\nhint: each further device can be a worker: 'darkroom worker --device'", len(devices))
 	case o.any() && e.Episode != nil && e.Episode.Engine != nil:
 		return exits.Usagef("--listen and --workers: an engine draws this run's tokens ([episode.engine]), and what it draws cannot be drawn again to compare workers\nhint: leave the flag out, or [episode.engine]; an engine on several cards is one engine")
 	case o.any() && (e.AllOffline() || e.AllSupervised()):

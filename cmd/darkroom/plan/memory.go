@@ -19,6 +19,8 @@ type Document struct {
 	Memory *memoryPlan `json:"memory,omitempty"`
 	Why    string      `json:"memory_unknown,omitempty"` // why there is no prediction
 	Time   *timePlan   `json:"time,omitempty"`           // where it was asked for
+
+	Gradients *gradientPlan `json:"gradients,omitempty"` // of workers
 }
 
 // memoryPlan is a prediction in bytes.
@@ -54,7 +56,7 @@ func WithMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) Doc
 	if budget == 0 && need.Apart && need.Taken(1) > usualCard {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("the run takes about %s of one card, more than the %s of most large ones%s", console.Bytes(need.Taken(1)), console.Bytes(usualCard), elsewhere(need.Rewards)))
 	}
-	return Document{Plan: p, Memory: &memoryPlan{need.Program() + need.PeakOf(ranks), *need}}
+	return Document{Plan: p, Memory: &memoryPlan{need.Program() + need.PeakOf(ranks), *need}, Gradients: gradientsOf(e, need.Gradient)}
 }
 
 // usualCard is programs' memory on a card of 80 GB.

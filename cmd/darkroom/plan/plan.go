@@ -105,6 +105,7 @@ func writePlan(w io.Writer, p Document) {
 		}
 	}
 	p.writeMemory(w)
+	p.Gradients.write(w)
 	if p.Time != nil {
 		p.Time.write(w)
 	}

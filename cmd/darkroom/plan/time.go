@@ -104,7 +104,7 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 		return nil, err
 	}
 	if !e.AllOffline() && !e.AllSupervised() {
-		t.Workers = workersOf(t.Parts, e.Rollout.PromptsPerIteration, e.Run.Lag)
+		t.Workers = workersOf(t.Parts, e.Rollout.PromptsPerIteration, e.Run.Lag, e.Run.Shards)
 	}
 	t.All = float64(e.Run.Iterations)*t.PerIteration + float64(t.Evaluations)*t.PerEvaluation
 	return t, nil
@@ -177,6 +177,8 @@ func spoken(seconds float64) string {
 //	lag 0   an iteration is its rolls, shared out by whole groups to the workers and the trainer, and then scores and
 //	        training:                    S + T + R ceil(P/(n+1))/P
 //	lag k   rolls go on beside training, up to P (k+1) groups at once:   max(S + T, R/min(n, P (k+1)))
+//
+// With workers that compute gradients, too, of a run with K shards, T is T ceil(K/(n+1))/K.
 
 // workersPlan says so.
 type workersPlan struct {
@@ -187,31 +189,39 @@ type workersPlan struct {
 
 // workersTiming is an iteration with this number of workers.
 type workersTiming struct {
-	Workers int     `json:"workers"`
-	Seconds float64 `json:"seconds_per_iteration"`
+	Workers   int     `json:"workers"`
+	Seconds   float64 `json:"seconds_per_iteration"`
+	Gradients float64 `json:"seconds_with_gradients,omitempty"` // where they compute gradients, too
 }
 
 // workersOf predicts, from the parts of an iteration of this number of groups.
-func workersOf(parts map[string]float64, groups, lag int) *workersPlan {
+func workersOf(parts map[string]float64, groups, lag, shards int) *workersPlan {
 	roll, rest := parts["roll"], parts["score"]+parts["train"]
 	if roll <= 0 || rest <= 0 || groups < 1 {
 		return nil
 	}
 	p := &workersPlan{Groups: groups * (lag + 1)}
-	of := func(n int) float64 {
+	of := func(n int, rest float64) float64 {
 		if lag == 0 {
 			return rest + roll*math.Ceil(float64(groups)/float64(n+1))/float64(groups)
 		}
 		return max(rest, roll/float64(min(n, p.Groups)))
 	}
+	timing := func(n int) workersTiming {
+		t := workersTiming{Workers: n, Seconds: of(n, rest)}
+		if shards > 1 {
+			t.Gradients = of(n, parts["score"]+parts["train"]*math.Ceil(float64(shards)/float64(n+1))/float64(shards))
+		}
+		return t
+	}
 	if p.Most = groups - 1; lag > 0 {
 		p.Most = min(p.Groups, int(math.Ceil(roll/rest)))
 	}
 	for n := 1; n < p.Most; n *= 2 {
-		p.Seconds = append(p.Seconds, workersTiming{n, of(n)})
+		p.Seconds = append(p.Seconds, timing(n))
 	}
 	if p.Most > 0 {
-		p.Seconds = append(p.Seconds, workersTiming{p.Most, of(p.Most)})
+		p.Seconds = append(p.Seconds, timing(p.Most))
 	}
 	return p
 }
@@ -222,8 +232,16 @@ func (p *workersPlan) write(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\nworkers ('train --listen'), where each is as fast as this machine: up to %s are of use, for %s can be rolled at once\n", console.Plural(int64(p.Most), "worker"), console.Plural(int64(p.Groups), "group"))
 	t := console.Table{Header: []string{">WORKERS", ">AN ITERATION"}}
+	shares := p.Seconds[0].Gradients > 0
+	if shares {
+		t.Header = append(t.Header, ">WITH GRADIENTS")
+	}
 	for _, s := range p.Seconds {
-		t.Add(fmt.Sprint(s.Workers), fmt.Sprintf("about %.3g s", s.Seconds))
+		cells := []string{fmt.Sprint(s.Workers), fmt.Sprintf("about %.3g s", s.Seconds)}
+		if shares {
+			cells = append(cells, fmt.Sprintf("about %.3g s", s.Gradients))
+		}
+		t.Add(cells...)
 	}
 	t.Write(w)
 }

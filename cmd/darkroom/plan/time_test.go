@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
 func TestEvaluations(t *testing.T) {
@@ -21,7 +23,7 @@ func TestWorkersPlan(t *testing.T) {
 		groups, lag, most int
 		least             float64
 	}{{8, 0, 7, 15}, {8, 1, 4, 10}, {1, 1, 2, 20}, {2, 4, 4, 10}} {
-		p := workersOf(parts, c.groups, c.lag)
+		p := workersOf(parts, c.groups, c.lag, 1)
 		last := p.Seconds[len(p.Seconds)-1]
 		if p.Most != c.most || last.Workers != c.most || last.Seconds != c.least || p.Groups != c.groups*(c.lag+1) {
 			t.Errorf("%+v: %+v", c, p)
@@ -32,15 +34,34 @@ func TestWorkersPlan(t *testing.T) {
 			}
 		}
 	}
-	if p := workersOf(parts, 1, 0); p.Most != 0 || len(p.Seconds) != 0 {
+	if p := workersOf(parts, 1, 0, 1); p.Most != 0 || len(p.Seconds) != 0 {
 		t.Errorf("one group: %+v", p)
 	}
-	if workersOf(map[string]float64{"train": 3}, 4, 0) != nil {
+	if workersOf(map[string]float64{"train": 3}, 4, 0, 1) != nil {
 		t.Error("nothing is rolled, and workers are of use")
 	}
 	var text bytes.Buffer
-	workersOf(parts, 8, 1).write(&text)
+	workersOf(parts, 8, 1, 1).write(&text)
 	if !strings.Contains(text.String(), "up to 4 workers are of use, for 16 groups") {
 		t.Error(text.String())
+	}
+}
+
+// TestGradientsPlan: of a run in shards plan says the traffic of gradients on workers, and their gain; and it refuses
+// one that no wire carries, with its size.
+func TestGradientsPlan(t *testing.T) {
+	p := workersOf(map[string]float64{"roll": 40, "score": 2, "train": 8}, 8, 0, 4)
+	if first, last := p.Seconds[0], p.Seconds[len(p.Seconds)-1]; first.Seconds != 30 || first.Gradients != 26 || last.Gradients != 2+2+5 {
+		t.Errorf("%+v", p)
+	}
+	e := &experiment.Experiment{Run: experiment.Run{Shards: 8}}
+	for bytesOf, says := range map[int64]string{717 << 20: "up to 7 workers are of use, for 8 shards", 32 << 30: "none, for a gradient has 32.0 GiB, and at most 2.0 GiB travel"} {
+		var text bytes.Buffer
+		if gradientsOf(e, bytesOf).write(&text); !strings.Contains(text.String(), says) {
+			t.Errorf("%d: %s", bytesOf, &text)
+		}
+	}
+	if e.Run.Shards = 1; gradientsOf(e, 1) != nil {
+		t.Error("one chain of sums has no shards")
 	}
 }

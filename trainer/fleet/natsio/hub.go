@@ -254,7 +254,7 @@ func (b blobs) next(ctx context.Context, priority string, wait time.Duration) (*
 // jobOf is the job of a seal; nil: an invalid one.
 func jobOf(s sealed) *fleet.Job {
 	var j fleet.Job
-	if json.Unmarshal(s.text, &j) != nil || len(j.Keys) == 0 {
+	if json.Unmarshal(s.text, &j) != nil || len(j.Keys) == 0 && j.Gradient == nil {
 		return nil
 	}
 	return &j

@@ -1,0 +1,42 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+)
+
+// Gradients on workers ('darkroom worker --roles gradient'): their traffic, by the size of a gradient. In each update
+// weights go to every worker, and a gradient comes back from every job; points of the network come on top.
+
+// gradientPlan says so, of a run whose gradients are summed in shards.
+type gradientPlan struct {
+	Shards  int   `json:"shards"`
+	Bytes   int64 `json:"bytes"` // of a gradient, and of the weights
+	Travels bool  `json:"travels"`
+}
+
+// gradientsOf is nil where nothing is parted, or the size is unknown.
+func gradientsOf(e *experiment.Experiment, gradient int64) *gradientPlan {
+	if !e.Run.Parted() || gradient == 0 {
+		return nil
+	}
+	return &gradientPlan{e.Run.Shards, gradient, gradient <= model.MostGradient}
+}
+
+func (p *gradientPlan) write(w io.Writer) {
+	if p == nil {
+		return
+	}
+	if !p.Travels {
+		fmt.Fprintf(w, "\ngradients on workers: none, for a gradient has %s, and at most %s travel; model.train = \"lora\" has less\n", console.Bytes(p.Bytes), console.Bytes(model.MostGradient))
+		return
+	}
+	at := func(gigabits float64) string { return fmt.Sprintf("%.2g s", float64(p.Bytes)*8/(gigabits*1e9)) }
+	fmt.Fprintf(w, "\ngradients on workers ('darkroom worker --roles roll,gradient'): up to %s are of use, for %d shards;\n"+
+		"in each update %s of weights go to each worker, and as much comes back from each job: %s at 10 Gb/s, %s at 1 Gb/s\n",
+		console.Plural(int64(p.Shards-1), "worker"), p.Shards, console.Bytes(p.Bytes), at(10), at(1))
+}
