@@ -10,7 +10,7 @@ import (
 
 // TestPoints: points, lists and sums come back as they were, and other bytes are refused, or fit the question.
 func TestPoints(t *testing.T) {
-	points := []trainer.Point{{Key: trainer.Key{Iteration: 3, Prompt: 1, Sample: 2}, State: []float64{1, 0.1, -0.0}, Time: 0.3}, {State: []float64{4, 5, math.Pi}, Time: 1}}
+	points := []trainer.Point{{Key: trainer.Key{Iteration: 3, Prompt: 1, Sample: 2}, State: []float64{1, 0.1, math.Copysign(0, -1)}, Time: 0.3}, {State: []float64{4, 5, math.Pi}, Time: 1}}
 	data, err := PackPoints(points, nil)
 	if err != nil {
 		t.Fatal(err)
