@@ -14,6 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/edition"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
@@ -91,7 +92,13 @@ func (d *denoiser) loaded(i int) (*expert, error) {
 		}
 		return stored, err
 	}
-	n, err := d.load(d.parts[i], nn.Options{Math: d.Precision.math(), Train: train, Home: d.Memory.Home, Ring: d.ring(), Stock: d.Memory.Stock, Values: d.Memory.Values[i]}, names, func(params *nn.Params) { e.forward = d.build(params) })
+	o := nn.Options{Math: d.Precision.math(), Train: train, Home: d.Memory.Home, Ring: d.ring(), Stock: d.Memory.Stock, Values: d.Memory.Values[i]}
+	if dir, err := d.folder.part(d.parts[i]); err == nil && d.Pool.Bare() {
+		if o.Compressed, err = quant.Absent(d.Quantize, dir); err != nil {
+			return nil, err
+		}
+	}
+	n, err := d.load(d.parts[i], o, names, func(params *nn.Params) { e.forward = d.build(params) })
 	if err != nil {
 		e.forward = nil
 		return nil, err

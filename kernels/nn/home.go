@@ -330,6 +330,10 @@ func (d *away) read() (src inHost, err error) {
 
 // header is a compressed tensor's; it is not ok of one that is not compressed, or that is drawn.
 func (r *root) header(e *entry) (h quant.Header, ok bool, err error) {
+	if r.Source == nil && r.Compressed != nil && r.Pool.Dry() {
+		h, ok = r.Compressed(safetensors.Info{Name: e.name, DType: r.Like, Shape: e.stored, Bytes: int64(product(e.stored))})
+		return h, ok, nil
+	}
 	at, coded := r.Source.(quant.Coded)
 	if !coded || !r.has[e.name] || r.begins(e) {
 		return h, false, nil

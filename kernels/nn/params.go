@@ -10,6 +10,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
@@ -33,6 +34,8 @@ type Options struct {
 	Blank  []string // of what is drawn though Source has it: layers that are learned from nothing
 	// Like is, on a dry backend without a source, the type that a file would have.
 	Like safetensors.DType
+	// Compressed are the headers of matrices that such a file would have compressed; nil: none.
+	Compressed func(safetensors.Info) (quant.Header, bool)
 	// Home is where frozen matrices lie while no product reads them; Source must stay open. Ring holds them meanwhile, of
 	// all networks that compute on a device one; nil: one of the network's own.
 	Home Home

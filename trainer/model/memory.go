@@ -111,6 +111,8 @@ type Candidate struct {
 	Taken int64   `json:"taken"`          // of the memory that the run computes in
 	Host  int64   `json:"host,omitempty"` // of the host's memory, by matrices
 	Fits  bool    `json:"fits"`
+	// Waiting is the expected share of a training pass in which products wait for matrices; a plan's.
+	Waiting float64 `json:"waiting,omitempty"`
 }
 
 // AtHome predicts for one home after another, until all fits into the budget, and matrices into the host's memory.
@@ -129,7 +131,7 @@ func atHome(e *experiment.Experiment, budget, unused int64, predict func(nn.Home
 			return nil, err
 		}
 		room := need.Host <= unused/4*3 || named
-		one := Candidate{home, need.Taken(1), need.Host, need.Within(budget, 1) && room}
+		one := Candidate{home, need.Taken(1), need.Host, need.Within(budget, 1) && room, 0}
 		tried = append(tried, one)
 		if room && (least == nil || one.Taken < least.Taken(1)) {
 			least = need

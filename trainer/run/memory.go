@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
-	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -177,15 +177,17 @@ func weightBytes(dir string, each int64) int64 {
 
 // numbers counts those of a file; one that cannot be read has an error of its own.
 func numbers(path string) (n int64) {
-	f, err := safetensors.Open(path)
+	f, err := quant.OpenFile(path) // compressed matrices count as their values
 	if err != nil {
 		return 0
 	}
 	defer f.Close()
-	for _, name := range f.Names() {
-		if info, ok := f.Info(name); ok {
-			n += info.Bytes * 8 / int64(info.DType.Bits())
+	for _, info := range f.Infos {
+		each := int64(1)
+		for _, side := range info.Shape {
+			each *= int64(side)
 		}
+		n += each
 	}
 	return n
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
@@ -90,6 +92,23 @@ func TestMemoryRunsOut(t *testing.T) {
 	}
 	if _, _, _, err := run(wide.peak / 50); err == nil || !strings.Contains(err.Error(), "out of memory") {
 		t.Errorf("with a fiftieth of the memory: %v", err)
+	}
+}
+
+// TestCodesAreCounted: a compressed matrix counts as its values.
+func TestCodesAreCounted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	saving := quant.Bitsandbytes4("nf4", true)
+	all := append(saving.Tensors("a.weight", safetensors.BF16, []int{64, 128}), safetensors.FromF32("b", []int{3, 5}, make([]float32, 15)))
+	data, _ := saving.Save("a.weight", safetensors.BF16, []int{64, 128}, make([]float32, 64*128))
+	for i := range data {
+		all[i].Data = data[i]
+	}
+	if err := safetensors.Write(path, all, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := numbers(path); n != 64*128+15 {
+		t.Errorf("%d numbers", n)
 	}
 }
 

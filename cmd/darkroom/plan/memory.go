@@ -1,12 +1,15 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/outside/machine"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -56,7 +59,62 @@ func WithMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) Doc
 	if budget == 0 && need.Apart && need.Taken(1) > usualCard {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("the run takes about %s of one card, more than the %s of most large ones%s", console.Bytes(need.Taken(1)), console.Bytes(usualCard), elsewhere(need.Rewards)))
 	}
+	if need.Homes, err = homes(e, dry, budget/int64(ranks), need); err != nil {
+		return Document{Plan: p, Why: err.Error()}
+	}
 	return Document{Plan: p, Memory: &memoryPlan{need.Program() + need.PeakOf(ranks), *need}, Gradients: gradientsOf(e, need.Gradient)}
+}
+
+// homes are the homes of frozen matrices that were tried, and the others, where there is a limit, or one is named.
+func homes(e *experiment.Experiment, dry model.Dry, budget int64, need *model.Memory) ([]model.Candidate, error) {
+	all := need.Homes
+	if len(all) == 0 || len(all) == 1 && e.Run.Memory == "" && e.Model.Home == nil {
+		return nil, nil
+	}
+	for h := nn.Device; h <= nn.Disk; h++ {
+		tried := slices.ContainsFunc(all, func(c model.Candidate) bool { return c.Home == h })
+		if tried || h == nn.Host && !need.Apart || h == nn.Ranks && (!need.Apart || len(e.Run.Devices()) == 1) {
+			continue
+		}
+		there, name := *e, h.String()
+		there.Model.Home = &name
+		n, err := run.Memory(&there, dry, budget)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, n.Homes...)
+	}
+	for i := range all {
+		all[i].Waiting = waiting(all[i], need)
+	}
+	slices.SortFunc(all, func(a, b model.Candidate) int { return cmp.Compare(a.Home, b.Home) })
+	return all, nil
+}
+
+// Rates of copies, and of products, in bytes and operations a second: of a disk, a bus, a CPU with 16 cores, a card.
+// Measured ones differ; their ratio decides how much of a pass waits.
+const (
+	diskRate  = 2e9
+	busRate   = 24e9
+	cpuSpeed  = 2e12
+	cardSpeed = 400e12
+)
+
+// waiting is the expected share of a training pass in which products wait for matrices of 16 bits.
+func waiting(c model.Candidate, need *model.Memory) float64 {
+	rate, speed := 0.0, cpuSpeed
+	switch c.Home {
+	case nn.Host, nn.Ranks:
+		rate = busRate
+	case nn.Disk:
+		rate = diskRate
+	default:
+		return 0
+	}
+	if need.Apart {
+		speed = cardSpeed
+	}
+	return max(0, 1-float64(need.Rows.Training)*rate/speed)
 }
 
 // usualCard is programs' memory on a card of 80 GB.
@@ -77,6 +135,7 @@ func (p Document) writeMemory(w io.Writer) {
 	}
 	n := p.Memory.Memory
 	fmt.Fprintf(w, "\nmemory, predicted: at most %s%s\n", peakWords(p.Memory), rewardWords(n.Rewards))
+	writeHomes(w, n)
 	if n.Tokens != nil {
 		p.writeTokens(w)
 		return
@@ -103,6 +162,27 @@ func (p Document) writeMemory(w io.Writer) {
 		}
 		fmt.Fprintf(w, "so that it fits: %s at once; %s\n", console.Plural(int64(n.Micro), "picture"), how)
 	}
+}
+
+// writeHomes prints the homes of frozen matrices, and why one was chosen.
+func writeHomes(w io.Writer, n model.Memory) {
+	if len(n.Homes) == 0 {
+		return
+	}
+	why := "none fits, and it takes the least"
+	t := console.Table{Header: []string{"FROZEN MATRICES", ">MEMORY", ">ON THE HOST", "FITS", ">WAITING"}}
+	for _, c := range n.Homes {
+		fits := "no"
+		if c.Fits {
+			fits = "yes"
+		}
+		if c.Fits && c.Home == n.Home {
+			why = "the first that fits, or the one that the file names"
+		}
+		t.Add(c.Home.String(), console.Bytes(c.Taken), console.Bytes(c.Host), fits, fmt.Sprintf("%.0f %%", 100*c.Waiting))
+	}
+	t.Write(w)
+	fmt.Fprintf(w, "frozen matrices lie on: %s, %s; waiting is of a training pass, at %.0f GB/s of the disk or %.0f of the bus\n", n.Home, why, diskRate/1e9, busRate/1e9)
 }
 
 // writeTokens prints the memory of conversations, and the number of tokens that go through the network.

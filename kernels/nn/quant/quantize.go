@@ -102,6 +102,11 @@ func Quantize(t Tensors, kind, dir string) (Tensors, error) {
 			return nil, fmt.Errorf("%s is compressed already (%d bytes, of the shape %v): it is not quantised to %s\nhint: model.quantize is for models in bf16, f16 or f32", name, h.Size, h.Shape, kind)
 		}
 	}
+	return quantized(t, kind, dir)
+}
+
+// quantized reads which matrices of a class are compressed.
+func quantized(t Tensors, kind, dir string) (*Quantized, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
 	if err != nil {
 		return nil, err
@@ -114,16 +119,38 @@ func Quantize(t Tensors, kind, dir string) (Tensors, error) {
 	return &Quantized{t, kind, ChoiceOf(kind, class, diffusers), savingOf(kind, diffusers)}, nil
 }
 
+// Absent are the headers that matrices would have of a folder's network whose weights are not there; nil of kind "".
+func Absent(kind, dir string) (func(safetensors.Info) (Header, bool), error) {
+	if kind == "" {
+		return nil, nil
+	}
+	q, err := quantized(nil, kind, dir)
+	if err != nil {
+		return nil, err
+	}
+	return q.header, nil
+}
+
 // Compresses reports whether a tensor is compressed.
-func (q *Quantized) Compresses(t safetensors.Tensor) bool {
-	return q.choice.Compresses(safetensors.Info{Name: t.Name, DType: t.DType, Shape: t.Shape, Bytes: int64(len(t.Data))})
+func (q *Quantized) Compresses(t safetensors.Tensor) bool { return q.choice.Compresses(infoOf(t)) }
+
+func infoOf(t safetensors.Tensor) safetensors.Info {
+	return safetensors.Info{Name: t.Name, DType: t.DType, Shape: t.Shape, Bytes: int64(len(t.Data))}
 }
 
 // Header is that of a tensor that is compressed.
 func (q *Quantized) Header(name string) (h Header, ok bool, err error) {
 	t, err := q.Tensors.Tensor(name)
-	if err != nil || !q.Compresses(t) {
+	if err != nil {
 		return h, false, err
+	}
+	h, ok = q.header(infoOf(t))
+	return h, ok, nil
+}
+
+func (q *Quantized) header(t safetensors.Info) (h Header, ok bool) {
+	if !q.choice.Compresses(t) {
+		return h, false
 	}
 	n := t.Shape[0] * t.Shape[1]
 	h = Header{Shape: t.Shape, DType: safetensors.BF16}
@@ -135,7 +162,7 @@ func (q *Quantized) Header(name string) (h Header, ok bool, err error) {
 	default:
 		h.Size = sized(n, 256, parts(t.Shape[0], 128)*parts(t.Shape[1], 128))
 	}
-	return h, true, nil
+	return h, true
 }
 
 // Codes are those of a tensor that is compressed.
