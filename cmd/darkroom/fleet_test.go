@@ -69,8 +69,8 @@ func TestFleetKilled(t *testing.T) {
 // TestGradientsKilled is TestFleetKilled where workers compute gradients, too: a few kills without -kills (make
 // gradients).
 func TestGradientsKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds; left out by -short")
+	if *kills == 0 && !*long {
+		t.Skip("kills processes for many seconds: -long, .ci/run slow")
 	}
 	n, iterations := *kills, 12+*kills/2
 	if n == 0 {

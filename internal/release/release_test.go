@@ -8,6 +8,7 @@ import (
 	"debug/buildinfo"
 	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"os/exec"
@@ -73,8 +74,13 @@ func infoOf(t *testing.T, program string) *debug.BuildInfo {
 	return info
 }
 
+var long = flag.Bool("long", false, "build a program to list its modules")
+
 // TestModules: each module of a program has a licence that is known, and stands in the bill.
 func TestModules(t *testing.T) {
+	if !*long {
+		t.Skip("builds a program: -long, .ci/run slow")
+	}
 	t.Chdir("../..")
 	program, err := os.Executable() // a test of this package has Go's library alone
 	if err != nil {

@@ -3,12 +3,15 @@
 package cpu
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/internal/emulators/amxemu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest"
 )
+
+var long = flag.Bool("long", false, "run all operations with tiles in the emulator")
 
 // TestEmulatedAMX runs TestTiles where there is no AMX.
 func TestEmulatedAMX(t *testing.T) {
@@ -17,8 +20,8 @@ func TestEmulatedAMX(t *testing.T) {
 		t.Skip("this CPU has AMX: the other tests run it")
 	case isa.Best() < isa.BF16:
 		t.Skipf("all but the tiles runs on the CPU, which offers at most %s; it takes %s", isa.Best(), isa.BF16)
-	case testing.Short():
-		t.Skip("package gemm runs its tiles in the emulator in short tests too")
+	case !*long:
+		t.Skip("package gemm runs its tiles in the emulator: -long takes all operations, .ci/run amx")
 	}
 	amxemu.Run(t, "TestTiles")
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"math"
 	"slices"
 	"testing"
@@ -121,6 +122,8 @@ func thrown(gravity float64) func(m mover) *video.Clip {
 	}
 }
 
+var long = flag.Bool("long", false, "plant weaknesses in rewards of clips, too")
+
 func TestPlantedWeaknesses(t *testing.T) {
 	pictures, clips := Scenes(), Clips()
 	clips.Pairs = clips.Pairs[:len(clips.Pairs)*2/5] // of 8 prompts: flow takes its time
@@ -148,6 +151,9 @@ func TestPlantedWeaknesses(t *testing.T) {
 		{"ball", rewards.Ball{}, asked("falls", "a ball falls", thrown(1), thrown(0)), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.set.Of == Moving && !*long {
+				t.Skip("computes the flow of many clips: -long, .ci/run slow")
+			}
 			r, err := Run(t.Context(), c.name, rewards.Each(c.reward, 1), c.set, Options{Probed: map[string]int{Pictures: 24, Moving: 8}[c.set.Of], Again: -1})
 			if err != nil {
 				t.Fatal(err)

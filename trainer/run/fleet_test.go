@@ -762,8 +762,8 @@ func TestFleetMemory(t *testing.T) {
 // the policy with which a run begins. It is named, its samples are rolled here, and the run has the bytes of one
 // without it, though no result is compared by chance.
 func TestFleetSubtle(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	if !*long {
+		t.Skip("trains the whole embedded model twice: -long, .ci/run slow")
 	}
 	t.Parallel()
 	alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")

@@ -120,7 +120,7 @@ func TestQuantized(t *testing.T) {
 					return
 				}
 				disk := t.TempDir()
-				if _, err := train(t, homed()[name](t, "model.quantize="+kind, "model.home=disk"), disk, false, 2, -1); err != nil {
+				if _, err := train(t, homed()[name](t, "model.quantize="+kind, "model.home=disk", iterations), disk, false, 2, -1); err != nil {
 					t.Fatal(err)
 				}
 				same(t, "compressed on the disk beside memory", contents(t, disk), contents(t, compressed))

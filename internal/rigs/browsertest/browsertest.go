@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -57,9 +58,14 @@ func program(t testing.TB) string {
 	return ""
 }
 
-// Start starts the browser; it ends with the test. Without a browser the test is skipped.
+var wanted = flag.Bool("browser", false, "open pages in Chromium")
+
+// Start starts the browser; it ends with the test. Without the flag -browser, or a browser, the test is skipped.
 func Start(t testing.TB) *Browser {
 	t.Helper()
+	if !*wanted {
+		t.Skip("-browser opens pages in Chromium: .ci/run browser")
+	}
 	if runtime.GOOS == "windows" {
 		t.Skip("the browser is spoken to by inherited pipes, which Windows names otherwise")
 	}

@@ -55,6 +55,9 @@ func slowly(t *testing.T, server string, perSecond *atomic.Int64) string {
 // TestRefill: weights that a server has lost come back although their way takes longer than ten seconds, and jobs are
 // offered and withdrawn meanwhile.
 func TestRefill(t *testing.T) {
+	if !*long {
+		t.Skip("waits for a slow wire: -long, .ci/run slow")
+	}
 	t.Parallel()
 	var rate atomic.Int64
 	b, err := Attach(Remote{URLs: "nats://" + slowly(t, aServer(t, "127.0.0.1"), &rate), Dir: t.TempDir(), Run: "slow"})

@@ -10,6 +10,9 @@ import (
 
 // TestSlowWire: a blob that takes longer than the client's own patience of 5 s comes through.
 func TestSlowWire(t *testing.T) {
+	if !*long {
+		t.Skip("waits for a slow wire: -long, .ci/run slow")
+	}
 	t.Parallel()
 	b := listen(t, t.TempDir())
 	at, err := net.Listen("tcp", "127.0.0.1:0")
