@@ -2,6 +2,7 @@ package pictures
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"math"
 	"slices"
@@ -16,6 +17,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
+
+var long = flag.Bool("long", false, "measure memory of whole iterations, too")
 
 // TestMemoryFits: the less a run may take, the fewer pictures go through the network at once, and at last backward
 // computes passes again; each step takes less, and the first that fits is taken.
@@ -87,8 +90,8 @@ func TestLeanComesFirst(t *testing.T) {
 // TestCheckFitsIntoTraining: the check before the first update takes no more memory than training, whatever is trained
 // and however much goes through the network at once.
 func TestCheckFitsIntoTraining(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures memory of whole iterations; left out by -short")
+	if !*long {
+		t.Skip("measures memory of whole iterations: -long, .ci/run slow")
 	}
 	path, err := isa.Choose()
 	if err != nil {
@@ -310,6 +313,9 @@ func updated(t *testing.T, e *experiment.Experiment, o model.Options, keys []tra
 // latents and the objective's copies of these, and only as many are held in fp32 as are decoded at once. Of
 // objectives that see several times at once each time counts.
 func TestSamplesApart(t *testing.T) {
+	if !*long {
+		t.Skip("measures memory of whole iterations: -long, .ci/run slow")
+	}
 	path, err := isa.Choose()
 	if err != nil {
 		t.Fatal(err)

@@ -529,8 +529,8 @@ func TestFleetScores(t *testing.T) {
 // TestFleetNetworks: workers compute a reward that is a network, one of them is killed at it, and one returns other
 // numbers: it is named, and the run has the bytes of one process.
 func TestFleetNetworks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	if !*long {
+		t.Skip("trains the whole embedded model twice: -long, .ci/run slow")
 	}
 	t.Parallel()
 	sets := []string{whole, "run.iterations=2", "rollout.group=2", "evaluate.every=9", "reward=[{name='jpeg'}, {name='aesthetic'}]"}

@@ -125,6 +125,9 @@ func adaptersMoved(t *testing.T, dir, checkpoint string) (of [2]int) {
 // of its own. The first ratio is 1; neither threads, nor the samples in a pass, nor a stop change a byte; a network
 // whose steps the window leaves out stays as it was.
 func TestTwoNetworks(t *testing.T) {
+	if !*long {
+		t.Skip("trains ten models of two networks: -long, .ci/run slow")
+	}
 	two := []string{"model.path=" + twoNetworks, "evaluate.prompts=''", "sampler.guidance_2=1.5", "optim.updates=2"} // a second update has something to clip: the floor is measured
 	first, second := `sampler.window={ kind = "frozen", size = 1 }`, `sampler.window={ kind = "range", low = 0.4, high = 0.9 }`
 	for _, c := range []struct {
@@ -253,6 +256,9 @@ func pictureFiles(t *testing.T) (list func(name string, lines ...string) string)
 // pipelines. The first ratio is 1; neither threads, nor the samples in a pass, nor a stop change a byte; prompts that
 // name too few pictures, or too many, are refused.
 func TestClipsOfPictures(t *testing.T) {
+	if !*long {
+		t.Skip("trains four kinds of models, stopped and resumed: -long, .ci/run slow")
+	}
 	list := pictureFiles(t)
 	one := list("one.jsonl", `{"prompt": "a cat runs", "image": "0.png"}`, `{"prompt": "a cat runs", "image": "1.png"}`)
 	both := list("both.jsonl", `{"prompt": "a cat runs", "image": ["0.png", "1.png"]}`, `{"prompt": "a cat runs", "image": ["1.png", "2.png"]}`)
