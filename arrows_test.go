@@ -31,8 +31,8 @@ var places = [][]string{
 	{"kernels/tensor/..."},
 	{"kernels/autograd/..."},
 	{"kernels/nn/..."},
-	{"vision/..."},
 	{"video/flow/..."},
+	{"vision/..."},
 	{"diffusion/...", "rewards/...", "video/..."},
 	{"diffusion/pipeline", "data/...", "record/..."}, // pipeline: of the networks of pictures and of clips
 	{"trainer/..."},
@@ -70,7 +70,7 @@ var floors = map[string][][]string{
 		{"preflight", "trained"},
 		{"trained/layouts"},
 	},
-	"view": {{"otlp", "report", "compare", "track"}, {"watch"}, {"ablate"}},
+	"view": {{"otlp", "report", "compare", "track", "field"}, {"watch"}, {"ablate"}},
 }
 
 // pure packages are plain float64 mathematics: they import nothing of the

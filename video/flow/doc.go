@@ -1,9 +1,8 @@
-// Package flow finds where pixels go from one frame to the next (dense optical flow), and
-// draws it for people.
+// Package flow finds where pixels go from one frame to the next (dense optical flow);
+// view/field draws it.
 //
 //	f, err := flow.Farneback{}.Flow(flow.Gray{w, h, first}, flow.Gray{w, h, second})
 //	d, err := flow.DIS{Preset: flow.Medium}.Between(clip, 0, 1)
-//	picture := flow.Wheel(f, 0)
 //
 // Start with Farneback in farneback.go, the steady one, or DIS in dis.go, the quick one. Both
 // are OpenCV's algorithms with its defaults, and give its flows to a fraction of a hundredth

@@ -11,6 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/motion"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/video/flow"
+	"github.com/darkroom-rl/darkroom/view/field"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -93,19 +94,19 @@ func motionSheet(m *motion.Motion) (*vision.Image, error) {
 		last = t
 		f := m.Forward[t]
 		frame := &vision.Image{Width: m.Clip.Width, Height: m.Clip.Height, Pix: m.Clip.Frames[t]}
-		wheel, err := flow.Wheel(f, 0)
+		wheel, err := field.Wheel(f, 0)
 		if err != nil {
 			return nil, err
 		}
 		times := max(1, 256/max(m.Clip.Width, m.Clip.Height)) // small clips are drawn larger
-		arrows, err := flow.Arrows(frame.Enlarge(times), f, max(24/times, m.Clip.Width/32, 1), 1)
+		arrows, err := field.Arrows(frame.Enlarge(times), f, max(24/times, m.Clip.Width/32, 1), 1)
 		if err != nil {
 			return nil, err
 		}
 		pictures = append(pictures, frame.Enlarge(times), wheel.Enlarge(times), arrows)
-		s.Captions = append(s.Captions, fmt.Sprintf("frame %d", t), fmt.Sprintf("full colour: %.1f pixels", flow.Strongest(f)), fmt.Sprintf("to frame %d", t+1))
+		s.Captions = append(s.Captions, fmt.Sprintf("frame %d", t), fmt.Sprintf("full colour: %.1f pixels", field.Strongest(f)), fmt.Sprintf("to frame %d", t+1))
 	}
-	pictures = append(pictures, flow.Legend(128))
+	pictures = append(pictures, field.Legend(128))
 	s.Captions = append(s.Captions, "directions")
 	return s.Draw(pictures)
 }

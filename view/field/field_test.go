@@ -1,4 +1,4 @@
-package flow
+package field
 
 import (
 	"image/color"

@@ -1,4 +1,7 @@
-package flow
+// Package field draws optical flow for people: colours of directions, and arrows over a frame.
+//
+//	picture, err := field.Wheel(f, 0)
+package field
 
 import (
 	"fmt"
