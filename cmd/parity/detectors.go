@@ -26,6 +26,7 @@ var detectorOps = map[string]Op{
 	"eyes.grounding_dino": onDevice(eyesGroundingDINO),
 	"eyes.mask2former":    onDevice(eyesMask2Former),
 	"eyes.owlv2":          onDevice(eyesOWL),
+	"eyes.d_fine":         onDevice(eyesRTDETR),
 	"eyes.rt_detr":        onDevice(eyesRTDETR),
 	"eyes.rt_detr_v2":     onDevice(eyesRTDETR),
 

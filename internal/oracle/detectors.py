@@ -73,7 +73,7 @@ def record(out, kind, model, processor, call, extra=None):
         model.save_pretrained(d)
         processor.save_pretrained(d)
         path = os.path.join(d, "model.safetensors")
-        weights = {k: rule(k, v.shape) if v.is_floating_point() and not k.endswith("n_points_scale") else v for k, v in load_file(path).items()}
+        weights = {k: rule(k, v.shape) if v.is_floating_point() and not k.endswith("_points_scale") else v for k, v in load_file(path).items()}
         save_file(weights, path, metadata={"format": "pt"})
         model = type(model).from_pretrained(d).double().eval()
         files = {f: json.load(open(os.path.join(d, f))) for f in ("config.json", "preprocessor_config.json")}
@@ -126,6 +126,20 @@ def rt_detr_v2(out):
     rt_detr(out, v2=True)
 
 
+def d_fine(out):
+    """Two levels, as in the smallest published one, a map of another width than the decoder's, and points of each level."""
+    bb = transformers.HGNetV2Config(embedding_size=8, depths=[1, 1, 2, 1], hidden_sizes=[8, 12, 16, 24], stem_channels=[3, 8, 8], stage_in_channels=[8, 8, 12, 16], stage_mid_channels=[4, 4, 8, 8],
+                                    stage_out_channels=[8, 12, 16, 24], stage_num_blocks=[1, 1, 2, 1], stage_numb_of_layers=[1, 2, 2, 1], use_learnable_affine_block=True, out_indices=[3, 4])
+    c = transformers.DFineConfig(backbone_config=bb, encoder_hidden_dim=16, encoder_in_channels=[16, 24], encoder_ffn_dim=40, encoder_attention_heads=4, d_model=24, num_queries=9, decoder_in_channels=[16] * 2,
+                                 decoder_ffn_dim=40, decoder_n_points=[3, 2], decoder_layers=3, decoder_attention_heads=4, hidden_expansion=0.8, anchor_image_size=None, num_denoising=0, feat_strides=[16, 32],
+                                 num_feature_levels=2, encode_proj_layers=[1], depth_mult=0.5, max_num_bins=6, top_prob_values=3, lqe_hidden_dim=8, **labels(5))
+
+    def call(m, p, pictures):
+        o = m(**fed(p, pictures))
+        return {"logits": o.logits, "boxes": o.pred_boxes}
+    record(out, "d_fine", transformers.DFineForObjectDetection(c), transformers.RTDetrImageProcessor(size={"height": 64, "width": 96}), call)
+
+
 def owlv2(out):
     with tempfile.TemporaryDirectory() as d:
         t, v = clip_tokenizer(d, 16)
@@ -175,5 +189,5 @@ def grounding_dino(out):
 
 
 if __name__ == "__main__":
-    for f in (mask2former, rt_detr, rt_detr_v2, owlv2, grounding_dino):
+    for f in (mask2former, rt_detr, rt_detr_v2, d_fine, owlv2, grounding_dino):
         f(sys.argv[1])

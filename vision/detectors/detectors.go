@@ -59,6 +59,7 @@ func Kinds() []Kind {
 		{"mask2former", "Mask2Former on Swin: masks of classes that it was trained on; GenEval's detector", openMask2Former},
 		{"rt_detr", "RT-DETR on a ResNet: boxes of classes that it was trained on", openRTDETR},
 		{"rt_detr_v2", "RT-DETRv2, the same with offsets of its own scale", openRTDETR},
+		{"d_fine", "D-FINE on an HGNet-v2: RT-DETR whose boxes are of distributions", openRTDETR},
 		{"owlv2", "OWLv2: boxes of anything that a text names", openOWL},
 		{"grounding-dino", "Grounding DINO on Swin and BERT: boxes of anything that a text names", openGroundingDINO},
 	}

@@ -54,9 +54,9 @@ func TestMask2Former(t *testing.T) {
 	}
 }
 
-// TestRTDETR: transformers' numbers, of pictures in one batch.
+// TestRTDETR: transformers' numbers, of pictures in one batch, of both versions of RT-DETR and of D-FINE.
 func TestRTDETR(t *testing.T) {
-	for _, kind := range []string{"rt_detr", "rt_detr_v2"} {
+	for _, kind := range []string{"rt_detr", "rt_detr_v2", "d_fine"} {
 		r := recorded(t, kind)
 		m, err := rtdetr.Open(r.folder(t, true), device(t))
 		if err != nil {
@@ -199,6 +199,36 @@ func TestRefused(t *testing.T) {
 		}
 		if text != string(r.Files["config.json"]) && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v; %q was expected", name, err, c.want)
+		}
+	}
+}
+
+// TestRefusedDFine: settings that upstream fails on, or that are not known, are refused by name.
+func TestRefusedDFine(t *testing.T) {
+	r := recorded(t, "d_fine")
+	for old, c := range map[string][2]string{
+		`"eval_idx": -1`:               {`"eval_idx": 0`, "the last of 3 layers, -1 or 2"},
+		`"max_num_bins": 6`:            {`"max_num_bins": 7`, "an even number was expected"},
+		`"decoder_n_points": [3, 2]`:   {`"decoder_n_points": [3, 2, 2]`, "has 3 numbers"},
+		`"top_prob_values": 3`:         {`"top_prob_values": 8`, "top_prob_values"},
+		`"stem_strides": [2, 1, 1, 2`:  {`"stem_strides": [2, 1, 1, 1`, "stem_strides"},
+		`"stage_num_blocks": [1, 1, 2`: {`"stage_num_blocks": [1, 1, 3`, "blocks.2"},
+		`"lqe_hidden_dim": 8`:          {`"lqe_hidden_dim": 9`, "reg_conf"},
+		`"model_type": "hgnet_v2"`:     {`"model_type": "resnet"`, `"rt_detr_resnet" and "hgnet_v2" are known`},
+	} {
+		dir := r.folder(t, false)
+		text := strings.Replace(string(r.Files["config.json"]), old, c[0], 1)
+		if text == string(r.Files["config.json"]) {
+			t.Fatalf("config.json has no %s", old)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := Open(dir, device(t), Options{}); err == nil {
+			d.Close()
+			t.Errorf("%s was read", c[0])
+		} else if !strings.Contains(err.Error(), c[1]) {
+			t.Errorf("%s: %v; %q was expected", c[0], err, c[1])
 		}
 	}
 }

@@ -160,3 +160,45 @@ func (l Layers) Apply(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
 	}
 	return x
 }
+
+// Depthwise is a convolution in which each channel has a square kernel of its own, padded by half the kernel.
+type Depthwise struct {
+	channels, size, stride int
+	weight, bias           *autograd.Param
+}
+
+// NewDepthwise asks for name.weight [channels, 1, size, size] and name.bias.
+func NewDepthwise(p *nn.Params, name string, channels, size, stride int) *Depthwise {
+	return &Depthwise{channels, size, stride, p.Vector(name+".weight", channels, 1, size, size), p.Vector(name+".bias", channels)}
+}
+
+// Apply computes the layer of maps [N, H, W, channels].
+func (d *Depthwise) Apply(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+	n, h, w, c := x.Dim(0), x.Dim(1), x.Dim(2), d.channels
+	pad := d.size / 2
+	to := Size{(h+2*pad-d.size)/d.stride + 1, (w+2*pad-d.size)/d.stride + 1}
+	return tp.Host(autograd.Host{Name: "depthwise", In: []*autograd.Value{x}, Params: []*autograd.Param{d.weight, d.bias}, Shape: []int{n, to.H, to.W, c}, Forward: func(in, params [][]float32) []float32 {
+		turned, out := make([]float32, len(params[0])), make([]float32, n*to.H*to.W*c)
+		for k := range c {
+			for i := range d.size * d.size {
+				turned[i*c+k] = params[0][k*d.size*d.size+i]
+			}
+		}
+		Share(n*to.H, func(row int) {
+			m, y := row/to.H, row%to.H*d.stride-pad
+			for i := range to.W {
+				into, left := out[(row*to.W+i)*c:][:c], i*d.stride-pad
+				copy(into, params[1])
+				for dy := max(-y, 0); dy < min(d.size, h-y); dy++ {
+					for dx := max(-left, 0); dx < min(d.size, w-left); dx++ {
+						from, by := in[0][((m*h+y+dy)*w+left+dx)*c:][:c], turned[(dy*d.size+dx)*c:][:c]
+						for k, v := range from {
+							into[k] += float32(v * by[k])
+						}
+					}
+				}
+			}
+		})
+		return out
+	}})
+}

@@ -11,8 +11,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/detr"
 )
 
-// Backbone is "backbone_config" of a ResNet with a deep stem (RTDetrResNet).
+// Backbone is "backbone_config" of a ResNet with a deep stem (RTDetrResNet), or of an HGNet-v2.
 type Backbone struct {
+	HGNet
 	Kind        string   `json:"model_type"`
 	Stem        int      `json:"embedding_size"`
 	Widths      []int    `json:"hidden_sizes"`
@@ -26,21 +27,25 @@ type Backbone struct {
 }
 
 func usualBackbone() Backbone {
-	return Backbone{Kind: "rt_detr_resnet", Stem: 64, Widths: []int{256, 512, 1024, 2048}, Depths: []int{3, 4, 6, 3}, Layer: "bottleneck", Act: "relu", Indices: []int{2, 3, 4}}
+	return Backbone{HGNet: usualHGNet(), Stem: 64, Widths: []int{256, 512, 1024, 2048}, Depths: []int{3, 4, 6, 3}, Layer: "bottleneck", Act: "relu", Indices: []int{2, 3, 4}}
 }
 
 func (b *Backbone) check(l *hub.Limits) {
-	l.Must(b.Kind == "rt_detr_resnet", `"backbone_config" is of a %q; "rt_detr_resnet" is known`, b.Kind)
-	l.Must(b.Layer == "basic" || b.Layer == "bottleneck", `"layer_type" is %q; "basic" and "bottleneck" are known`, b.Layer)
+	l.Must(b.Kind == "rt_detr_resnet" || b.Kind == "hgnet_v2", `"backbone_config" is of a %q; "rt_detr_resnet" and "hgnet_v2" are known`, b.Kind)
 	l.Must(b.Act == "relu", `"hidden_act" is %q; "relu" is known`, b.Act)
+	for _, s := range b.stages() {
+		l.Must(s >= 1 && s <= 4, `"out_features" names stage %d of 4`, s)
+	}
+	if b.Kind == "hgnet_v2" {
+		b.HGNet.check(l)
+		return
+	}
+	l.Must(b.Layer == "basic" || b.Layer == "bottleneck", `"layer_type" is %q; "basic" and "bottleneck" are known`, b.Layer)
 	l.Int("embedding_size", b.Stem, 2, 1<<12)
 	l.Must(len(b.Depths) == len(b.Widths) && len(b.Widths) == 4, `"hidden_sizes" %v and "depths" %v are of 4 stages`, b.Widths, b.Depths)
 	for i := range min(len(b.Depths), len(b.Widths)) {
 		l.Int("depths", b.Depths[i], 1, 256)
 		l.Int("hidden_sizes", b.Widths[i], 4, 1<<13)
-	}
-	for _, s := range b.stages() {
-		l.Must(s >= 1 && s <= len(b.Widths), `"out_features" names stage %d of %d`, s, len(b.Widths))
 	}
 }
 
@@ -62,9 +67,13 @@ func (b *Backbone) stages() []int {
 
 // Channels are the widths of the maps.
 func (b *Backbone) Channels() (all []int) {
+	widths := b.Widths
+	if b.Kind == "hgnet_v2" {
+		widths = b.Out
+	}
 	for _, s := range b.stages() {
-		if s >= 1 && s <= len(b.Widths) {
-			all = append(all, b.Widths[s-1])
+		if s >= 1 && s <= len(widths) {
+			all = append(all, widths[s-1])
 		}
 	}
 	return all

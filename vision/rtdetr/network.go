@@ -2,7 +2,9 @@ package rtdetr
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/portable"
@@ -21,17 +23,17 @@ import (
 // and the last layer's classes and boxes are the answer. Version 2 scales offsets by decoder_offset_scale, and may
 // read the nearest pixel. Held to eyes.rt_detr and eyes.rt_detr_v2.
 
-// Network is an RTDetrForObjectDetection.
+// Network is an RTDetrForObjectDetection or a DFineForObjectDetection.
 type Network struct {
 	c         Config
-	backbone  *resnet
+	backbone  trunk
 	inputs    []*nn.Conv
 	attention [][]*encoderLayer
 	lateral   []*nn.Conv
-	fine      []*mix
-	down      []*nn.Conv
-	coarse    []*mix
-	maps      []*nn.Conv
+	fine      []mixer
+	down      []halver
+	coarse    []mixer
+	maps      []*nn.Conv // nil: maps are read as they are
 
 	memory     *nn.Linear
 	memoryNorm *nn.Norm
@@ -40,6 +42,24 @@ type Network struct {
 	learned    *autograd.Param // nil: queries are the pixels themselves
 	place      detr.Layers
 	decoder    []*decoderLayer
+	first      detr.Layers // of D-FINE: the box that distances are measured from
+	distances  distances   // of D-FINE
+}
+
+// A trunk gives maps of a picture, from fine to coarse.
+type trunk interface {
+	forward(tp *autograd.Tape, x *autograd.Value) []*autograd.Value
+}
+
+// A mixer makes one map of two that lie beside each other.
+type mixer interface {
+	apply(tp *autograd.Tape, act kernels.UnaryOp, x *autograd.Value) *autograd.Value
+}
+
+// halver is act(conv(x)), or of D-FINE deep(conv(x)), of half the sides.
+type halver struct {
+	conv *nn.Conv
+	deep *detr.Depthwise
 }
 
 type encoderLayer struct {
@@ -50,11 +70,13 @@ type encoderLayer struct {
 
 type decoderLayer struct {
 	attention                    *nn.Attention
-	offsets, weights, value, out *nn.Linear
-	after, cross, last           *nn.Norm
+	offsets, weights, value, out *nn.Linear // value and out are nil in D-FINE
+	after, cross, last           *nn.Norm   // cross is nil in D-FINE
+	gate                         *gate      // of D-FINE
 	mlp                          *nn.MLP
 	classes                      *nn.Linear
 	box                          detr.Layers
+	quality                      detr.Layers // of D-FINE
 }
 
 // mix is a CSPRep layer: conv3(blocks(conv1(x)) + conv2(x)).
@@ -65,12 +87,20 @@ type mix struct {
 
 // New asks p for a network's parameters; batch norms are in the convolutions before them (detr.Folded).
 func New(p *nn.Params, c Config) *Network {
-	p.Ignore("(?:class_embed|bbox_embed)\\..*", "model\\.denoising_class_embed\\..*", "model\\.(?:anchors|valid_mask)", ".*\\.num_batches_tracked", ".*\\.n_points_scale")
+	p.Ignore("(?:class_embed|bbox_embed)\\..*", "model\\.denoising_class_embed\\..*", "model\\.(?:anchors|valid_mask)", ".*\\.num_batches_tracked", ".*\\.n(?:um)?_points_scale")
 	m := p.Sub("model")
-	n := &Network{c: c, backbone: newResNet(m.Sub("backbone.model"), c.Backbone)}
-	e, h := m.Sub("encoder"), c.Hidden
+	n := &Network{c: c}
+	if at := m.Sub("backbone.model"); c.Backbone.Kind == "hgnet_v2" {
+		n.backbone = newHGNet(at, c.Backbone)
+	} else {
+		n.backbone = newResNet(at, c.Backbone)
+	}
+	e, h, fine := m.Sub("encoder"), c.Hidden, c.fine()
 	for i, in := range c.Backbone.Channels() {
 		n.inputs = append(n.inputs, m.Conv(fmt.Sprintf("encoder_input_proj.%d.0", i), nn.Square(in, h, 1, 1, 0), true))
+		if fine && c.Width == c.DecoderIn[len(c.DecoderIn)-1] {
+			continue
+		}
 		n.maps = append(n.maps, m.Conv(fmt.Sprintf("decoder_input_proj.%d.0", i), nn.Square(c.DecoderIn[i], c.Width, 1, 1, 0), true))
 	}
 	for i := range c.Project {
@@ -84,9 +114,15 @@ func New(p *nn.Params, c Config) *Network {
 	}
 	for i := range len(c.EncoderIn) - 1 {
 		n.lateral = append(n.lateral, e.Conv(fmt.Sprintf("lateral_convs.%d.conv", i), nn.Square(h, h, 1, 1, 0), true))
-		n.fine = append(n.fine, newMix(e.At("fpn_blocks", i), c))
-		n.down = append(n.down, e.Conv(fmt.Sprintf("downsample_convs.%d.conv", i), nn.Square(h, h, 3, 2, 1), true))
-		n.coarse = append(n.coarse, newMix(e.At("pan_blocks", i), c))
+		down := e.At("downsample_convs", i)
+		if fine {
+			n.fine, n.coarse = append(n.fine, newElan(e.At("fpn_blocks", i), c)), append(n.coarse, newElan(e.At("pan_blocks", i), c))
+			n.down = append(n.down, halver{down.Conv("conv1.conv", nn.Square(h, h, 1, 1, 0), true), detr.NewDepthwise(down, "conv2.conv", h, 3, 2)})
+			continue
+		}
+		inside := int(float64(h) * c.Expansion)
+		n.fine, n.coarse = append(n.fine, newMix(e.At("fpn_blocks", i), 2*h, inside, h, 3)), append(n.coarse, newMix(e.At("pan_blocks", i), 2*h, inside, h, 3))
+		n.down = append(n.down, halver{conv: down.Conv("conv", nn.Square(h, h, 3, 2, 1), true)})
 	}
 	w := c.Width
 	n.memory, n.memoryNorm, n.score, n.box = m.Linear("enc_output.0", w, w, true), m.LayerNorm("enc_output.1", w, c.Eps), m.Linear("enc_score_head", w, len(c.Labels), true), head(m.Sub("enc_bbox_head"), w, w, 4, 3)
@@ -95,6 +131,10 @@ func New(p *nn.Params, c Config) *Network {
 	}
 	d := m.Sub("decoder")
 	n.place = head(d.Sub("query_pos_head"), 4, 2*w, w, 2)
+	if fine {
+		n.first = head(d.Sub("pre_bbox_head"), w, w, 4, 3)
+		n.distances = newDistances(c.Bins, float64(number(d, "up", float32(c.Up))), float64(number(d, "reg_scale", float32(c.Scale))))
+	}
 	for i := range c.Decoder {
 		n.decoder = append(n.decoder, newDecoderLayer(d.At("layers", i), d, c, i))
 	}
@@ -118,38 +158,51 @@ func head(p *nn.Params, in, inside, out, layers int) (all detr.Layers) {
 	return all
 }
 
-func newMix(p *nn.Params, c Config) *mix {
-	h := c.Hidden
-	inside := int(float64(h) * c.Expansion)
+func newMix(p *nn.Params, in, inside, out, blocks int) *mix {
 	one := func(name string, in, out int) *nn.Conv {
 		return p.Conv(name+".conv", nn.Square(in, out, 1, 1, 0), true)
 	}
-	m := &mix{first: one("conv1", 2*h, inside), second: one("conv2", 2*h, inside)}
-	for i := range 3 {
+	m := &mix{first: one("conv1", in, inside), second: one("conv2", in, inside)}
+	for i := range blocks {
 		b := p.At("bottlenecks", i)
 		m.blocks = append(m.blocks, [2]*nn.Conv{b.Conv("conv1.conv", nn.Square(inside, inside, 3, 1, 1), true), b.Conv("conv2.conv", nn.Square(inside, inside, 1, 1, 0), true)})
 	}
-	if inside != h {
-		m.third = one("conv3", inside, h)
+	if inside != out {
+		m.third = one("conv3", inside, out)
 	}
 	return m
 }
 
 func newDecoderLayer(p, d *nn.Params, c Config, i int) *decoderLayer {
 	w, a := c.Width, p.Sub("encoder_attn")
-	points := c.DecoderHead * c.Levels * c.Points
-	return &decoderLayer{attention: selfAttention(p, w, c.DecoderHead), offsets: a.Linear("sampling_offsets", w, 2*points, true), weights: a.Linear("attention_weights", w, points, true),
-		value: a.Linear("value_proj", w, w, true), out: a.Linear("output_proj", w, w, true),
-		after: p.LayerNorm("self_attn_layer_norm", w, c.Eps), cross: p.LayerNorm("encoder_attn_layer_norm", w, c.Eps), last: p.LayerNorm("final_layer_norm", w, c.Eps),
+	points, sides := 0, 4
+	for _, each := range c.points() {
+		points += c.DecoderHead * each
+	}
+	if c.fine() {
+		sides *= c.Bins + 1
+	}
+	l := &decoderLayer{attention: selfAttention(p, w, c.DecoderHead), offsets: a.Linear("sampling_offsets", w, 2*points, true), weights: a.Linear("attention_weights", w, points, true),
+		after: p.LayerNorm("self_attn_layer_norm", w, c.Eps), last: p.LayerNorm("final_layer_norm", w, c.Eps),
 		mlp:     &nn.MLP{Up: p.Linear("fc1", w, c.DecoderFF, true), Down: p.Linear("fc2", c.DecoderFF, w, true), Act: acts[c.DecoderAct]},
-		classes: d.Linear(fmt.Sprintf("class_embed.%d", i), w, len(c.Labels), true), box: head(d.At("bbox_embed", i), w, w, 4, 3)}
+		classes: d.Linear(fmt.Sprintf("class_embed.%d", i), w, len(c.Labels), true), box: head(d.At("bbox_embed", i), w, w, sides, 3)}
+	if c.fine() {
+		l.gate = newGate(p.Sub("gateway"), w)
+		l.quality = head(d.At("lqe_layers", i).Sub("reg_conf"), 4*(c.Surest+1), c.QualityWidth, 1, c.QualityLayers)
+		return l
+	}
+	l.value, l.out, l.cross = a.Linear("value_proj", w, w, true), a.Linear("output_proj", w, w, true), p.LayerNorm("encoder_attn_layer_norm", w, c.Eps)
+	return l
 }
 
 // Forward is the logits [B, queries, classes] and the boxes [B, queries, 4] of pictures [B, H, W, 3].
 func (n *Network) Forward(tp *autograd.Tape, pictures *autograd.Value) (logits, boxes []float32) {
 	var maps []*autograd.Value
 	for i, m := range n.mixed(tp, n.backbone.forward(tp, pictures)) {
-		maps = append(maps, n.maps[i].Apply(tp, m, nil))
+		if n.maps != nil {
+			m = n.maps[i].Apply(tp, m, nil)
+		}
+		maps = append(maps, m)
 	}
 	sizes := detr.Sizes(maps...)
 	var flat []*autograd.Value
@@ -158,17 +211,15 @@ func (n *Network) Forward(tp *autograd.Tape, pictures *autograd.Value) (logits, 
 	}
 	source := tp.Concat(1, flat...)
 	x, boxes := n.queries(tp, source, sizes)
+	if n.c.fine() {
+		return n.refined(tp, x, source, sizes, boxes)
+	}
 	b := pictures.Dim(0)
 	for i, l := range n.decoder {
 		looks := n.looks(sizes, boxes, b)
 		place := n.place.Apply(tp, tp.Upload("boxes", boxes, b, n.c.Queries, 4))
 		x = l.forward(tp, x, place, source, looks)
-		moved := l.box.Apply(tp, x).F32()
-		next := make([]float32, len(boxes))
-		for k, v := range moved {
-			next[k] = float32(detr.Sigmoid(float64(v) + detr.Logit(float64(boxes[k]))))
-		}
-		boxes = next
+		boxes = moved(boxes, l.box.Apply(tp, x).F32())
 		if i == len(n.decoder)-1 {
 			logits = l.classes.Apply(tp, x, autograd.With{}).F32()
 		}
@@ -176,18 +227,25 @@ func (n *Network) Forward(tp *autograd.Tape, pictures *autograd.Value) (logits, 
 	return logits, boxes
 }
 
+// moved are boxes whose logits are by further away.
+func moved(boxes, by []float32) []float32 {
+	next := make([]float32, len(boxes))
+	for k, v := range by {
+		next[k] = float32(detr.Sigmoid(float64(v) + detr.Logit(float64(boxes[k]))))
+	}
+	return next
+}
+
 // looks are the attention to maps around boxes.
 func (n *Network) looks(sizes []detr.Size, boxes []float32, b int) detr.Places {
 	p := detr.Places{Levels: sizes, Heads: n.c.DecoderHead, Coordinates: 4}
 	spread := 0.5
-	if n.c.Kind == "rt_detr_v2" {
+	if n.c.Kind != "rt_detr" {
 		spread, p.Nearest = n.c.Offset, n.c.Method == "discrete"
 	}
-	for range sizes {
-		p.Points = append(p.Points, n.c.Points)
-		for range n.c.Points {
-			p.Spread = append(p.Spread, float32(spread/float64(n.c.Points)))
-		}
+	p.Points = n.c.points()
+	for _, each := range p.Points {
+		p.Spread = append(p.Spread, slices.Repeat([]float32{float32(spread / float64(each))}, each)...)
 	}
 	for q := range b * n.c.Queries {
 		for range sizes {
@@ -197,19 +255,23 @@ func (n *Network) looks(sizes []detr.Size, boxes []float32, b int) detr.Places {
 	return p
 }
 
-// conv is a convolution and the activation of those between maps.
-func (n *Network) conv(tp *autograd.Tape, c *nn.Conv, x *autograd.Value) *autograd.Value {
-	return tp.Unary(acts[n.c.Act], c.Apply(tp, x, nil))
+// halved is a map of half the sides.
+func (n *Network) halved(tp *autograd.Tape, h halver, x *autograd.Value) *autograd.Value {
+	y := h.conv.Apply(tp, x, nil)
+	if h.deep != nil {
+		return h.deep.Apply(tp, y)
+	}
+	return tp.Unary(acts[n.c.Act], y)
 }
 
-func (n *Network) mix(tp *autograd.Tape, m *mix, x *autograd.Value) *autograd.Value {
-	y := n.conv(tp, m.first, x)
+func (m *mix) apply(tp *autograd.Tape, act kernels.UnaryOp, x *autograd.Value) *autograd.Value {
+	y := tp.Unary(act, m.first.Apply(tp, x, nil))
 	for _, b := range m.blocks {
-		y = tp.Unary(acts[n.c.Act], b[0].Apply(tp, y, b[1].Apply(tp, y, nil)))
+		y = tp.Unary(act, b[0].Apply(tp, y, b[1].Apply(tp, y, nil)))
 	}
-	y = tp.Add(y, n.conv(tp, m.second, x))
+	y = tp.Add(y, tp.Unary(act, m.second.Apply(tp, x, nil)))
 	if m.third != nil {
-		y = n.conv(tp, m.third, y)
+		y = tp.Unary(act, m.third.Apply(tp, y, nil))
 	}
 	return y
 }
@@ -223,17 +285,19 @@ func (n *Network) mixed(tp *autograd.Tape, from []*autograd.Value) []*autograd.V
 	for i, at := range n.c.Project {
 		maps[at] = n.attend(tp, n.attention[i], maps[at])
 	}
-	last := len(maps) - 1
+	last, act := len(maps)-1, acts[n.c.Act]
 	fine := make([]*autograd.Value, len(maps))
 	fine[last] = maps[last]
 	for i := range last {
 		at := last - i
-		fine[at] = n.conv(tp, n.lateral[i], fine[at])
-		fine[at-1] = n.mix(tp, n.fine[i], tp.Concat(3, tp.Upsample(fine[at], 2), maps[at-1]))
+		if fine[at] = n.lateral[i].Apply(tp, fine[at], nil); !n.c.fine() {
+			fine[at] = tp.Unary(act, fine[at])
+		}
+		fine[at-1] = n.fine[i].apply(tp, act, tp.Concat(3, tp.Upsample(fine[at], 2), maps[at-1]))
 	}
 	out := []*autograd.Value{fine[0]}
 	for i := range last {
-		out = append(out, n.mix(tp, n.coarse[i], tp.Concat(3, n.conv(tp, n.down[i], out[i]), fine[i+1])))
+		out = append(out, n.coarse[i].apply(tp, act, tp.Concat(3, n.halved(tp, n.down[i], out[i]), fine[i+1])))
 	}
 	return out
 }
@@ -329,7 +393,14 @@ func (l *decoderLayer) forward(tp *autograd.Tape, x, place, source *autograd.Val
 	q, b, n := tp.Add(x, place), x.Dim(0), x.Dim(1)
 	points := l.weights.W.Shape[0]
 	weights := tp.Softmax(tp.Reshape(l.weights.Apply(tp, q, autograd.With{}), b, n*looks.Heads, points/looks.Heads))
-	y := looks.Apply(tp, l.value.Apply(tp, source, autograd.With{}), l.offsets.Apply(tp, q, autograd.With{}), tp.Reshape(weights, b, n, points))
-	x = l.cross.Apply(tp, l.out.Apply(tp, y, autograd.With{Residual: x}))
+	if l.value != nil {
+		source = l.value.Apply(tp, source, autograd.With{})
+	}
+	y := looks.Apply(tp, source, l.offsets.Apply(tp, q, autograd.With{}), tp.Reshape(weights, b, n, points))
+	if l.gate != nil {
+		x = l.gate.apply(tp, x, y)
+	} else {
+		x = l.cross.Apply(tp, l.out.Apply(tp, y, autograd.With{Residual: x}))
+	}
 	return l.last.Apply(tp, l.mlp.Apply(tp, x, autograd.With{Residual: x}))
 }

@@ -1,15 +1,18 @@
-// Package rtdetr is RT-DETR and RT-DETRv2 (Zhao et al., 2023; Lv et al., 2024), with the parameter names of the hub's
-// folders (RTDetrForObjectDetection, RTDetrV2ForObjectDetection): boxes of a closed list of classes.
+// Package rtdetr is RT-DETR, RT-DETRv2 and D-FINE (Zhao et al., 2023; Lv et al., 2024; Peng et al., 2024), with the
+// parameter names of the hub's folders (RTDetrForObjectDetection, RTDetrV2ForObjectDetection,
+// DFineForObjectDetection): boxes of a closed list of classes.
 //
 //	m, err := rtdetr.Open("rtdetr_r50vd", device)
 //	found, err := m.Detect(ctx, picture, 0.5)
 //
-// Start with network.go; backbone.go is the ResNet.
+// Start with network.go; dfine.go is the part of D-FINE alone; backbone.go and hgnet.go are the backbones.
 package rtdetr
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -21,7 +24,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
-// Config is config.json of an RTDetrForObjectDetection or an RTDetrV2ForObjectDetection.
+// Config is config.json of an RTDetrForObjectDetection, an RTDetrV2ForObjectDetection or a DFineForObjectDetection.
 type Config struct {
 	Kind        string            `json:"model_type"`
 	Backbone    Backbone          `json:"backbone_config"`
@@ -43,14 +46,47 @@ type Config struct {
 	DecoderHead int               `json:"decoder_attention_heads"`
 	Decoder     int               `json:"decoder_layers"`
 	DecoderAct  string            `json:"decoder_activation_function"`
-	Points      int               `json:"decoder_n_points"`
+	Points      counts            `json:"decoder_n_points"`
 	Levels      int               `json:"num_feature_levels"`
 	Queries     int               `json:"num_queries"`
 	Learned     bool              `json:"learn_initial_query"`
 	Eps         float32           `json:"layer_norm_eps"`
-	Offset      float64           `json:"decoder_offset_scale"` // of version 2
-	Method      string            `json:"decoder_method"`       // of version 2: "default" or "discrete"
+	Offset      float64           `json:"decoder_offset_scale"` // of version 2 and D-FINE
+	Method      string            `json:"decoder_method"`       // of version 2 and D-FINE: "default" or "discrete"
 	Labels      map[string]string `json:"id2label"`
+
+	// Of D-FINE.
+	Bins          int     `json:"max_num_bins"`
+	Scale         float64 `json:"reg_scale"`
+	Up            float64 `json:"up"`
+	Depth         float64 `json:"depth_mult"`
+	Surest        int     `json:"top_prob_values"`
+	QualityWidth  int     `json:"lqe_hidden_dim"`
+	QualityLayers int     `json:"lqe_layers"`
+	Answering     int     `json:"eval_idx"` // the layer that answers
+}
+
+// counts are a number of each level, or one for all.
+type counts []int
+
+func (c *counts) UnmarshalJSON(data []byte) error {
+	var one int
+	if json.Unmarshal(data, &one) == nil {
+		*c = counts{one}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]int)(c))
+}
+
+// fine says that it is a D-FINE.
+func (c *Config) fine() bool { return c.Kind == "d_fine" }
+
+// points are those of each level.
+func (c *Config) points() []int {
+	if len(c.Points) == 1 {
+		return slices.Repeat(c.Points, c.Levels)
+	}
+	return c.Points
 }
 
 var acts = map[string]kernels.UnaryOp{"silu": kernels.SiLU, "relu": kernels.ReLU, "gelu": kernels.GELUErf}
@@ -58,10 +94,17 @@ var acts = map[string]kernels.UnaryOp{"silu": kernels.SiLU, "relu": kernels.ReLU
 // ReadConfig reads a folder's settings.
 func ReadConfig(dir string) (Config, error) {
 	c := Config{Hidden: 256, EncoderIn: []int{512, 1024, 2048}, EncoderFF: 1024, EncoderHead: 8, Encoder: 1, EncoderAct: "gelu", Act: "silu", Project: []int{2}, Temperature: 10000,
-		Expansion: 1, Width: 256, DecoderIn: []int{256, 256, 256}, DecoderFF: 1024, DecoderHead: 8, Decoder: 6, DecoderAct: "relu", Points: 4, Levels: 3, Queries: 300, Eps: 1e-5,
-		Offset: 0.5, Method: "default", Backbone: usualBackbone()}
-	if err := hub.Config(dir, &c, "RTDetrForObjectDetection", "rt_detr", "RTDetrV2ForObjectDetection", "rt_detr_v2"); err != nil {
+		Expansion: 1, Width: 256, DecoderIn: []int{256, 256, 256}, DecoderFF: 1024, DecoderHead: 8, Decoder: 6, DecoderAct: "relu", Points: counts{4}, Levels: 3, Queries: 300, Eps: 1e-5,
+		Offset: 0.5, Method: "default", Backbone: usualBackbone(),
+		Bins: 32, Scale: 4, Up: 0.5, Depth: 1, Surest: 4, QualityWidth: 64, QualityLayers: 2, Answering: -1}
+	if err := hub.Config(dir, &c, "RTDetrForObjectDetection", "rt_detr", "RTDetrV2ForObjectDetection", "rt_detr_v2", "DFineForObjectDetection", "d_fine"); err != nil {
 		return c, err
+	}
+	if c.Backbone.Kind == "" {
+		c.Backbone.Kind = "rt_detr_resnet"
+		if c.fine() {
+			c.Backbone.Kind = "hgnet_v2"
+		}
 	}
 	return c, c.check()
 }
@@ -74,7 +117,11 @@ func (c *Config) check() error {
 	}
 	l.Int("encoder_layers", c.Encoder, 0, 64)
 	l.Int("decoder_layers", c.Decoder, 1, 64)
-	l.Int("decoder_n_points", c.Points, 1, 64)
+	l.Int("num_feature_levels", c.Levels, 1, 4)
+	l.Must(len(c.Points) == 1 || len(c.Points) == c.Levels, `"decoder_n_points" has %d numbers; one, or one of each of %d levels, was expected`, len(c.Points), c.Levels)
+	for _, n := range c.Points {
+		l.Int("decoder_n_points", n, 1, 64)
+	}
 	l.Int("num_queries", c.Queries, 1, 1<<12)
 	l.Int("encoder_attention_heads", c.EncoderHead, 1, 256)
 	l.Int("decoder_attention_heads", c.DecoderHead, 1, 256)
@@ -92,12 +139,26 @@ func (c *Config) check() error {
 		l.Must(p >= 0 && p < n, `"encode_proj_layers" has map %d of %d`, p, n)
 	}
 	l.Must(c.Method == "default" || c.Method == "discrete", `"decoder_method" is %q; "default" and "discrete" are known`, c.Method)
+	if c.fine() {
+		c.checkFine(&l)
+	}
 	l.Int("id2label", len(c.Labels), 1, 1<<14)
 	for i := range len(c.Labels) {
 		_, ok := c.Labels[fmt.Sprint(i)]
 		l.Must(ok, `"id2label" has no label %d of %d`, i, len(c.Labels))
 	}
 	return l.Err()
+}
+
+func (c *Config) checkFine(l *hub.Limits) {
+	l.Int("max_num_bins", c.Bins, 4, 1<<10)
+	l.Must(c.Bins%2 == 0, `"max_num_bins" is %d; an even number was expected`, c.Bins)
+	l.Int("top_prob_values", c.Surest, 1, min(c.Bins+1, 1<<10))
+	l.Int("lqe_hidden_dim", c.QualityWidth, 1, 1<<14)
+	l.Int("lqe_layers", c.QualityLayers, 1, 64)
+	l.Float("depth_mult", c.Depth, 0, 16)
+	l.Must(c.elanWidth() >= 1, `"hidden_expansion" %v leaves no channels of encoder_hidden_dim %d`, c.Expansion, c.Hidden)
+	l.Must(c.Answering == -1 || c.Answering == c.Decoder-1, `"eval_idx" is %d; the last of %d layers, -1 or %d, is known`, c.Answering, c.Decoder, c.Decoder-1)
 }
 
 // Classes are the labels, in order.
