@@ -11,10 +11,18 @@ import (
 // normEps is that of batch norms.
 const normEps = 1e-5
 
-// Folded is a source whose convolutions hold the batch norms after them, with the statistics of training:
-// conv.weight is scaled, channel by channel, conv.bias is new, and the norm's tensors are gone. Pairs of names are
-// convolution and normalization, conv and norm, 0 and 1, conv1 and bn1, as checkpoints have them.
+// Folded is FoldedBy for the names of the hub's detectors: convolution and normalization, conv and norm, 0 and 1.
 func Folded(src nn.Source) nn.Source {
+	return FoldedBy(src, func(norm string) string {
+		at := strings.LastIndexByte(norm, '.')
+		return norm[:at+1] + map[string]string{"normalization": "convolution", "norm": "conv", "1": "0"}[norm[at+1:]]
+	})
+}
+
+// FoldedBy is a source whose layers hold the batch norms after them, with the statistics of training: layer.weight is
+// scaled, channel by channel, layer.bias is new or changed, and the norm's tensors are gone. Function layer names the
+// layer before a norm. A norm whose layer is not there stays as it is.
+func FoldedBy(src nn.Source, layer func(norm string) string) nn.Source {
 	f := folded{Source: src, norms: map[string]string{}}
 	has := map[string]bool{}
 	for _, name := range src.Names() {
@@ -26,9 +34,8 @@ func Folded(src nn.Source) nn.Source {
 		if !ok {
 			continue
 		}
-		at := strings.LastIndexByte(norm, '.')
-		conv := map[string]string{"normalization": "convolution", "norm": "conv", "1": "0"}[norm[at+1:]]
-		if conv = norm[:at+1] + conv; !has[conv+".weight"] {
+		conv := layer(norm)
+		if !has[conv+".weight"] {
 			continue
 		}
 		f.norms[conv] = norm
@@ -42,15 +49,19 @@ func Folded(src nn.Source) nn.Source {
 		}
 	}
 	for conv := range f.norms {
-		f.names = append(f.names, conv+".bias")
+		if !has[conv+".bias"] {
+			f.names = append(f.names, conv+".bias")
+		}
 	}
+	f.has = has
 	return f
 }
 
 type folded struct {
 	nn.Source
 	names []string
-	norms map[string]string // of convolutions
+	has   map[string]bool   // stored names
+	norms map[string]string // of layers
 }
 
 func (f folded) Names() []string { return f.names }
@@ -79,9 +90,21 @@ func (f folded) Tensor(name string) (safetensors.Tensor, error) {
 		return float64(parts["weight"][i]) / math.Sqrt(float64(parts["running_var"][i])+normEps)
 	}
 	if name[at+1:] == "bias" {
-		out := make([]float32, n)
+		out, own := make([]float32, n), make([]float32, n)
+		if f.has[name] {
+			t, err := f.Source.Tensor(name)
+			if err != nil {
+				return t, err
+			}
+			if own, err = t.Float32(nil); err == nil && len(own) != n {
+				err = &safetensors.Error{Tensor: name, Problem: "its norm has another number of channels"}
+			}
+			if err != nil {
+				return t, err
+			}
+		}
 		for i := range out {
-			out[i] = float32(float64(parts["bias"][i]) - float64(float64(parts["running_mean"][i])*scale(i)))
+			out[i] = float32(float64(parts["bias"][i]) - float64((float64(parts["running_mean"][i])-float64(own[i]))*scale(i)))
 		}
 		return safetensors.FromF32(name, []int{n}, out), nil
 	}
