@@ -7,11 +7,10 @@ import (
 
 	"github.com/darkroom-rl/darkroom/rewards/scorers"
 	"github.com/darkroom-rl/darkroom/vision"
-	"github.com/darkroom-rl/darkroom/vision/faces"
 	"github.com/darkroom-rl/darkroom/vision/ppocr"
 )
 
-// Text readers and faces around their networks, and rows of detectors.
+// Text readers around their networks, and rows of detectors.
 
 var readerOps = map[string]Op{
 	"eyes.db_boxes":           dbBoxes,
@@ -21,9 +20,6 @@ var readerOps = map[string]Op{
 	"eyes.perspective_crop":   perspectiveCrop,
 	"eyes.ctc_decode":         ctcDecode,
 	"eyes.yolo_boxes":         yoloBoxes,
-	"eyes.face_matrix":        faceMatrix,
-	"eyes.face_crop":          faceCrop,
-	"eyes.face_similarity":    faceSimilarity,
 }
 
 // ocrPicture opens a picture of the folder ocr beside the cases.
@@ -138,43 +134,4 @@ func yoloBoxes(c *Case) {
 		x, y, w, h := float64(int(b[0])), float64(int(b[1])), float64(int(b[2]-b[0])), float64(int(b[3]-b[1]))
 		return map[string]any{"class": f.Class, "score": f.Score, "box": []float64{x, y, w, h}}
 	}))
-}
-
-func landmarksOf(c *Case) (l faces.Landmarks) {
-	v := c.Floats("landmarks")
-	if len(v) != 10 {
-		failf("%d numbers of five points", len(v))
-	}
-	for i := range l {
-		l[i] = faces.Point{X: v[2*i], Y: v[2*i+1]}
-	}
-	return l
-}
-
-func faceMatrix(c *Case) {
-	m := faces.Matrix(landmarksOf(c), c.Int("size"))
-	c.Put("matrix", Array{Shape: []int{2, 3}, Data: m[:]})
-}
-
-// faceCrop puts every fourth pixel of every fourth row, and the sum of all.
-func faceCrop(c *Case) {
-	m := faces.Align(caseImage(c, "faces/"+c.String("image")), landmarksOf(c), c.Int("size"))
-	crop, sum := Array{Shape: []int{(m.Height + 3) / 4, (m.Width + 3) / 4, 3}}, 0.0
-	for i, v := range m.Pix {
-		sum += float64(v)
-		if x, y := i/3%m.Width, i/3/m.Width; x%4 == 0 && y%4 == 0 {
-			crop.Data = append(crop.Data, float64(v))
-		}
-	}
-	c.Put("crop", crop, "sum", sum)
-}
-
-func faceSimilarity(c *Case) {
-	wide := c.Array("a").Shape[1]
-	rows := func(name string) [][]float64 { return slices.Collect(slices.Chunk(c.Floats(name), wide)) }
-	added := func(a, b []float64) []float64 { return eachAt(a, func(i int, v float64) float64 { return v + b[i] }) }
-	a, b, af, bf := rows("a"), rows("b"), rows("a_flipped"), rows("b_flipped")
-	plain := times(len(a), func(i int) float64 { return must(faces.Cosine(a[i], b[i])) })
-	flipped := times(len(a), func(i int) float64 { return must(faces.Cosine(added(a[i], af[i]), added(b[i], bf[i]))) })
-	c.Put("cosine", plain, "cosine_flip", flipped, "distance_flip", each(flipped, func(v float64) float64 { return 2 - 2*v }))
 }

@@ -192,6 +192,7 @@ var areas = []map[string]Op{
 	pipelineOps,
 	quantOps,
 	readerOps,
+	faceOps,
 	replyOps,
 	rewardOps,
 	scheduleOps,
