@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/faces"
+	"github.com/darkroom-rl/darkroom/vision/features"
 	"github.com/darkroom-rl/darkroom/vision/onnx"
 )
 
@@ -98,6 +102,15 @@ type identityKeys struct {
 	IdentityKey
 }
 
+// isIResNet reports whether a path is that of an IResNet's weights: a folder of safetensors, or a file of tensors.
+func isIResNet(path string) bool {
+	if at, err := os.Stat(path); err == nil && at.IsDir() {
+		files, err := filepath.Glob(filepath.Join(path, "*.safetensors"))
+		return err == nil && len(files) > 0
+	}
+	return slices.Contains([]string{".safetensors", ".pt", ".pth"}, filepath.Ext(path))
+}
+
 // onnxFile is the path of an existing file; the hint is the name of such a file.
 func onnxFile(key, name, hint string) (string, error) {
 	path, err := assets.Resolve(name)
@@ -118,67 +131,110 @@ func onnxFile(key, name, hint string) (string, error) {
 // IdentityKind is reward identity.
 var IdentityKind = rewards.Kind{
 	Name:    "identity",
-	Card:    "Whether the person of the source is the person that was drawn: the cosine of ArcFace's vectors of the largest faces, aligned by five points.",
+	Card:    "Whether the person of the source is the person that was drawn: the cosine of ArcFace's vectors of the largest faces, aligned by five points. ArcFace is an ONNX file, or an IResNet in safetensors.",
 	Paper:   "Deng et al. 2019, arXiv:1801.07698; Guo et al. 2021, arXiv:2105.04714",
-	Cases:   []string{"eyes.face_matrix", "eyes.face_crop", "eyes.face_similarity"},
+	Cases:   []string{"eyes.face_matrix", "eyes.face_crop", "eyes.face_similarity", "eyes.iresnet", "eyes.iresnet_full"},
 	Judges:  rewards.Pictures,
 	Traits:  rewards.Weights,
 	Options: identityKeys{},
 	Takes:   rewards.With(identityKeys.takes),
-	Open: rewards.Opens(func(k identityKeys, _ rewards.Bench) (rewards.Opened, error) {
-		r, be, err := k.open()
+	Open: rewards.Opens(func(k identityKeys, b rewards.Bench) (rewards.Opened, error) {
+		be, err := cpu.New()
 		if err != nil {
 			return rewards.Opened{}, err
 		}
+		r, err := k.open(be, b.Device)
+		if err != nil {
+			be.Close()
+			return rewards.Opened{}, err
+		}
 		opened := rewards.One(r)
-		opened.Close = func() error { be.Close(); return nil }
+		opened.Close = func() error { r.Network.Close(); be.Close(); return nil }
 		return opened, nil
 	}),
 }
 
-// open opens the networks on a backend of their own.
-func (k identityKeys) open() (Identity, *cpu.Backend, error) {
-	path, err := onnxFile("path", k.Path, "w600k_r50.onnx")
+// open opens the networks: ONNX files on a backend of their own, an IResNet on the device.
+func (k identityKeys) open(be *cpu.Backend, device func() (*features.Device, error)) (r Identity, err error) {
+	path, err := assets.Resolve(k.Path)
 	if err != nil {
-		return Identity{}, nil, err
+		return r, err
+	}
+	iresnet := isIResNet(path)
+	if !iresnet {
+		if path, err = onnxFile("path", k.Path, "w600k_r50.onnx"); err != nil {
+			return r, err
+		}
 	}
 	o := config.Filled(k.Identity)
 	finder, err := onnxFile("identity.detector", o.Detector, "det_10g.onnx")
 	if err != nil {
-		return Identity{}, nil, err
+		return r, err
 	}
-	be, err := cpu.New()
+	options := onnx.Options{Backend: be, Threads: be.Threads()}
+	if !iresnet {
+		return OpenIdentity(path, finder, o, options)
+	}
+	if r, err = openFinder(finder, o, options); err != nil {
+		return r, err
+	}
+	d, err := device()
 	if err != nil {
-		return Identity{}, nil, err
+		return r, err
 	}
-	r, err := OpenIdentity(path, finder, o, onnx.Options{Backend: be, Threads: be.Threads()})
+	e, err := faces.OpenIResNet(path, d)
 	if err != nil {
-		be.Close()
+		return r, err
 	}
-	return r, be, err
+	r.Network = e.Network()
+	r.Network.Flip = o.Flip
+	if err := r.Network.Try(context.Background()); err != nil {
+		r.Network.Close()
+		return r, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
 }
 
 // takes is the detector's numbers, and the most memory of a run of either network.
 func (k identityKeys) takes() int64 {
-	r, be, err := k.open()
+	be, err := cpu.New()
 	if err != nil {
 		return 0
 	}
-	be.Close()
-	return r.Detector.Bytes() + max(r.Detector.Peak(), r.Network.Peak())
+	defer be.Close()
+	pool := tensor.NewPool(be)
+	r, err := k.open(be, func() (*features.Device, error) { return features.On(pool, features.F32), nil })
+	if err != nil {
+		return 0
+	}
+	defer r.Network.Close()
+	pool.ResetPeak()
+	weights := pool.Stats().InUse
+	if r.Network.Try(context.Background()) != nil {
+		return 0
+	}
+	return r.Detector.Bytes() + max(r.Detector.Peak(), r.Network.Peak(), int64(pool.Stats().Peak-weights))
 }
 
-// OpenIdentity opens the two networks.
+// OpenIdentity opens two networks of ONNX files.
 func OpenIdentity(path, finder string, o IdentityOptions, options onnx.Options) (Identity, error) {
-	r := Identity{Missing: o.Missing}
-	var err error
-	if r.Detector, err = faces.OpenDetector(finder, o.Side, options); err != nil {
+	r, err := openFinder(finder, o, options)
+	if err != nil {
 		return r, err
 	}
-	r.Detector.Least = o.Least
 	if r.Network, err = faces.OpenNetwork(path, options); err != nil {
 		return r, err
 	}
 	r.Network.Flip = o.Flip
 	return r, nil
+}
+
+// openFinder opens the detector.
+func openFinder(path string, o IdentityOptions, options onnx.Options) (Identity, error) {
+	r := Identity{Missing: o.Missing}
+	var err error
+	if r.Detector, err = faces.OpenDetector(path, o.Side, options); err == nil {
+		r.Detector.Least = o.Least
+	}
+	return r, err
 }

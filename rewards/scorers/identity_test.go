@@ -5,12 +5,19 @@ import (
 	"errors"
 	"image/color"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/faces"
+	"github.com/darkroom-rl/darkroom/vision/features"
 	"github.com/darkroom-rl/darkroom/vision/onnx"
 )
 
@@ -63,5 +70,64 @@ func TestIdentity(t *testing.T) {
 	o.Side = 100
 	if _, err := identity(t, o); err == nil || !strings.Contains(err.Error(), "a multiple of 32") {
 		t.Error(err)
+	}
+}
+
+// TestIdentityOfIResNet: path may be a folder of an IResNet's safetensors, or the file; its memory counts.
+func TestIdentityOfIResNet(t *testing.T) {
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(be.Close)
+	pool := tensor.NewPool(be)
+	p, err := nn.New(nn.Options{Pool: pool, Key: rng.New(3), Train: []string{".*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	faces.NewIResNet(p, faces.Shape{Stem: 4, Blocks: [4]int{1, 2, 1, 1}, Widths: [4]int{4, 4, 4, 4}, Grid: 7, Vector: 8})
+	all, err := p.Stored()
+	p.Free()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "iresnet.safetensors")
+	if err == nil {
+		err = safetensors.Write(file, all, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	bench := rewards.Bench{Device: func() (*features.Device, error) { return features.On(pool, features.F32), nil }}
+	o := IdentityOptions{Detector: "testdata/face.onnx", Side: 64, Least: 0.5}
+	keys := func(path string) identityKeys {
+		k := identityKeys{IdentityKey: IdentityKey{&o}}
+		k.Path = path
+		return k
+	}
+	source := colours(64, 64, color.RGBA{200, 90, 40, 255}, color.RGBA{180, 80, 40, 255})
+	for _, path := range []string{dir, file} {
+		opened, err := IdentityKind.Open(keys(path), bench)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := vision.NewFilled(64, 64, color.RGBA{20, 240, 40, 255})
+		got := opened.Judge.Judge(t.Context(), []rewards.Item{{Image: source, Sources: []*vision.Image{source}}, {Image: other, Sources: []*vision.Image{source}}})
+		if same, less := got[0].Score.Value, got[1].Score.Value; got[0].Missing != nil || got[1].Missing != nil || math.Abs(same-1) > 1e-12 || less > same-1e-6 {
+			t.Errorf("%s: itself %v, another %v: %v, %v", path, same, less, got[0].Missing, got[1].Missing)
+		}
+		if err := opened.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if takes := IdentityKind.Takes(keys(dir)); takes < 4*112*112*(3+4) {
+		t.Errorf("a run takes %d bytes, less than its picture and the first map", takes)
+	}
+	for _, c := range [][2]string{{t.TempDir(), "name the .onnx file in it"}, {filepath.Join(dir, "lost.safetensors"), "no such file"}} {
+		if _, err := IdentityKind.Open(keys(c[0]), bench); err == nil || !strings.Contains(err.Error(), c[1]) {
+			t.Errorf("%s: %v", c[0], err)
+		}
+	}
+	o.Side = 100
+	if _, err := IdentityKind.Open(keys(dir), bench); err == nil {
+		t.Error("a detector of side 100")
 	}
 }
