@@ -156,8 +156,11 @@ func (b *Backend) Close() (err error) {
 		return nil
 	}
 	err = cmp.Or(b.d.Current(b.context), b.endProfile())
+	if b.stream != 0 {
+		err = cmp.Or(err, b.d.Wait(b.stream)) // copies that it has not come to read pinned memory
+	}
 	if b.products != nil {
-		err = cmp.Or(err, cmp.Or(b.d.Wait(b.stream), b.products.close()))
+		err = cmp.Or(err, b.products.close())
 	}
 	err = cmp.Or(err, b.offload.close(b.d))
 	if b.staging != nil {
