@@ -129,7 +129,7 @@ var budgets = map[string]budget{
 	"kernels/autograd": {2, 47, 0},
 	"kernels/cpu":      {1, 3, 1},
 	"kernels/cuda":     {32, 135, 0},
-	"kernels/nn":       {4, 19, 0},
+	"kernels/nn":       {4, 18, 0},
 	"rewards":          {1, 1, 0},
 	"trainer/fleet":    {8, 0, 0},
 	"trainer/pictures": {1, 0, 0},

@@ -201,7 +201,9 @@ func (d *away) Take() (w *kernels.Packed) {
 	case c != nil:
 		<-c.done
 		d.coming = nil
-		src, err = c.inHost, c.err
+		if src, err = c.inHost, c.err; err != nil { // of a disk that may be back
+			src, err = d.read()
+		}
 	default:
 		src, err = d.read()
 	}
@@ -360,21 +362,20 @@ func touch(data []byte) (sum byte) {
 	return sum
 }
 
-// whole names the tensor of a read that failed. A mapped file that is cut, or whose disk is gone, fails where its
-// memory is touched.
-func (d *away) whole(read func() error) (err error) {
+// A fault is the panic of a goroutine that touches memory of a mapped file that was cut, or whose disk is gone.
+type fault interface {
+	error
+	Addr() uintptr
+}
+
+// faultless has a fault of a read as an error.
+func faultless(read func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		switch failure := recover().(type) {
 		case nil:
-			if err != nil {
-				err = fmt.Errorf("reading %s once more%s: %w\n%s", d.e.name, d.place(), err, hintAgain)
-			}
-		case interface {
-			error
-			Addr() uintptr
-		}:
-			err = fmt.Errorf("reading %s once more%s: the file is no longer whole, or its disk is gone (%w)\n%s", d.e.name, d.place(), failure, hintAgain)
+		case fault:
+			err = fmt.Errorf("the file is no longer whole, or its disk is gone (a fault at %#x)", failure.Addr())
 		default:
 			panic(failure)
 		}
@@ -382,12 +383,20 @@ func (d *away) whole(read func() error) (err error) {
 	return read()
 }
 
+// whole names the tensor of a read that failed.
+func (d *away) whole(read func() error) error {
+	if err := faultless(read); err != nil {
+		return fmt.Errorf("reading %s once more%s: %w\n%s", d.e.name, d.root.place(d.e), err, hintAgain)
+	}
+	return nil
+}
+
 const hintAgain = "hint: fetch or copy the model's folder again; a run goes on with --resume from its last checkpoint"
 
-// place is where the tensor lies, as far as its source says.
-func (d *away) place() string {
-	if at, ok := d.root.Source.(interface{ Where(name string) string }); ok {
-		if where := at.Where(d.e.asStored()); where != "" {
+// place is where a tensor lies, as far as its source says.
+func (r *root) place(e *entry) string {
+	if at, ok := r.Source.(interface{ Where(name string) string }); ok {
+		if where := at.Where(e.asStored()); where != "" {
 			return " (" + where + ")"
 		}
 	}

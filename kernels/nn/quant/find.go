@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
@@ -43,18 +42,15 @@ func (m Matrix) Tensor() safetensors.Tensor {
 		n *= side
 	}
 	t := safetensors.Tensor{Name: m.Name, DType: m.DType, Shape: m.Shape, Data: make([]byte, n*size)}
-	var group sync.WaitGroup
-	for worker := range runtime.GOMAXPROCS(0) {
-		group.Go(func() {
-			values := make([]float32, min(part, n))
-			for from := worker * part; from < n; from += runtime.GOMAXPROCS(0) * part {
-				some := values[:min(part, n-from)]
-				m.Unpack(some, from)
-				m.store(t.Data[from*size:], some)
-			}
-		})
-	}
-	group.Wait()
+	workers := runtime.GOMAXPROCS(0)
+	together(workers, func(worker int) {
+		values := make([]float32, min(part, n))
+		for from := worker * part; from < n; from += workers * part {
+			some := values[:min(part, n-from)]
+			m.Unpack(some, from)
+			m.store(t.Data[from*size:], some)
+		}
+	})
 	return t
 }
 

@@ -99,6 +99,35 @@ func TestFolders(t *testing.T) {
 	}
 }
 
+// TestCutFile: a mapped file that was cut is a panic of the caller, whichever goroutine reads, and not the end of the
+// process.
+func TestCutFile(t *testing.T) {
+	const rows, columns = 512, 1024
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	saving := Bitsandbytes4("nf4", false)
+	all := saving.Tensors("a.weight", safetensors.BF16, []int{rows, columns})
+	data, _ := saving.Save("a.weight", safetensors.BF16, []int{rows, columns}, make([]float32, rows*columns))
+	for i := range data {
+		all[i].Data = data[i]
+	}
+	if err := safetensors.Write(path, all, nil); err != nil {
+		t.Fatal(err)
+	}
+	m := open(t, path, safetensors.BF16)["a.weight"]
+	if got := m.Tensor(); got.Len() != rows*columns {
+		t.Fatalf("%d values of the whole file", got.Len())
+	}
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if _, ok := recover().(interface{ Addr() uintptr }); !ok {
+			t.Error("nobody was told of the cut file")
+		}
+	}()
+	m.Tensor()
+}
+
 // digest is of the values' bytes; those of the case have the precision d.
 func digest(t *testing.T, m Matrix, d safetensors.DType) string {
 	t.Helper()

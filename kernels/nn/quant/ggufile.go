@@ -194,6 +194,15 @@ func (g *GGUF) tensor(h *header, size int64) error {
 // Names lists the tensors.
 func (g *GGUF) Names() []string { return slices.Clone(g.names) }
 
+// Where says where a tensor lies, for messages.
+func (g *GGUF) Where(name string) string {
+	t, ok := g.tensors[name]
+	if !ok {
+		return g.Path
+	}
+	return fmt.Sprintf("%s, %d bytes from %d on", g.Path, t.bytes, g.start+t.offset)
+}
+
 // Matrix reads a tensor. Its values are rounded to the precision d.
 func (g *GGUF) Matrix(name string, d safetensors.DType) (Matrix, error) {
 	t, ok := g.tensors[name]

@@ -2,6 +2,7 @@ package quant
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -106,18 +107,29 @@ func (g Grid) blocks(rows int, f func(block, top, bottom, left, right int)) {
 	})
 }
 
-// together calls f of 0 to n-1 side by side.
+// together calls f of 0 to n-1 side by side. A panic of f is one of the caller: codes may lie in a mapped file, which
+// somebody may cut.
 func together(n int, f func(i int)) {
 	var group sync.WaitGroup
 	var next atomic.Int64
+	var failure atomic.Pointer[any]
 	for range min(n, runtime.GOMAXPROCS(0)) {
 		group.Go(func() {
+			debug.SetPanicOnFault(true)
+			defer func() {
+				if r := recover(); r != nil {
+					failure.CompareAndSwap(nil, &r)
+				}
+			}()
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				f(i)
 			}
 		})
 	}
 	group.Wait()
+	if r := failure.Load(); r != nil {
+		panic(*r)
+	}
 }
 
 // chunks calls f with parts of n values, from a multiple of a length on, side by side.
