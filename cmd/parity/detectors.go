@@ -26,9 +26,10 @@ var detectorOps = map[string]Op{
 	"eyes.grounding_dino": onDevice(eyesGroundingDINO),
 	"eyes.mask2former":    onDevice(eyesMask2Former),
 	"eyes.owlv2":          onDevice(eyesOWL),
-	"eyes.d_fine":         onDevice(eyesRTDETR),
-	"eyes.rt_detr":        onDevice(eyesRTDETR),
-	"eyes.rt_detr_v2":     onDevice(eyesRTDETR),
+	"eyes.d_fine":         onDevice(eyesRTDETR(rtdetr.Open)),
+	"eyes.rf_detr":        onDevice(eyesRTDETR(rtdetr.OpenRF)),
+	"eyes.rt_detr":        onDevice(eyesRTDETR(rtdetr.Open)),
+	"eyes.rt_detr_v2":     onDevice(eyesRTDETR(rtdetr.Open)),
 
 	"eyes.cv_resize": opencvResize,
 }
@@ -74,6 +75,9 @@ func prepares(c *Case, p detr.Processor) {
 			}
 		}
 		agrees(c, "in.pixel_mask", mask)
+	}
+	if !c.Has("pre.pil.pixel_values") {
+		return
 	}
 	p.Pillow = true
 	b = must(p.Apply(pictures[:1]))
@@ -140,8 +144,12 @@ func putInstances(c *Case, kind string, picture int, found []mask2former.Instanc
 	c.Put(of("scores"), scores, of("labels"), labels, of("boxes"), rows, of("masks"), masks)
 }
 
-func eyesRTDETR(_ context.Context, c *Case, d *features.Device) {
-	m := must(rtdetr.Open(c.Dir(), d))
+// eyesRTDETR is of a family of detectors, by the way that their folders are opened.
+func eyesRTDETR(open func(string, *features.Device) (*rtdetr.Model, error)) func(context.Context, *Case, *features.Device) {
+	return func(_ context.Context, c *Case, d *features.Device) { askRTDETR(c, must(open(c.Dir(), d))) }
+}
+
+func askRTDETR(c *Case, m *rtdetr.Model) {
 	defer m.Close()
 	prepares(c, m.Prepare)
 	pixels, n, size := asRead(c.Array("in.pixel_values"))

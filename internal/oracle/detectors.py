@@ -140,6 +140,19 @@ def d_fine(out):
     record(out, "d_fine", transformers.DFineForObjectDetection(c), transformers.RTDetrImageProcessor(size={"height": 64, "width": 96}), call)
 
 
+def rf_detr(out):
+    """Positions for another size than the pictures', three windows of a row, and layers that see windows apart."""
+    bb = {"model_type": "rf_detr_dinov2", "hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2, "mlp_ratio": 2, "image_size": 56, "patch_size": 8, "num_windows": 3, "out_indices": [1, 3, 4],
+          "drop_path_rate": 0.0}
+    c = transformers.RfDetrConfig(backbone_config=bb, d_model=16, decoder_ffn_dim=40, decoder_layers=3, decoder_n_points=3, decoder_self_attention_heads=4, decoder_cross_attention_heads=2, num_queries=9,
+                                  group_detr=3, c2f_num_blocks=2, hidden_expansion=0.8, num_feature_levels=1, **labels(5))
+
+    def call(m, p, pictures):
+        o = m(**fed(p, pictures))
+        return {"logits": o.logits, "boxes": o.pred_boxes}
+    record(out, "rf_detr", transformers.RfDetrForObjectDetection(c), transformers.RfDetrImageProcessor(size={"height": 48, "width": 48}), call)
+
+
 def owlv2(out):
     with tempfile.TemporaryDirectory() as d:
         t, v = clip_tokenizer(d, 16)
@@ -189,5 +202,5 @@ def grounding_dino(out):
 
 
 if __name__ == "__main__":
-    for f in (mask2former, rt_detr, rt_detr_v2, d_fine, owlv2, grounding_dino):
+    for f in (mask2former, rt_detr, rt_detr_v2, d_fine, rf_detr, owlv2, grounding_dino):
         f(sys.argv[1])

@@ -60,6 +60,7 @@ func Kinds() []Kind {
 		{"rt_detr", "RT-DETR on a ResNet: boxes of classes that it was trained on", openRTDETR},
 		{"rt_detr_v2", "RT-DETRv2, the same with offsets of its own scale", openRTDETR},
 		{"d_fine", "D-FINE on an HGNet-v2: RT-DETR whose boxes are of distributions", openRTDETR},
+		{"rf_detr", "RF-DETR on a DINOv2 of windows: boxes of classes that it was trained on", openRFDETR},
 		{"owlv2", "OWLv2: boxes of anything that a text names", openOWL},
 		{"grounding-dino", "Grounding DINO on Swin and BERT: boxes of anything that a text names", openGroundingDINO},
 	}
@@ -143,7 +144,14 @@ type boxes struct {
 }
 
 func openRTDETR(dir string, d *features.Device, _ Options) (Detector, error) {
-	m, err := rtdetr.Open(dir, d)
+	return closed(rtdetr.Open(dir, d))
+}
+
+func openRFDETR(dir string, d *features.Device, _ Options) (Detector, error) {
+	return closed(rtdetr.OpenRF(dir, d))
+}
+
+func closed(m *rtdetr.Model, err error) (Detector, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -54,11 +54,14 @@ func TestMask2Former(t *testing.T) {
 	}
 }
 
-// TestRTDETR: transformers' numbers, of pictures in one batch, of both versions of RT-DETR and of D-FINE.
+// TestRTDETR: transformers' numbers, of pictures in one batch, of RT-DETR and its family.
 func TestRTDETR(t *testing.T) {
-	for _, kind := range []string{"rt_detr", "rt_detr_v2", "d_fine"} {
-		r := recorded(t, kind)
-		m, err := rtdetr.Open(r.folder(t, true), device(t))
+	for _, kind := range []string{"rt_detr", "rt_detr_v2", "d_fine", "rf_detr"} {
+		r, open := recorded(t, kind), rtdetr.Open
+		if kind == "rf_detr" {
+			open = rtdetr.OpenRF
+		}
+		m, err := open(r.folder(t, true), device(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,10 +206,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedDFine: settings that upstream fails on, or that are not known, are refused by name.
-func TestRefusedDFine(t *testing.T) {
-	r := recorded(t, "d_fine")
-	for old, c := range map[string][2]string{
+// TestRefusedFamily: settings of D-FINE and RF-DETR that are not known are refused by name.
+func TestRefusedFamily(t *testing.T) {
+	refuses(t, "d_fine", map[string][2]string{
 		`"eval_idx": -1`:               {`"eval_idx": 0`, "the last of 3 layers, -1 or 2"},
 		`"max_num_bins": 6`:            {`"max_num_bins": 7`, "an even number was expected"},
 		`"decoder_n_points": [3, 2]`:   {`"decoder_n_points": [3, 2, 2]`, "has 3 numbers"},
@@ -215,7 +217,21 @@ func TestRefusedDFine(t *testing.T) {
 		`"stage_num_blocks": [1, 1, 2`: {`"stage_num_blocks": [1, 1, 3`, "blocks.2"},
 		`"lqe_hidden_dim": 8`:          {`"lqe_hidden_dim": 9`, "reg_conf"},
 		`"model_type": "hgnet_v2"`:     {`"model_type": "resnet"`, `"rt_detr_resnet" and "hgnet_v2" are known`},
-	} {
+	})
+	refuses(t, "rf_detr", map[string][2]string{
+		`"out_indices": [1, 3, 4]`:    {`"out_indices": [1, 3, 5]`, "out_indices"},
+		`"num_windows": 3`:            {`"num_windows": 4`, "a multiple of 4 windows of patches of 8"},
+		`"num_feature_levels": 1`:     {`"num_feature_levels": 2`, "num_feature_levels"},
+		`"group_detr": 3`:             {`"group_detr": 2`, "query_feat"},
+		`"use_swiglu_ffn": false`:     {`"use_swiglu_ffn": true`, "use_swiglu_ffn"},
+		`"model_type": "rf_detr_dino`: {`"model_type": "dino`, `"rf_detr_dinov2" is known`},
+	})
+}
+
+func refuses(t *testing.T, kind string, changed map[string][2]string) {
+	t.Helper()
+	r := recorded(t, kind)
+	for old, c := range changed {
 		dir := r.folder(t, false)
 		text := strings.Replace(string(r.Files["config.json"]), old, c[0], 1)
 		if text == string(r.Files["config.json"]) {

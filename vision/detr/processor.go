@@ -14,8 +14,8 @@ import (
 // Card: preprocessing of detectors, by a folder's preprocessor_config.json. A picture's shorter edge becomes
 // Shortest, unless the longer one would exceed Longest; or both become Height and Width; then sides grow to
 // multiples of Divisor, whatever the shape. Resizing is torchvision's anti-aliased one on 8 bits (Pillow where
-// asked for). Numbers are (x - mean)/std of x in 0..1, and pictures of a batch are padded with zeros on the right
-// and below.
+// asked for), of RF-DETR bilinear on numbers without anti-aliasing. Numbers are (x - mean)/std of x in 0..1, and
+// pictures of a batch are padded with zeros on the right and below.
 
 // A Processor is such a preprocessing.
 type Processor struct {
@@ -26,6 +26,7 @@ type Processor struct {
 	Mean, Std         [3]float32
 	Scale             float64 // of bytes
 	Pillow            bool    // resized as Pillow does it
+	Plain             bool    // resized as numbers, without anti-aliasing and rounding
 }
 
 // The means and deviations of ImageNet.
@@ -34,6 +35,11 @@ var imageNetMean, imageNetStd = [3]float32{0.485, 0.456, 0.406}, [3]float32{0.22
 // EdgeProcessor is that of Mask2Former and Grounding DINO.
 func EdgeProcessor(divisor int) Processor {
 	return Processor{Shortest: 800, Longest: 1333, Divisor: divisor, Filter: vision.Bilinear, Mean: imageNetMean, Std: imageNetStd, Scale: 1.0 / 255}
+}
+
+// PlainProcessor is that of RF-DETR.
+func PlainProcessor(side int) Processor {
+	return Processor{Height: side, Width: side, Filter: vision.Bilinear, Mean: imageNetMean, Std: imageNetStd, Scale: 1.0 / 255, Plain: true}
 }
 
 // SquareProcessor is that of RT-DETR: no mean and deviation.
@@ -206,7 +212,7 @@ type Batch struct {
 // Apply prepares pictures.
 func (p Processor) Apply(pictures []*vision.Image) (Batch, error) {
 	var b Batch
-	var small []*vision.Image
+	var small [][]float64
 	for i, m := range pictures {
 		if m == nil || m.Width < 1 || m.Height < 1 {
 			return b, fmt.Errorf("picture %d: there is no picture", i)
@@ -215,27 +221,51 @@ func (p Processor) Apply(pictures []*vision.Image) (Batch, error) {
 		if s.H > mostSide || s.W > mostSide {
 			return b, fmt.Errorf("picture %d of %d x %d: it would be resized to %d x %d; at most %d a side are read", i, m.Width, m.Height, s.W, s.H, mostSide)
 		}
-		resize := m.ResizeTorch
-		if p.Pillow {
-			resize = m.Resize
-		}
-		r, err := resize(s.W, s.H, p.Filter)
+		x, err := p.resized(m, s)
 		if err != nil {
 			return b, fmt.Errorf("picture %d: %w", i, err)
 		}
-		small = append(small, r)
+		small = append(small, x)
 		b.Inside, b.Shown = append(b.Inside, s), append(b.Shown, Size{m.Height, m.Width})
 		b.Size = Size{max(b.Size.H, s.H), max(b.Size.W, s.W)}
 	}
 	b.Pixels = make([]float32, len(pictures)*b.Size.H*b.Size.W*3)
-	for i, m := range small {
-		for y := range m.Height {
+	for i, x := range small {
+		wide := 3 * b.Inside[i].W
+		for y := range b.Inside[i].H {
 			to := b.Pixels[(i*b.Size.H+y)*b.Size.W*3:]
-			for k, v := range m.Row(y) {
+			for k, v := range x[y*wide:][:wide] {
 				c := k % 3
-				to[k] = (float32(float64(v)*p.Scale) - p.Mean[c]) / p.Std[c]
+				to[k] = (float32(v*p.Scale) - p.Mean[c]) / p.Std[c]
 			}
 		}
 	}
 	return b, nil
+}
+
+// resized is a picture of a size, [H, W, 3], of bytes or of numbers between them.
+func (p Processor) resized(m *vision.Image, s Size) (x []float64, err error) {
+	if !p.Plain {
+		resize := m.ResizeTorch
+		if p.Pillow {
+			resize = m.Resize
+		}
+		if m, err = resize(s.W, s.H, p.Filter); err != nil {
+			return nil, err
+		}
+	}
+	x = make([]float64, 0, m.Width*m.Height*3)
+	for y := range m.Height {
+		for _, v := range m.Row(y) {
+			x = append(x, float64(v))
+		}
+	}
+	if !p.Plain {
+		return x, nil
+	}
+	z, err := vision.NewRealResize(m.Width, m.Height, s.W, s.H, p.Filter, false)
+	if err != nil {
+		return nil, err
+	}
+	return z.Forward(x, 3), nil
 }

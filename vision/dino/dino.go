@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -37,6 +38,7 @@ type Config struct {
 	Channels int     `json:"num_channels"`
 	Bias     bool    `json:"qkv_bias"`
 	SwiGLU   bool    `json:"use_swiglu_ffn"` // of a Dinov2Model
+	Smooth   bool    `json:"-"`              // positions are resized with anti-aliasing
 }
 
 // ReadConfig reads a folder's settings.
@@ -53,7 +55,7 @@ func ReadConfig(dir string) (Config, error) {
 		return c, err
 	}
 	c.Kind = kind
-	return c, c.check()
+	return c, c.Check()
 }
 
 // kindOf tells a ViT from a DINOv2.
@@ -73,7 +75,8 @@ func kindOf(dir string) (string, error) {
 
 var activations = map[string]kernels.UnaryOp{"gelu": kernels.GELUErf}
 
-func (c *Config) check() error {
+// Check reports settings out of range; of a DINOv2 it works Inner out.
+func (c *Config) Check() error {
 	var l hub.Limits
 	l.Int("hidden_size", c.Width, 1, 1<<14)
 	l.Int("num_hidden_layers", c.Layers, 1, 256)
@@ -139,7 +142,7 @@ func New(p *nn.Params, c Config, side int) *Network {
 		patch: p.Conv("embeddings.patch_embeddings.projection", nn.Square(3, w, c.Patch, c.Patch, 0), true)}
 	tokens := 1 + grid*grid
 	if b := p.Buffer("embeddings.position_embeddings", func() []float32 { return make([]float32, tokens*w) }, 1, tokens, w); b != nil {
-		x, err := resized(b.Rows(0, tokens), grid, side/c.Patch, w)
+		x, err := resized(b.Rows(0, tokens), grid, side/c.Patch, w, c.Smooth)
 		if err == nil { // sizes were checked
 			n.positions = p.Constant("embeddings.position_embeddings", x, len(x)/w, w)
 		}
@@ -205,15 +208,59 @@ func (n *Network) Patches(tp *autograd.Tape, pictures *autograd.Value) *autograd
 
 // states are all tokens before the last norm, [B, 1 + patches, Width].
 func (n *Network) states(tp *autograd.Tape, pictures *autograd.Value) *autograd.Value {
-	b := pictures.Dim(0)
-	grid := n.patch.Apply(tp, pictures, nil)
-	patches := tp.Reshape(grid, b, grid.Dim(1)*grid.Dim(2), n.Width)
-	class := tp.AddParam(tp.Upload("class token", make([]float32, b*n.Width), b, 1, n.Width), n.class)
-	x := tp.AddParam(tp.Concat(1, class, patches), n.positions)
+	x := n.embedded(tp, pictures)
 	for _, l := range n.layers {
 		x = l.forward(tp, x)
 	}
 	return x
+}
+
+// Windows say how layers see a grid of patches.
+type Windows struct {
+	Side  int   // windows of a row, and of a column
+	Apart []int // layers that see each window apart, from 0; others see the whole picture
+	After []int // counts of layers before each map, rising
+}
+
+// Maps are states after layers, each after the last norm, [B, grid, grid, Width]. Each window has a class token.
+func (n *Network) Maps(tp *autograd.Tape, pictures *autograd.Value, s Windows) (maps []*autograd.Value) {
+	b, grid, w := pictures.Dim(0), n.side/n.Patch, n.Width
+	each, all := grid/s.Side, s.Side*s.Side
+	tokens := 1 + each*each
+	var rows []int32 // of the tokens of windows
+	back := make([]int32, b*grid*grid)
+	for i := range b * all {
+		first := i / all * (1 + grid*grid)
+		rows = append(rows, int32(first))
+		for k := range each * each {
+			at := (i%all/s.Side*each+k/each)*grid + i%s.Side*each + k%each
+			back[i/all*grid*grid+at] = int32(len(rows))
+			rows = append(rows, int32(first+1+at))
+		}
+	}
+	x := tp.Gather(tp.Reshape(n.embedded(tp, pictures), b*(1+grid*grid), w), rows, b*all, tokens)
+	for i := 0; ; i++ {
+		if slices.Contains(s.After, i) {
+			maps = append(maps, tp.Gather(tp.Reshape(n.last.Apply(tp, x), b*all*tokens, w), back, b, grid, grid))
+		}
+		if len(maps) == len(s.After) || i == len(n.layers) {
+			return maps
+		}
+		if slices.Contains(s.Apart, i) {
+			x = n.layers[i].forward(tp, x)
+		} else {
+			x = tp.Reshape(n.layers[i].forward(tp, tp.Reshape(x, b, all*tokens, w)), b*all, tokens, w)
+		}
+	}
+}
+
+// embedded are all tokens before the first layer.
+func (n *Network) embedded(tp *autograd.Tape, pictures *autograd.Value) *autograd.Value {
+	b := pictures.Dim(0)
+	grid := n.patch.Apply(tp, pictures, nil)
+	patches := tp.Reshape(grid, b, grid.Dim(1)*grid.Dim(2), n.Width)
+	class := tp.AddParam(tp.Upload("class token", make([]float32, b*n.Width), b, 1, n.Width), n.class)
+	return tp.AddParam(tp.Concat(1, class, patches), n.positions)
 }
 
 func (l *layer) forward(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
@@ -237,12 +284,12 @@ func (l *layer) branch(tp *autograd.Tape, i int, x *autograd.Value) autograd.Wit
 }
 
 // resized are positions [1 + from², width] for a grid of to x to: the class token's stays, the
-// others are resized as a picture (bicubic without anti-aliasing), as transformers does.
-func resized(x []float32, from, to, width int) ([]float32, error) {
+// others are resized as a picture (bicubic, of DINOv2 without anti-aliasing), as transformers does.
+func resized(x []float32, from, to, width int, smooth bool) ([]float32, error) {
 	if from == to {
 		return x, nil
 	}
-	z, err := vision.NewRealResize(from, from, to, to, vision.Bicubic, false)
+	z, err := vision.NewRealResize(from, from, to, to, vision.Bicubic, smooth)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func TestResized(t *testing.T) {
 	for range from * from {
 		x = append(x, 0.25, -1.5)
 	}
-	out, err := resized(x, from, to, width)
+	out, err := resized(x, from, to, width, false)
 	if err != nil || len(out) != (1+to*to)*width || out[0] != 7 || out[1] != 8 {
 		t.Fatal(out, err)
 	}
@@ -80,7 +80,7 @@ func TestResized(t *testing.T) {
 			t.Errorf("position %d is %v, want %v", i, v, want)
 		}
 	}
-	if same, err := resized(x, from, from, width); err != nil || !reflect.DeepEqual(same, x) {
+	if same, err := resized(x, from, from, width, false); err != nil || !reflect.DeepEqual(same, x) {
 		t.Errorf("%v, %v", same, err)
 	}
 }

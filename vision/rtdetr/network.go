@@ -356,28 +356,39 @@ func places(s detr.Size, width int, temperature float64) []float32 {
 	return out
 }
 
+// kept is a source whose pixels with boxes at the border are zeros.
+func kept(tp *autograd.Tape, source *autograd.Value, inside []bool) *autograd.Value {
+	b, w := source.Dim(0), source.Dim(2)
+	mask := make([]float32, 0, len(inside)*w)
+	for _, ok := range inside {
+		v := float32(0)
+		if ok {
+			v = 1
+		}
+		mask = append(mask, slices.Repeat([]float32{v}, w)...)
+	}
+	return tp.Mul(source, tp.Upload("inside", detr.Repeat(mask, b), b, len(inside), w))
+}
+
+// likeliest are the rows of the pixels with the largest numbers, a row for each query.
+func likeliest(best []float32, b, queries int) (rows []int32) {
+	pixels := len(best) / b
+	for i := range b {
+		order := detr.Falling(best[i*pixels:][:pixels])
+		for k := range queries {
+			rows = append(rows, int32(i*pixels+order[min(k, pixels-1)]))
+		}
+	}
+	return rows
+}
+
 // queries are the pixels with the likeliest classes, and their boxes.
 func (n *Network) queries(tp *autograd.Tape, source *autograd.Value, sizes []detr.Size) (x *autograd.Value, boxes []float32) {
 	b, pixels := source.Dim(0), source.Dim(1)
 	anchors, inside := detr.Anchors(sizes)
-	mask := make([]float32, pixels*n.c.Width)
-	for i, ok := range inside {
-		if ok {
-			for k := range n.c.Width {
-				mask[i*n.c.Width+k] = 1
-			}
-		}
-	}
-	kept := tp.Mul(source, tp.Upload("inside", detr.Repeat(mask, b), b, pixels, n.c.Width))
-	memory := n.memoryNorm.Apply(tp, n.memory.Apply(tp, kept, autograd.With{}))
+	memory := n.memoryNorm.Apply(tp, n.memory.Apply(tp, kept(tp, source, inside), autograd.With{}))
 	best := detr.Most(n.score.Apply(tp, memory, autograd.With{}).F32(), len(n.c.Labels))
-	var rows []int32
-	for i := range b {
-		order := detr.Falling(best[i*pixels:][:pixels])
-		for k := range n.c.Queries {
-			rows = append(rows, int32(i*pixels+order[min(k, pixels-1)]))
-		}
-	}
+	rows := likeliest(best, b, n.c.Queries)
 	seen := tp.Gather(tp.Reshape(memory, b*pixels, n.c.Width), rows, b, n.c.Queries)
 	for k, v := range n.box.Apply(tp, seen).F32() {
 		boxes = append(boxes, float32(detr.Sigmoid(float64(v)+float64(anchors[int(rows[k/4])%pixels*4+k%4]))))

@@ -1,11 +1,12 @@
-// Package rtdetr is RT-DETR, RT-DETRv2 and D-FINE (Zhao et al., 2023; Lv et al., 2024; Peng et al., 2024), with the
-// parameter names of the hub's folders (RTDetrForObjectDetection, RTDetrV2ForObjectDetection,
-// DFineForObjectDetection): boxes of a closed list of classes.
+// Package rtdetr is RT-DETR, RT-DETRv2, D-FINE and RF-DETR (Zhao et al., 2023; Lv et al., 2024; Peng et al., 2024;
+// Robinson et al., 2025), with the parameter names of the hub's folders (RTDetrForObjectDetection,
+// RTDetrV2ForObjectDetection, DFineForObjectDetection, RfDetrForObjectDetection): boxes of a closed list of classes.
 //
 //	m, err := rtdetr.Open("rtdetr_r50vd", device)
 //	found, err := m.Detect(ctx, picture, 0.5)
 //
-// Start with network.go; dfine.go is the part of D-FINE alone; backbone.go and hgnet.go are the backbones.
+// Start with network.go; dfine.go and rfdetr.go are the parts of those two alone; backbone.go and hgnet.go are the
+// backbones.
 package rtdetr
 
 import (
@@ -142,12 +143,16 @@ func (c *Config) check() error {
 	if c.fine() {
 		c.checkFine(&l)
 	}
-	l.Int("id2label", len(c.Labels), 1, 1<<14)
-	for i := range len(c.Labels) {
-		_, ok := c.Labels[fmt.Sprint(i)]
-		l.Must(ok, `"id2label" has no label %d of %d`, i, len(c.Labels))
-	}
+	checkLabels(&l, c.Labels)
 	return l.Err()
+}
+
+func checkLabels(l *hub.Limits, labels map[string]string) {
+	l.Int("id2label", len(labels), 1, 1<<14)
+	for i := range len(labels) {
+		_, ok := labels[fmt.Sprint(i)]
+		l.Must(ok, `"id2label" has no label %d of %d`, i, len(labels))
+	}
 }
 
 func (c *Config) checkFine(l *hub.Limits) {
@@ -172,32 +177,48 @@ func (c *Config) Classes() []string {
 
 // Model is a folder's network in memory. It may be asked from any goroutine.
 type Model struct {
-	Config
-	*Network
-	Prepare detr.Processor
-	device  *features.Device
-	params  *nn.Params
+	Config   // of an RF-DETR Kind, Queries and Labels alone
+	Prepare  detr.Processor
+	network  network
+	side     int // of pictures; 0: any
+	multiple int // of their sides
+	device   *features.Device
+	params   *nn.Params
 }
 
-// Open reads a folder.
+// A network gives the logits [B, queries, classes] and the boxes [B, queries, 4] of pictures [B, H, W, 3].
+type network interface {
+	Forward(tp *autograd.Tape, pictures *autograd.Value) (logits, boxes []float32)
+}
+
+// Open reads a folder of an RT-DETR or a D-FINE.
 func Open(dir string, device *features.Device) (*Model, error) {
 	c, err := ReadConfig(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	m := &Model{Config: c, device: device}
+	m := &Model{Config: c, device: device, multiple: 32}
 	if m.Prepare, err = detr.ReadProcessor(dir, detr.SquareProcessor(640), false); err != nil {
 		return nil, err
 	}
-	set, err := safetensors.OpenFolder(dir)
-	if err != nil {
+	folded := func(set *safetensors.Set) nn.Source { return detr.Folded(set) }
+	if err := m.load(dir, folded, func(p *nn.Params) network { return New(p, c) }); err != nil {
 		return nil, err
 	}
-	defer set.Close()
-	if m.params, err = device.Load(detr.Folded(set), func(p *nn.Params) { m.Network = New(p, c) }); err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
-	}
 	return m, nil
+}
+
+// load reads a folder's weights.
+func (m *Model) load(dir string, read func(*safetensors.Set) nn.Source, build func(*nn.Params) network) error {
+	set, err := safetensors.OpenFolder(dir)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	if m.params, err = m.device.Load(read(set), func(p *nn.Params) { m.network = build(p) }); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	return nil
 }
 
 // Close gives the memory back.
@@ -206,17 +227,17 @@ func (m *Model) Close() { m.device.Free(m.params) }
 // An Answer is a network's of a picture: logits of each query's classes, and boxes (cx, cy, w, h) as shares.
 type Answer struct{ Logits, Boxes []float32 }
 
-// stride is that of the coarsest map.
-const stride = 32
-
 // Forward asks the network about prepared pictures, [n, size.H, size.W, 3].
 func (m *Model) Forward(pixels []float32, n int, size detr.Size) (answers []Answer, err error) {
-	if n < 1 || size.H < stride || size.W < stride || size.H%stride != 0 || size.W%stride != 0 || len(pixels) != n*size.H*size.W*3 {
-		return nil, fmt.Errorf("%d numbers for %d pictures of %d x %d: sides that are multiples of %d are read", len(pixels), n, size.W, size.H, stride)
+	if d := m.multiple; n < 1 || size.H < d || size.W < d || size.H%d != 0 || size.W%d != 0 || len(pixels) != n*size.H*size.W*3 {
+		return nil, fmt.Errorf("%d numbers for %d pictures of %d x %d: sides that are multiples of %d are read", len(pixels), n, size.W, size.H, d)
+	}
+	if m.side > 0 && size != (detr.Size{H: m.side, W: m.side}) {
+		return nil, fmt.Errorf("pictures of %d x %d; %d x %d are read", size.W, size.H, m.side, m.side)
 	}
 	m.device.Run(false, func(tp *autograd.Tape) {
 		defer kernels.Recover(&err)
-		logits, boxes := m.Network.Forward(tp, tp.Upload("pictures", pixels, n, size.H, size.W, 3))
+		logits, boxes := m.network.Forward(tp, tp.Upload("pictures", pixels, n, size.H, size.W, 3))
 		each := len(logits) / n
 		for i := range n {
 			answers = append(answers, Answer{logits[i*each:][:each], boxes[i*m.Queries*4:][:m.Queries*4]})
