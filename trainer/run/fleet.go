@@ -13,6 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -244,6 +245,7 @@ func rollsAlone(e *experiment.Experiment) {
 type Worker struct {
 	Model  string // the model's folder; "": it has the same name as there
 	Memory string // in place of run.memory; "": that, or the unused bytes
+	Home   string // in place of model.home; "": that
 	Free   int64  // unused bytes
 	Allowed
 	Logf func(format string, args ...any)
@@ -257,6 +259,9 @@ func OpenWorker(s fleet.Setup, at Worker, o model.Options) (model.Model, *experi
 	}
 	if at.Memory != "" {
 		sets = append(sets, fmt.Sprintf("run.memory=%q", at.Memory))
+	}
+	if at.Home != "" {
+		sets = append(sets, fmt.Sprintf("model.home=%q", at.Home))
 	}
 	e, err := experiment.Parse("the trainer's experiment", []byte(s.Config), sets)
 	if err != nil {
@@ -290,6 +295,7 @@ func OpenWorker(s fleet.Setup, at Worker, o model.Options) (model.Model, *experi
 	if at.Memory != "" || at.Free > 0 || e.Run.Memory != "" {
 		o.Fit = fitted(m, computesOn(o.Backend, e), at.Free, 1, at.Logf)
 	}
+	o.Stock = nn.NewStock(o.Backend)
 	all := slices.Concat(s.Train, s.HeldOut)
 	prompts.Restore(all, s.Lists)
 	o.Train, o.HeldOut = all[:len(s.Train):len(s.Train)], all[len(s.Train):]

@@ -41,6 +41,7 @@ type crew struct {
 	parts  *fleet.Inside // for workers that compute gradients; nil without them
 	leaves bool          // the trainer computes no gradient while they are there
 	paths  []isa.Path    // of workers who roll, in turn; nil: this machine's best
+	homes  []string      // of their frozen matrices, in turn; nil: the experiment's
 	joined int
 	work   sync.WaitGroup
 	end    context.CancelFunc
@@ -79,6 +80,10 @@ func (c *crew) joins(hub *fleet.Inside, name string, spoil func(j fleet.Job, pay
 	if len(c.paths) > 0 {
 		path = c.paths[c.joined%len(c.paths)]
 	}
+	home := ""
+	if len(c.homes) > 0 {
+		home = c.homes[c.joined%len(c.homes)]
+	}
 	c.joined++
 	ctx, cancel := context.WithCancel(c.ctx)
 	link := hub.Link(name)
@@ -87,7 +92,7 @@ func (c *crew) joins(hub *fleet.Inside, name string, spoil func(j fleet.Job, pay
 		defer be.Close()
 		about := fleet.About{Class: "test"}
 		s := &fleet.Executor{Blobs: link, About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
-			return OpenWorker(s, Worker{Memory: "1GiB", Logf: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
+			return OpenWorker(s, Worker{Memory: "1GiB", Home: home, Logf: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
 		}}
 		defer s.Close()
 		do := s.Do
@@ -754,6 +759,51 @@ func TestFleetMemory(t *testing.T) {
 		}
 		if !strings.Contains(strings.Join(says, "\n"), `more than run.memory = "1MiB"`) {
 			t.Errorf("%+v: it says %q", c, says)
+		}
+	}
+}
+
+// TestFleetHomes: a worker's frozen matrices lie where its own command says, whatever the experiment says, and the run
+// has the bytes of one process.
+func TestFleetHomes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains a model twice: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	e := parse(t, "run.iterations=2", "model.home=device")
+	alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
+	if _, err := trainAs(t, e, Options{Dir: alone}); err != nil {
+		t.Fatal(err)
+	}
+	c := newCrew(t)
+	c.homes = []string{"disk", "host"}
+	for i := range c.homes {
+		c.join(fmt.Sprint("w", i), nil)
+	}
+	_, f := c.train(e, Options{Dir: helped}, fleet.Options{Audit: 0.2})
+	c.close()
+	if n, by := f.Counts(), workOf(t, helped); n.Differed > 0 || len(f.Refused()) > 0 || by[fleet.Here] > 0 {
+		t.Errorf("%+v, refused %v, work %v", n, f.Refused(), by)
+	}
+	same(t, "workers with homes of their own", contents(t, helped), contents(t, alone))
+
+	of := &loop{Experiment: e, train: []prompts.Prompt{{Text: "a red circle"}}}
+	setup, err := of.setup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	be := fastest(t, 0)
+	defer be.Close()
+	for here, want := range map[string]string{"disk": "disk", "": "device"} {
+		m, opened, err := OpenWorker(setup, Worker{Home: here, Logf: t.Logf}, model.Options{Backend: be})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+		if home := opened.Model.Home; home == nil || *home != want {
+			t.Errorf("of a worker with home %q matrices lie on %v", here, home)
 		}
 	}
 }

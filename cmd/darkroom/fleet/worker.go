@@ -16,6 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/cmd/internal/version"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
@@ -28,7 +29,8 @@ import (
 
 type workerOptions struct {
 	join, device, model, name string
-	memory, blobs, creds      string
+	memory, home              string
+	blobs, creds              string
 	roles, env                []string
 	programs                  bool
 }
@@ -67,6 +69,7 @@ run has the same bytes. It ends when the run is over, or by Ctrl-C.`,
 	cmd.Flags().StringVar(&o.join, "join", "", "the join `FILE` of the run")
 	cmd.Flags().StringVar(&o.model, "model", "", "the model's `FOLDER` on this machine, where it has another name than there")
 	cmd.Flags().StringVar(&o.memory, "memory", "", "what the model may take here, such as 16GiB (default: the experiment's run.memory, or what is free)")
+	cmd.Flags().StringVar(&o.home, "home", "", "where frozen matrices lie here while no product reads them: device, host or disk (default: the experiment's model.home, or by the memory); no bit depends on it")
 	cmd.Flags().StringVar(&o.blobs, "blobs", "", "where the `FOLDER` that 'train --blobs' names is on this machine (default: under the same name); peer:PORT where that is peer, and others may have what is here at a port of your choice")
 	cmd.Flags().StringVar(&o.creds, "creds", "", "the `FILE` of credentials for the server that 'train --workers' names")
 	cmd.Flags().StringVar(&o.name, "name", "", "what the worker is called (default: machine and process)")
@@ -89,6 +92,9 @@ type crew struct {
 	device sync.Mutex                      // of which one computes at a time
 }
 
+// homes are those of a worker's frozen matrices.
+var homes = []string{nn.Device.String(), nn.Host.String(), nn.Disk.String()}
+
 // distinct are the names, each once.
 func distinct(names []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
@@ -107,6 +113,9 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 	}
 	if o.memory != "" && (experiment.Run{Memory: o.memory}).Bytes() == 0 {
 		return exits.Usagef("--memory %s: a number and a unit are needed, such as 16GiB", o.memory)
+	}
+	if o.home != "" && !slices.Contains(homes, o.home) {
+		return exits.Usagef("--home %s: %s are possible\nhint: a worker has one device; the run chooses how matrices are compressed (model.quantize)", o.home, strings.Join(homes, ", "))
 	}
 	ticket, err := natsio.ReadTicket(o.join)
 	if err != nil {
@@ -198,7 +207,7 @@ func (c *crew) openModel() (*executor, error) {
 	about.Class, about.Device = devices.Arithmetic(be), fmt.Sprint(be)
 	var s *fleet.Executor
 	s = &fleet.Executor{About: about, Open: func(ctx context.Context, setup fleet.Setup) (model.Model, *experiment.Experiment, error) {
-		at := run.Worker{Model: c.model, Memory: c.memory, Free: (&devices.Ranks{All: []devices.Backend{be}}).Free(), Logf: c.say, Allowed: c.allowed()}
+		at := run.Worker{Model: c.model, Memory: c.memory, Home: c.home, Free: (&devices.Ranks{All: []devices.Backend{be}}).Free(), Logf: c.say, Allowed: c.allowed()}
 		return run.OpenWorker(setup, at, model.Options{Backend: be, Context: ctx, Progress: s.Passed, Cache: devices.TextCache(), Arithmetic: about.Class, Ahead: s.Ahead})
 	}}
 	return &executor{s, about}, nil

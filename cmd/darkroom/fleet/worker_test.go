@@ -3,11 +3,13 @@ package fleet
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/devices"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
@@ -41,6 +43,26 @@ func TestTrades(t *testing.T) {
 	}
 	if _, err := c.trade("cook"); err == nil {
 		t.Error("a role that no duty has was taken")
+	}
+}
+
+// TestWorkerHome: a home that a worker cannot have is wrong usage, and names the possible ones.
+func TestWorkerHome(t *testing.T) {
+	for _, home := range []string{"ranks", "nf4", "Disk"} {
+		cmd := WorkerCommand()
+		cmd.SetArgs([]string{"--join", "none", "--home", home})
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		err := cmd.Execute()
+		var wrong exits.UsageError
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "--home "+home+": device, host, disk are possible") || !strings.Contains(err.Error(), "hint:") {
+			t.Errorf("--home %s: %v", home, err)
+		}
+	}
+	cmd := WorkerCommand()
+	cmd.SetArgs([]string{"--join", "none", "--home", "disk"})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	if err := cmd.Execute(); err == nil || strings.Contains(err.Error(), "--home") {
+		t.Errorf("--home disk: %v", err)
 	}
 }
 
