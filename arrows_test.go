@@ -48,7 +48,7 @@ var floors = map[string][][]string{
 	"kernels/cpu":  {{"isa"}, {"noise", "peak", "gemm", "rows", "unpack"}, {"attention"}, {"."}, {"choice"}},
 	"kernels/cuda": {{"driver"}, {"blas", "nccl"}, {".", "double"}},
 	"kernels/nn":   {{"safetensors", "hub"}, {"quant"}, {"edition", "torchfile"}, {"."}, {"peft"}},
-	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program", "onnx/proto", "detr"}, {"onnx", "swin"}, {"mask2former", "rtdetr", "owl", "groundingdino"}, {"detectors", "ppocr", "onnx/nodetest", "faces"}},
+	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program", "onnx/proto", "detr"}, {"onnx", "swin"}, {"mask2former", "hed", "rtdetr", "owl", "groundingdino"}, {"detectors", "ppocr", "onnx/nodetest", "faces"}},
 	"video":        {{"."}, {"flow"}, {"dit", "vae"}},
 	"diffusion":    {{"."}, {"mmdit", "resnet", "single", "t5"}, {"flux", "flux2", "qwenimage", "unet", "vae", "zimage"}, {"pipeline"}},
 	"rewards":      {{"boxes", "edits", "motion", "call"}, {"tables"}, {"."}, {"answers", "neural", "preference", "scorers"}, {"judge"}, {"kinds"}, {"eval"}},

@@ -7,14 +7,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/scorers"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/features"
+	"github.com/darkroom-rl/darkroom/vision/hed"
 	"github.com/darkroom-rl/darkroom/vision/onnx"
 	"github.com/darkroom-rl/darkroom/vision/onnx/nodetest"
 	"github.com/darkroom-rl/darkroom/vision/ppocr"
@@ -25,6 +29,7 @@ import (
 
 var networkOps = map[string]Op{
 	"eyes.onnx_node": onnxNode,
+	"eyes.hed":       onNetworks(edgesOfHED),
 	"eyes.nudenet":   onNetworks(nudenet),
 	"eyes.open_nsfw": onNetworks(openNSFW),
 	"eyes.ppocr":     onNetworks(ppOCR),
@@ -53,6 +58,37 @@ func onNetworks(op func(c *Case, n networks)) Op {
 		be := must(cpu.New())
 		defer be.Close()
 		op(c, networks{c.networks, onnx.Options{Backend: be, Threads: be.Threads()}})
+	}
+}
+
+// edgesOfHED puts the maps of pictures, and holds the grey pictures of edges to the recorded ones, within a step.
+func edgesOfHED(c *Case, n networks) {
+	path := filepath.Join(n.folder, "hed", "hed.safetensors")
+	if _, err := os.Stat(path); err != nil {
+		check(Skipped{"hed/hed.safetensors is not in the folder of --networks"})
+	}
+	net := must(hed.Open(path, features.On(tensor.NewPool(n.Backend), features.F32)))
+	defer net.Close()
+	for _, item := range items[struct{ Picture, Edges string }](c) {
+		m := must(net.Maps(context.Background(), caseImage(c, item.Picture)))
+		name, _, _ := strings.Cut(item.Picture, ".")
+		put := func(of string, values []float32) {
+			a := Array{Shape: []int{m.Height, m.Width}, Data: kept(values)}
+			if len(a.Data) != len(values) {
+				a.Shape = []int{len(a.Data)}
+			}
+			c.Put("out."+of+"."+name, a)
+		}
+		for i, side := range m.Sides {
+			put(fmt.Sprintf("side%d", i+1), side)
+		}
+		put("fused", m.Fused)
+		got, want := m.Image(), caseImage(c, item.Edges)
+		for i, v := range want.Pix {
+			if d := int(got.Pix[i]) - int(v); d < -1 || d > 1 {
+				failf("%s: byte %d is %d, and %d was recorded", item.Edges, i, got.Pix[i], v)
+			}
+		}
 	}
 }
 

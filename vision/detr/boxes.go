@@ -81,6 +81,11 @@ func MaxPool(tp *autograd.Tape, x *autograd.Value, size, stride, pad int) *autog
 	return pool(tp, x, "max pool", Size{out(x.Dim(1)), out(x.Dim(2))}, size, stride, pad, func(in []float32) float32 { return slices.Max(in) })
 }
 
+// LargestHalf is the largest of 2 x 2 pixels; those beyond an odd side do not count.
+func LargestHalf(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+	return pool(tp, x, "max pool", Size{(x.Dim(1) + 1) / 2, (x.Dim(2) + 1) / 2}, 2, 2, 0, func(in []float32) float32 { return slices.Max(in) })
+}
+
 // MeanPool is the mean of 2 x 2 pixels; those beyond an odd side do not count.
 func MeanPool(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
 	return pool(tp, x, "mean pool", Size{(x.Dim(1) + 1) / 2, (x.Dim(2) + 1) / 2}, 2, 2, 0, func(in []float32) float32 {
