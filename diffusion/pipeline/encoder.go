@@ -272,8 +272,9 @@ func (x *texts) EncoderBytes() (bytes int64) {
 		if err != nil {
 			continue
 		}
+		gguf, _ := soleGGUF(dir) // a mistake is reported where the encoder is opened
 		for _, f := range all {
-			if strings.HasSuffix(f.Name(), ".safetensors") {
+			if strings.HasSuffix(f.Name(), ".safetensors") || f.Name() == filepath.Base(gguf) {
 				bytes += f.Size()
 			}
 		}

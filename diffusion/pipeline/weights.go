@@ -3,9 +3,12 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/diffusion/t5"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
@@ -29,7 +32,7 @@ func (l *loader) ring() *autograd.Ring {
 type weights struct {
 	name   string // the file or the index
 	source nn.Source
-	set    *quant.Folder
+	opened io.Closer
 
 	// Without a source they are drawn by a key, or, where they are absent, have the type of a published file.
 	key  rng.Key
@@ -51,6 +54,9 @@ func (f *folder) weights(part string) (*weights, error) {
 	if f.bare && noWeights(dir) {
 		return &weights{name: dir, like: safetensors.BF16}, nil
 	}
+	if path, err := soleGGUF(dir); err != nil || path != "" {
+		return openGGUF(path, err)
+	}
 	set, err := quant.OpenFolder(dir)
 	if err != nil && f.file != nil {
 		return nil, fmt.Errorf("%s holds no %s (it holds %s), and there is none in the folder of model.base: %w", f.file.Path, part, strings.Join(f.file.Parts(), ", "), err)
@@ -58,7 +64,7 @@ func (f *folder) weights(part string) (*weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &weights{name: set.Set.Index, source: set, set: set}
+	w := &weights{name: set.Set.Index, source: set, opened: set}
 	if w.name == "" {
 		w.name = set.Set.Files[0].Path
 	}
@@ -66,10 +72,49 @@ func (f *folder) weights(part string) (*weights, error) {
 }
 
 func (w *weights) close() error {
-	if w.set == nil {
+	if w.opened == nil {
 		return nil
 	}
-	return w.set.Close()
+	return w.opened.Close()
+}
+
+// soleGGUF is the file of a part's folder that has no weights but one file of GGUF; "": the folder has others, or none.
+func soleGGUF(dir string) (string, error) {
+	all, err := files(dir)
+	if err != nil {
+		return "", nil // safetensors.OpenFolder reports it
+	}
+	var found []string
+	for _, f := range all {
+		switch strings.ToLower(filepath.Ext(f.Name())) {
+		case ".safetensors":
+			return "", nil
+		case ".gguf":
+			found = append(found, f.Name())
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", nil
+	case 1:
+		return filepath.Join(dir, found[0]), nil
+	}
+	return "", fmt.Errorf("%s: it has %d files of GGUF: %s\nhint: leave one there", dir, len(found), strings.Join(found, ", "))
+}
+
+// openGGUF opens a text encoder, T5 or UMT5, whose tensors have llama.cpp's names.
+func openGGUF(path string, err error) (*weights, error) {
+	if err != nil {
+		return nil, err
+	}
+	file, err := quant.OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := file.Info("enc.blk.0.attn_q.weight"); !ok {
+		return nil, errors.Join(fmt.Errorf("%s: it has no tensor enc.blk.0.attn_q.weight, as encoders of T5 and UMT5 have\nhint: a transformer in GGUF is the model itself: model.path names the file, and model.base the folder", path), file.Close())
+	}
+	return &weights{name: path, source: t5.Today(file), opened: file}, nil
 }
 
 // Absent are the parts of a pipeline's folder whose weights are not there. On a backend that may do without them

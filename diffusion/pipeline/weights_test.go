@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -225,5 +227,100 @@ func TestGGUF(t *testing.T) {
 		if err := w.close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestT5GGUF: a T5 encoder in a GGUF file of its part's folder, by llama.cpp's names, encodes the bits of its unpacked
+// values. Beside another such file, or where it is another network, the error names the file.
+func TestT5GGUF(t *testing.T) {
+	packed, plain := copied(t, "pipe_sd3"), copied(t, "pipe_sd3")
+	const part = "text_encoder_3"
+	set, err := safetensors.OpenFolder(filepath.Join(packed, part))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	path := filepath.Join(packed, part, "t5-v1_1-encoder-Q8_0.gguf")
+	var values []safetensors.Tensor
+	var header, data []byte
+	tensors := 0
+	for _, name := range set.Names() {
+		if strings.HasPrefix(name, "encoder.embed_tokens") {
+			continue
+		}
+		x, err := set.Tensor(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers, err := x.Float32(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := quant.Blocks{Form: quant.F32, Data: safetensors.FromF32(name, x.Shape, numbers).Data}
+		d := safetensors.F32
+		if len(x.Shape) == 2 && x.Shape[1]%32 == 0 {
+			d = safetensors.BF16
+			if w, err = quant.QuantizeGGUF(numbers, quant.Q8_0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		values = append(values, quant.Matrix{Weight: w, Name: name, Shape: x.Shape, DType: d}.Tensor())
+		called := strings.NewReplacer("shared", "token_embd", "encoder.final_layer_norm", "enc.output_norm", "encoder.block.", "enc.blk.",
+			"layer.0.SelfAttention.relative_attention_bias", "attn_rel_b", "layer.0.SelfAttention.", "attn_", "layer.0.layer_norm", "attn_norm",
+			"layer.1.layer_norm", "ffn_norm", "layer.1.DenseReluDense.wi_0", "ffn_gate", "layer.1.DenseReluDense.wi_1", "ffn_up",
+			"layer.1.DenseReluDense.wo", "ffn_down").Replace(name)
+		header = binary.LittleEndian.AppendUint64(header, uint64(len(called)))
+		header = binary.LittleEndian.AppendUint32(append(header, called...), uint32(len(x.Shape)))
+		for _, side := range slices.Backward(x.Shape) {
+			header = binary.LittleEndian.AppendUint64(header, uint64(side))
+		}
+		header = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(header, uint32(w.Form)), uint64(len(data)))
+		data = append(data, w.Data...)
+		data = append(data, make([]byte, -len(data)&31)...)
+		tensors++
+	}
+	whole := binary.LittleEndian.AppendUint32([]byte("GGUF"), 3)
+	whole = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(whole, uint64(tensors)), 0)
+	whole = append(whole, header...)
+	whole = append(append(whole, make([]byte, -len(whole)&31)...), data...)
+	if err := os.WriteFile(path, whole, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range set.Files {
+		if err := os.Remove(f.Path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := safetensors.Write(filepath.Join(plain, part, filepath.Base(set.Files[0].Path)), values, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, home := range []nn.Home{nn.Device, nn.Disk} {
+		var states [][]float32
+		for _, dir := range []string{packed, plain} {
+			texts, err := open(t, dir, Options{Memory: Memory{Home: home}}).Encode("a red circle on white")
+			if err != nil {
+				t.Fatal(err)
+			}
+			states = append(states, texts[0].States)
+		}
+		if len(states[0]) == 0 || !slices.Equal(states[0], states[1]) {
+			t.Errorf("home = %s: the encoder in GGUF has other states than its values", home)
+		}
+	}
+	if p := open(t, packed, Options{}); p.EncoderBytes() < int64(len(whole)) {
+		t.Errorf("encoders of %d bytes, one of which has %d", p.EncoderBytes(), len(whole))
+	}
+	other := filepath.Join(packed, part, "other.gguf")
+	if err := os.WriteFile(other, whole, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(packed, Options{Pool: pool(t, 1), TextLength: 32}); err == nil || !strings.Contains(err.Error(), "other.gguf, t5-v1_1") || !strings.Contains(err.Error(), "hint:") {
+		t.Errorf("of two files: %v", err)
+	}
+	if err := errors.Join(os.Remove(path), os.WriteFile(other, bytes.ReplaceAll(whole, []byte("enc.blk"), []byte("dec.blk")), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(packed, Options{Pool: pool(t, 1), TextLength: 32}); err == nil || !strings.Contains(err.Error(), other) || !strings.Contains(err.Error(), "model.base") {
+		t.Errorf("of a decoder: %v", err)
 	}
 }
