@@ -57,7 +57,7 @@ func (m *Motion) Camera(asked ...Move) (sum Camera, err error) {
 	leg := func(t int) int { return t * len(asked) / len(m.Forward) }
 	n, least := float64(len(m.Forward)), threshold(m.Clip)/4
 	for t, p := range q.Pairs {
-		home, _ := m.home(t)
+		home, _ := m.Home(t)
 		c, squares := cameraOf(m.Forward[t], home)
 		sum.Pan, sum.Tilt, sum.Zoom, sum.Roll = sum.Pan+c.Pan/n, sum.Tilt+c.Tilt/n, sum.Zoom+c.Zoom/n, sum.Roll+c.Roll/n
 		want := asked[leg(t)]

@@ -60,7 +60,7 @@ const doubt = 0.5 * 0.5
 
 func (m *Motion) pair(t int) Pair {
 	f := m.Forward[t]
-	home, n := m.home(t)
+	home, n := m.Home(t)
 	p := Pair{Visible: float64(n) / float64(len(home)), Steady: m.steady(t), Camera: camera(f, home)}
 	top := longest(f)
 	if math.IsNaN(top) || n == 0 {
@@ -72,8 +72,8 @@ func (m *Motion) pair(t int) Pair {
 	return p
 }
 
-// home says which pixels of a frame return and stay within it, and how many do.
-func (m *Motion) home(t int) (home []bool, n int) {
+// Home says which pixels of a frame return and stay within it, and how many do.
+func (m *Motion) Home(t int) (home []bool, n int) {
 	f := m.Forward[t]
 	home = make([]bool, len(f.X))
 	for i := range home {

@@ -1,4 +1,4 @@
-// Package field draws optical flow for people: colours of directions, and arrows over a frame.
+// Package field draws optical flow for people: colours of directions, arrows over a frame, and arrows over a clip.
 //
 //	picture, err := field.Wheel(f, 0)
 package field

@@ -10,8 +10,8 @@ import (
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/kinds"
-	"github.com/darkroom-rl/darkroom/rewards/motion"
 	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/view/field"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -65,7 +65,7 @@ func drawn(ctx context.Context, png *bytes.Buffer, s Line, name string) (bool, e
 		if !k.Is(rewards.Flows) || s.Scores[name].Missing != "" {
 			return false, nil
 		}
-		c, err := motion.Arrows(ctx, s.item.Clip)
+		c, err := field.Clip(ctx, s.item.Clip)
 		if err != nil {
 			return false, err
 		}

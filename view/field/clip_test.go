@@ -1,4 +1,4 @@
-package motion
+package field
 
 import (
 	"bytes"
@@ -7,13 +7,13 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
-// TestArrows: a thing that moves to the left has yellow arrows, and none lie far from it or in the last frame,
+// TestClip: a thing that moves to the left has yellow arrows, and none lie far from it or in the last frame,
 // and the clip itself is untouched.
-func TestArrows(t *testing.T) {
+func TestClip(t *testing.T) {
 	s := moving.Scene{Color: "blue", Shape: "square", Heading: "left", Pace: "fast", Background: "white"}
 	c := moving.Large.Draw(s, moving.Place{Half: 8})
 	before := bytes.Clone(c.Frames[0])
-	out, err := Arrows(t.Context(), c)
+	out, err := Clip(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestArrows(t *testing.T) {
 		t.Errorf("the last frame has %d yellow pixels", n)
 	}
 	c.Frames = c.Frames[:1]
-	if _, err := Arrows(t.Context(), c); err == nil {
+	if _, err := Clip(t.Context(), c); err == nil {
 		t.Error("one frame has a flow")
 	}
 }

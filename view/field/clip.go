@@ -1,9 +1,10 @@
-package motion
+package field
 
 import (
 	"context"
 	"math"
 
+	"github.com/darkroom-rl/darkroom/rewards/motion"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/video/flow"
 )
@@ -23,9 +24,9 @@ var (
 	refuted   = [3]uint8{230, 40, 40}
 )
 
-// Arrows is a copy of a clip with its flow, by DIS, drawn over the frames; the last frame has none.
-func Arrows(ctx context.Context, c *video.Clip) (*video.Clip, error) {
-	m, err := Of(ctx, c, flow.DIS{})
+// Clip is a copy of a clip with its flow, by DIS, drawn over the frames; the last frame has none.
+func Clip(ctx context.Context, c *video.Clip) (*video.Clip, error) {
+	m, err := motion.Of(ctx, c, flow.DIS{})
 	if err != nil {
 		return nil, err
 	}
@@ -34,16 +35,17 @@ func Arrows(ctx context.Context, c *video.Clip) (*video.Clip, error) {
 	for t, px := range c.Frames {
 		s := sketch{width: out.Width, height: out.Height, pix: repeated(px, c.Width, times)}
 		if t < len(m.Forward) {
-			m.arrows(&s, t, times)
+			s.arrows(m, t, times)
 		}
 		out.Frames = append(out.Frames, s.pix)
 	}
 	return out, nil
 }
 
-func (m *Motion) arrows(s *sketch, t, times int) {
+// arrows draws those of frame t.
+func (s *sketch) arrows(m *motion.Motion, t, times int) {
 	f := m.Forward[t]
-	home, _ := m.home(t)
+	home, _ := m.Home(t)
 	every := max(1, max(f.Width, f.Height)/arrowsBeside)
 	for y := every / 2; y < f.Height; y += every {
 		for x := every / 2; x < f.Width; x += every {
@@ -116,3 +118,6 @@ func (s *sketch) line(l [4]float64, radius float64, ink [3]uint8) {
 		}
 	}
 }
+
+// squared is the square of a length; each product is rounded.
+func squared(x, y float64) float64 { return float64(x*x) + float64(y*y) }
