@@ -176,13 +176,13 @@ func DocumentLayout(reply, truth string) (rewards.Score, error) {
 			right++
 			sum += apart(normalised(f.text), normalised(want[at].text))
 		} else {
-			sum += lost(normalised(f.text))
+			sum += apart(normalised(f.text), "")
 		}
 		count++
 	}
 	for j, w := range want {
 		if !taken[j] {
-			sum += lost(normalised(w.text))
+			sum += apart(normalised(w.text), "")
 			count++
 		}
 	}

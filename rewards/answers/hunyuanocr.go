@@ -39,9 +39,6 @@ func apart(a, b string) float64 {
 	return float64(edits.Distance(a, b)) / max(float64(max(runes(a), runes(b))), 1e-6)
 }
 
-// lost is apart of a text and nothing.
-func lost(text string) float64 { return float64(runes(text)) / max(float64(runes(text)), 1e-6) }
-
 func runes(text string) int { return len([]rune(text)) }
 
 // snapped is a reward from 0 to 1; within 1e-4 of an end it is that end.

@@ -194,13 +194,13 @@ func Spotting(reply, truth string) (rewards.Score, error) {
 			taken[at] = true
 			sum += apart(normalised(f.text), normalised(want[at].text))
 		} else {
-			sum += lost(normalised(f.text))
+			sum += apart(normalised(f.text), "")
 		}
 		pairs++
 	}
 	for j, w := range want {
 		if !taken[j] {
-			sum += lost(normalised(w.text))
+			sum += apart(normalised(w.text), "")
 			pairs++
 		}
 	}
