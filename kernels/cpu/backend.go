@@ -73,7 +73,7 @@ func (b *Backend) Close() { b.pool.close() }
 // Name says the path: "cpu/avx512".
 func (b *Backend) Name() string { return "cpu/" + b.path.String() }
 
-// Path is the set of kernels in use, but for families of another one.
+// Path is the set of kernels of all operations to which Mix gives no other.
 func (b *Backend) Path() isa.Path { return b.path }
 
 // Mix is the paths of families.

@@ -368,7 +368,7 @@ type fault interface {
 	Addr() uintptr
 }
 
-// faultless has a fault of a read as an error.
+// faultless runs read, and returns a fault of the memory that it touches as an error.
 func faultless(read func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

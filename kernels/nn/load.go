@@ -36,11 +36,11 @@ func (p *Params) get(name string, k kind, init initial, conv kernels.ConvShape, 
 // getFrames is get for a convolution whose kernel has frames, where there are more than none.
 func (p *Params) getFrames(name string, k kind, init initial, conv kernels.ConvShape, frames int, shape ...int) *autograd.Param {
 	var made *autograd.Param
-	e := &entry{name: p.name(name)}
 	if err := faultless(func() error {
 		made = p.make(name, k, init, conv, frames, shape...)
 		return nil
 	}); err != nil {
+		e := &entry{name: p.name(name)}
 		panic(unread{fmt.Errorf("reading %s%s: %w\n%s", e.name, p.root.place(e), err, hintAgain)})
 	}
 	return made

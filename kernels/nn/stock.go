@@ -23,7 +23,7 @@ type Stock struct {
 
 	lock   sync.Mutex
 	pieces map[string]*piece
-	shares []int // bytes that each device holds
+	shares []int // bytes that each device was given so far
 	bytes  int
 }
 

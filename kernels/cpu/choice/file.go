@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -119,10 +120,6 @@ func Program() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	size, err := json.Marshal(info.Size())
-	if err != nil {
-		return "", err
-	}
-	h.Write(size)
+	fmt.Fprint(h, info.Size())
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }

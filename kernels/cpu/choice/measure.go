@@ -49,13 +49,12 @@ func Measure() Table {
 	return t
 }
 
-// candidates are the paths that may be the fastest one: none below AVX2 where there is one above; in fp32, one
-// of those whose block kernels are the same.
+// candidates are the paths that may be the fastest one: all but Plain; in fp32, one of those whose block kernels are
+// the same.
 func candidates(m kernels.Math) []isa.Path {
-	paths := slices.DeleteFunc(slices.Clone(isa.Paths()), func(p isa.Path) bool {
+	return slices.DeleteFunc(slices.Clone(isa.Paths()), func(p isa.Path) bool {
 		return p == isa.Plain || m == kernels.MathF32 && p >= isa.AVX512 && p < isa.Best()
 	})
-	return paths
 }
 
 // Rounds of a race, and how much slower than the fastest a path may be to stay in it.
