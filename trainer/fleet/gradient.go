@@ -126,7 +126,8 @@ func (m *Model) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, er
 	return m.Model.Eval(w, at)
 }
 
-// shares reports whether a question is shared out: all of an update are, or none.
+// shares reports whether a question is shared out. From an update's first question about the current weights on, all
+// are, or none.
 func (g *gradients) shares(w trainer.Weights) bool {
 	if g.begun {
 		return g.far

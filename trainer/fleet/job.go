@@ -112,11 +112,7 @@ func (j Job) String() string {
 		return fmt.Sprintf("%s (%d samples for reward %s)", j.Name().Short(), j.Score.Count, j.Score.Reward)
 	}
 	if g := j.Gradient; g != nil {
-		what := "outputs"
-		if g.Back {
-			what = "gradient"
-		}
-		return fmt.Sprintf("%s (%s of shards %d to %d of %d, iteration %d)", j.Name().Short(), what, g.Lo+1, g.Hi, g.Shards, j.How.Iteration+1)
+		return fmt.Sprintf("%s (%s of shards %d to %d of %d, iteration %d)", j.Name().Short(), j.kind(), g.Lo+1, g.Hi, g.Shards, j.How.Iteration+1)
 	}
 	of := fmt.Sprintf("of iteration %d", j.How.Iteration+1)
 	if j.How.Fixed {

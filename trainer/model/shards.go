@@ -23,11 +23,7 @@ const MostGradient = 2 << 30
 // GradientBytes are those of a gradient of parameters in fp32.
 func GradientBytes(moved []*autograd.Param) (n int64) {
 	for _, p := range moved {
-		elements := int64(1)
-		for _, d := range p.Shape {
-			elements *= int64(d)
-		}
-		n += 4 * elements
+		n += 4 * int64(p.Value.Len())
 	}
 	return n
 }
