@@ -125,12 +125,7 @@ func (r region) overlap(o region) float64 {
 		}
 		return 0.5 * math.Abs(sum)
 	}
-	a, b := upright(r.points), upright(o.points)
-	w, h := min(a[2], b[2])-max(a[0], b[0]), min(a[3], b[3])-max(a[1], b[1])
-	both := 0.0
-	if w > 0 && h > 0 {
-		both = w * h
-	}
+	both, _ := boxes.Overlap(upright(r.points), upright(o.points)) // the union is that of the outlines
 	if all := area(r.points) + area(o.points) - both; all != 0 {
 		return both / all
 	}

@@ -133,19 +133,6 @@ func spotList(text string) (list []spot, ok bool) {
 	return list, true
 }
 
-// spotOverlap is the intersection over the union; boxes that touch have none.
-func spotOverlap(a, b boxes.Box) float64 {
-	w, h := min(a[2], b[2])-max(a[0], b[0]), min(a[3], b[3])-max(a[1], b[1])
-	if w < 0 || h < 0 {
-		return 0
-	}
-	both := float64(w * h)
-	if all := a.Area() + b.Area() - both; all > 0 {
-		return both / all
-	}
-	return 0
-}
-
 // insideAnswer is the text in the first answer tag, or all of it.
 func insideAnswer(text string) string {
 	if strings.Contains(text, "<answer>") && strings.Contains(text, "</answer>") {
@@ -185,7 +172,7 @@ func Spotting(reply, truth string) (rewards.Score, error) {
 	for _, f := range found {
 		best, at := -1.0, -1
 		for j, w := range want {
-			if over := spotOverlap(f.box, w.box); !taken[j] && over > best {
+			if over := boxes.IoU(f.box, w.box); !taken[j] && over > best {
 				best, at = over, j
 			}
 		}

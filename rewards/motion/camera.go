@@ -54,19 +54,18 @@ func (m *Motion) Camera(asked ...Move) (sum Camera, err error) {
 	if err != nil {
 		return sum, err
 	}
-	leg := func(t int) int { return t * len(asked) / len(m.Forward) }
 	n, least := float64(len(m.Forward)), threshold(m.Clip)/4
 	for t, p := range q.Pairs {
 		home, _ := m.Home(t)
 		c, squares := cameraOf(m.Forward[t], home)
 		sum.Pan, sum.Tilt, sum.Zoom, sum.Roll = sum.Pan+c.Pan/n, sum.Tilt+c.Tilt/n, sum.Zoom+c.Zoom/n, sum.Roll+c.Roll/n
-		want := asked[leg(t)]
+		want := asked[m.leg(t, len(asked))]
 		if want == Still {
 			sum.Value += (1 - min(1, median(m.Forward[t])/least)) / n
 			continue
 		}
 		if a := max(0, c.part(want)); a > 0 {
-			steady := m.steadyWhere(t, func(before int) bool { return leg(before) == leg(before+1) })
+			steady := m.steady(t, len(asked))
 			sum.Value += float64(a*a) / squares * min(1, a/least) * p.Explained * p.Visible * steady / n
 		}
 	}

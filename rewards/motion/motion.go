@@ -214,13 +214,12 @@ func (m *Motion) heading(legs [][2]float64, agrees func(x, y float64, asked [2]f
 	if err != nil {
 		return h, err
 	}
-	leg := func(t int) int { return t * len(legs) / len(m.Forward) }
 	n := float64(len(m.Forward))
 	for t, p := range q.Pairs {
 		x, y := m.moving(t)
-		agreement := agrees(x, y, legs[leg(t)])
+		agreement := agrees(x, y, legs[m.leg(t, len(legs))])
 		h.X, h.Y, h.Agreement = h.X+x/n, h.Y+y/n, h.Agreement+agreement/n
-		steady := m.steadyWhere(t, func(before int) bool { return leg(before) == leg(before+1) })
+		steady := m.steady(t, len(legs))
 		h.Value += agreement * p.Explained * p.Visible * steady / n
 	}
 	return h, nil

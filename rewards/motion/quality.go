@@ -61,7 +61,7 @@ const doubt = 0.5 * 0.5
 func (m *Motion) pair(t int) Pair {
 	f := m.Forward[t]
 	home, n := m.Home(t)
-	p := Pair{Visible: float64(n) / float64(len(home)), Steady: m.steady(t), Camera: camera(f, home)}
+	p := Pair{Visible: float64(n) / float64(len(home)), Steady: m.steady(t, 1), Camera: camera(f, home)}
 	top := longest(f)
 	if math.IsNaN(top) || n == 0 {
 		return p
@@ -173,15 +173,15 @@ func solved(m [3][4]float64) (c [3]float64) {
 	return c
 }
 
-// steady compares the flow of a pair with those before and after, along the path; the worse
-// counts. A clip of one pair is steady.
-func (m *Motion) steady(t int) float64 { return m.steadyWhere(t, func(int) bool { return true }) }
+// leg is which of some equal parts of the clip pair t belongs to.
+func (m *Motion) leg(t, legs int) int { return t * legs / len(m.Forward) }
 
-// steadyWhere is steady beside those pairs alone from which to the next one motion is to stay as it is.
-func (m *Motion) steadyWhere(t int, stays func(before int) bool) float64 {
+// steady compares the flow of a pair with those before and after in its leg, along the path; the worse
+// counts. A clip of one pair is steady.
+func (m *Motion) steady(t, legs int) float64 {
 	least := 1.0
 	for _, a := range []int{t - 1, t} {
-		if a >= 0 && a+1 < len(m.Forward) && stays(a) {
+		if a >= 0 && a+1 < len(m.Forward) && m.leg(a, legs) == m.leg(a+1, legs) {
 			least = min(least, agreement(m.Forward[a], m.Forward[a+1]))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/motion"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/video/flow"
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // Card: a clip with its flow over the frames. On a grid of about sixteen points a side an arrow leads from a pixel to
@@ -33,7 +34,7 @@ func Clip(ctx context.Context, c *video.Clip) (*video.Clip, error) {
 	times := max(1, arrowSide/max(c.Width, c.Height))
 	out := &video.Clip{Width: c.Width * times, Height: c.Height * times, Rate: c.Rate}
 	for t, px := range c.Frames {
-		s := sketch{width: out.Width, height: out.Height, pix: repeated(px, c.Width, times)}
+		s := sketch{width: out.Width, height: out.Height, pix: (&vision.Image{Width: c.Width, Height: c.Height, Pix: px}).Enlarge(times).Pix}
 		if t < len(m.Forward) {
 			s.arrows(m, t, times)
 		}
@@ -62,17 +63,6 @@ func (s *sketch) arrows(m *motion.Motion, t, times int) {
 			s.arrow(x0, y0, x0+float64(long*float64(f.X[i])), y0+float64(long*float64(f.Y[i])), ink)
 		}
 	}
-}
-
-// repeated are pixels, each so often to either side.
-func repeated(px []uint8, width, times int) []uint8 {
-	out := make([]uint8, len(px)*times*times)
-	wide := width * times
-	for i := range len(out) / 3 {
-		x, y := i%wide/times, i/wide/times
-		copy(out[3*i:3*i+3], px[3*(y*width+x):])
-	}
-	return out
 }
 
 // sketch is a frame that is drawn on.

@@ -47,7 +47,7 @@ func Strongest(f *video.Field) float64 {
 // Wheel colours directions as the Middlebury benchmark does (Baker et al., 2011): red to the
 // right, yellow down, blue-green to the left, violet up; white means no motion. Motion longer than most is darker.
 func Wheel(f *video.Field, most float64) (*vision.Image, error) {
-	return paint(f, most, func(x, y float64) color.RGBA { return wheelColour(x, y) })
+	return paint(f, most, wheelColour)
 }
 
 // paint asks for each pixel's colour by its motion over most.
