@@ -2,7 +2,7 @@
 
     pip install torch diffusers transformers
     go run ./internal/golden/pack -to runs/models internal/golden/models
-    python3 pipelines.py --tokenizers runs/models --out FOLDER; go run ./internal/golden/pack FOLDER/*
+    python3 internal/oracle/pipelines.py --tokenizers runs/models --out FOLDER; go run ./internal/golden/pack FOLDER/*
 
 Each case is a whole folder of diffusers with random weights, case.json and tensors.safetensors: the
 embeddings, every output and latent, the picture. Tolerances come from the same run in float64.

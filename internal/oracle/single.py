@@ -1,7 +1,7 @@
 """Recorded conversions of checkpoints that are one file (diffusion/single), by diffusers' own functions.
 
     pip install torch diffusers transformers safetensors
-    python3 single.py --models runs/models --sd35 FOLDER-OF-A-SMALL-SD3.5 --out ../../diffusion/single/testdata
+    python3 internal/oracle/single.py --models runs/models --sd35 FOLDER-OF-A-SMALL-SD3.5 --out diffusion/single/testdata
 
 For each architecture the names and shapes of a small folder are put back to what authors publish, filled with numbers
 that follow from their names, and converted by diffusers. What is recorded is the names and shapes of the file, and of each

@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	to := flag.String("to", "", "a new folder, which gets the cases as folders")
+	to := flag.String("to", "", "a folder, which is replaced by one with the cases as folders")
 	flag.Parse()
 	if err := work(*to, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "pack:", err)
