@@ -144,8 +144,8 @@ func (p path) fall(side float64) (f fall) {
 	}
 	f.energy = 1
 	energy := func(t int) float64 { // between frames t and t+1, above the lowest place
-		v := speed(t)
-		return float64(v*v)/2 + float64(f.gravity*(lowest-(p[t][1]+p[t+1][1])/2))
+		v, height := speed(t), float64((p[t][1]+p[t+1][1])/2)
+		return float64(v*v/2) + float64(f.gravity*(lowest-height))
 	}
 	for _, t := range bounces {
 		share := energy(t-1) / energy(t+1)

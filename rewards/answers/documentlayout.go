@@ -123,7 +123,7 @@ func (r region) overlap(o region) float64 {
 			q := points[(i+1)%4]
 			sum += float64(p[0]*q[1]) - float64(q[0]*p[1])
 		}
-		return 0.5 * math.Abs(sum)
+		return float64(0.5 * math.Abs(sum))
 	}
 	both, _ := boxes.Overlap(upright(r.points), upright(o.points)) // the union is that of the outlines
 	if all := area(r.points) + area(o.points) - both; all != 0 {

@@ -80,7 +80,7 @@ func Scattered(r *rng.Stream) Scene {
 	for range 1 + r.Intn(4) {
 		for range 8 { // tries
 			side := leastSide + float64((mostSide-leastSide)*r.Float64())
-			half := side / 2
+			half := float64(side / 2)
 			b := around(half+float64((Size-side)*r.Float64()), half+float64((Size-side)*r.Float64()), side)
 			if !slices.ContainsFunc(s.Objects, func(o Object) bool { return touching(o.Box, b) }) {
 				s.Objects = append(s.Objects, Object{pick(r, Colors), pick(r, Shapes), b})
