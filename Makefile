@@ -160,6 +160,7 @@ device: ## runs/device: what a CUDA device is asked in one go
 # CHECK_TEMPLATES, where it names a folder with published chat templates (trl/chat_templates), asks folders of Qwen's too.
 exports: ## what was trained, loaded by diffusers, transformers and PEFT
 	go build -o runs/darkroom ./cmd/darkroom
+	rm -rf runs/models
 	go run ./internal/golden/pack -to runs/models internal/golden/models
 	$(PYTHON) internal/exports/check.py runs/darkroom runs/models
 

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Ending is that of a folder case in one file.
@@ -24,9 +25,16 @@ const Ending = ".zip"
 
 // Folder returns a folder of cases as they were recorded, for tests: every NAME.zip below it is the folder NAME. dir is
 // relative to this package, such as "models". The folder is written below the user's cache once for its content, and
-// is read only. It panics where the repository is not around the test, or the cache cannot be written.
+// is read only; contents that no test has read for a month are removed. It panics where the repository is not around the
+// test, or the cache cannot be written.
 func Folder(dir string) string {
-	read, _ := made.LoadOrStore(dir, sync.OnceValues(func() (string, error) { return folder(dir) }))
+	read, _ := made.LoadOrStore(dir, sync.OnceValues(func() (string, error) {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return "", err
+		}
+		return folder(cache, dir)
+	}))
 	at, err := read.(func() (string, error))()
 	if err != nil {
 		panic(fmt.Errorf("golden: %s: %w\nhint: the folder of caches must be writable; XDG_CACHE_HOME names another", dir, err))
@@ -37,7 +45,11 @@ func Folder(dir string) string {
 // made are the folders that were asked for: each is looked for once in a program.
 var made sync.Map // of func() (string, error)
 
-func folder(dir string) (string, error) {
+// unused is the time after which contents that no test reads are removed: trees of other commits may read them today.
+const unused = 30 * 24 * time.Hour
+
+// folder is Folder below a cache.
+func folder(cache, dir string) (string, error) {
 	root, err := repository()
 	if err != nil {
 		return "", err
@@ -47,13 +59,13 @@ func folder(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
 	made := filepath.Join(cache, "darkroom", "golden-"+path.Base(dir)+"-"+name)
-	if _, err := os.Stat(made); err == nil {
-		return made, nil
+	now := time.Now()
+	if info, err := os.Stat(made); err == nil {
+		if now.Sub(info.ModTime()) > 24*time.Hour {
+			err = os.Chtimes(made, now, now)
+		}
+		return made, err
 	}
 	if err := os.MkdirAll(filepath.Dir(made), 0o755); err != nil {
 		return "", err
@@ -69,7 +81,18 @@ func folder(dir string) (string, error) {
 	if err := os.Rename(next, made); err != nil && !errors.Is(err, fs.ErrExist) { // another process was first
 		return "", err
 	}
-	return made, nil
+	return made, removeUnused(filepath.Dir(made), now)
+}
+
+// removeUnused removes contents that no test has read for that time.
+func removeUnused(cache string, now time.Time) error {
+	old, err := filepath.Glob(filepath.Join(cache, "golden-*"))
+	for _, dir := range old {
+		if info, at := os.Stat(dir); at == nil && now.Sub(info.ModTime()) > unused {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}
+	return err
 }
 
 // repository is the folder with go.mod around the working directory, which is a package's in its tests.
@@ -102,8 +125,15 @@ func digest(cases fs.FS) (string, error) {
 	return fmt.Sprintf("%x", sum.Sum(nil)[:6]), err
 }
 
-// Unpack writes a folder of cases below dir, with folders for the files that end in .zip.
+// Unpack writes a folder of cases to dir, which is new or empty, with folders for the files that end in .zip.
 func Unpack(cases fs.FS, dir string) error {
+	there, err := os.ReadDir(dir)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case len(there) > 0:
+		return fmt.Errorf("%s is not empty (%s); cases are unpacked to a new or empty folder\nhint: remove it, or name another", dir, there[0].Name())
+	}
 	return fs.WalkDir(cases, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

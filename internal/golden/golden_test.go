@@ -1,12 +1,14 @@
 package golden
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 )
 
 // TestPack: a folder case comes out of its file as it went in, and a file that was cut is refused by its name.
@@ -34,6 +36,12 @@ func TestPack(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Size() > 999 {
 		t.Errorf("the file is not compressed: %v", err)
 	}
+	if err := Unpack(os.DirFS(cases), dir); err == nil || !strings.Contains(err.Error(), "is not empty") {
+		t.Errorf("a folder with files: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "plain.json")); err != nil {
+		t.Error(err)
+	}
 	if err := os.Truncate(file, 99); err != nil {
 		t.Fatal(err)
 	}
@@ -44,17 +52,30 @@ func TestPack(t *testing.T) {
 
 // TestFolder: a folder of cases is written once, and again where its content changed.
 func TestFolder(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	first, err := folder("vlm")
+	cache := t.TempDir()
+	old, recent := filepath.Join(cache, "darkroom", "golden-vlm-0"), filepath.Join(cache, "darkroom", "golden-models-0")
+	for dir, age := range map[string]time.Duration{old: unused + time.Hour, recent: unused / 2} {
+		at := time.Now().Add(-age)
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "case"), 0o755), os.Chtimes(dir, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, err := folder(cache, "vlm")
 	if err != nil {
-		t.Skip("there is no folder of caches that a test may name:", err)
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a content that nobody reads is still there: %v", err)
+	}
+	if _, err := os.Stat(recent); err != nil {
+		t.Error(err)
 	}
 	for _, name := range []string{"tokenizer/tokenizer.json", "models/qwen2_vl_greedy/case.json"} {
 		if _, err := fs.Stat(os.DirFS(first), name); err != nil {
 			t.Error(err)
 		}
 	}
-	again, err := folder("vlm")
+	again, err := folder(cache, "vlm")
 	if err != nil || again != first {
 		t.Errorf("%s, and then %s: %v", first, again, err)
 	}

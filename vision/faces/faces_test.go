@@ -32,6 +32,9 @@ func TestRecorded(t *testing.T) {
 	if err := json.NewDecoder(z).Decode(&file); err != nil {
 		t.Fatal(err)
 	}
+	if len(file.Cases) == 0 {
+		t.Fatal("no case is recorded")
+	}
 	for n, c := range file.Cases {
 		steps := c.Outputs / 3
 		outputs := make([][]float32, c.Outputs)

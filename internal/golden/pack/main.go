@@ -5,7 +5,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -15,7 +14,7 @@ import (
 )
 
 func main() {
-	to := flag.String("to", "", "a folder, which is replaced by one with the cases as folders")
+	to := flag.String("to", "", "a new or empty folder, which gets the cases as folders")
 	flag.Parse()
 	if err := work(*to, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "pack:", err)
@@ -28,10 +27,7 @@ func work(to string, folders []string) error {
 	case to != "" && len(folders) != 1:
 		return fmt.Errorf("-to takes one folder of cases, not %d", len(folders))
 	case to != "":
-		if err := os.RemoveAll(to); err != nil {
-			return err
-		}
-		return errors.Join(os.MkdirAll(to, 0o755), golden.Unpack(os.DirFS(folders[0]), to))
+		return golden.Unpack(os.DirFS(folders[0]), to)
 	}
 	for _, dir := range folders {
 		if _, err := os.Stat(filepath.Join(dir, "case.json")); err != nil {

@@ -46,9 +46,12 @@ type answer struct {
 // names of the program, in the order in which they are looked for.
 var names = []string{"chromium", "chromium-browser", "google-chrome"}
 
-// program is the browser's; without one the test is skipped.
+// program is the browser's; without one, or the flag -browser, the test is skipped.
 func program(t testing.TB) string {
 	t.Helper()
+	if !*wanted {
+		t.Skip("-browser opens pages in Chromium: .ci/run browser")
+	}
 	for _, name := range names {
 		if found, err := exec.LookPath(name); err == nil {
 			return found
@@ -63,9 +66,6 @@ var wanted = flag.Bool("browser", false, "open pages in Chromium")
 // Start starts the browser; it ends with the test. Without the flag -browser, or a browser, the test is skipped.
 func Start(t testing.TB) *Browser {
 	t.Helper()
-	if !*wanted {
-		t.Skip("-browser opens pages in Chromium: .ci/run browser")
-	}
 	if runtime.GOOS == "windows" {
 		t.Skip("the browser is spoken to by inherited pipes, which Windows names otherwise")
 	}
@@ -318,7 +318,7 @@ func must(t testing.TB, err error) {
 }
 
 // Draws fails unless the page has this number of plots after the browser has read it, and its console
-// stays empty. Without a browser it is skipped.
+// stays empty. Without the flag -browser, or a browser, the test is skipped.
 func Draws(t *testing.T, path string, plots int) {
 	t.Helper()
 	browser := program(t)
