@@ -166,8 +166,9 @@ func TestFleetProcesses(t *testing.T) {
 	await(join)
 	victim, _ := start("worker", "--join", join, "--name", "victim")
 	steady, said := start("worker", "--join", join, "--name", "steady")
-	for range 600 { // until it has done something
-		if text, err := os.ReadFile(filepath.Join(dir, "helped", ledger.FleetFile)); err == nil && len(text) > 0 {
+	// Until a job of each kind is done: one of an unknown length is left to a worker that died until its lease ends.
+	for range 600 {
+		if text, err := os.ReadFile(filepath.Join(dir, "helped", "ledger.jsonl")); err == nil && len(text) > 0 {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)

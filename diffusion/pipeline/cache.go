@@ -354,7 +354,7 @@ func (f *folder) markParts(h io.Writer, parts ...string) error {
 		}
 		for _, info := range all {
 			fmt.Fprintln(h, info.Name(), info.Size())
-			if strings.HasSuffix(info.Name(), ".safetensors") || strings.HasSuffix(info.Name(), ".gguf") {
+			if ending := strings.ToLower(filepath.Ext(info.Name())); ending == ".safetensors" || ending == ".gguf" {
 				fmt.Fprintln(h, info.ModTime().UnixNano())
 				continue
 			}

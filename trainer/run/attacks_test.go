@@ -48,7 +48,7 @@ func TestChangedResults(t *testing.T) {
 			changed, f, says := changes(t, made(), uint64(len(kind)), *attacks/len(kinds))
 			refused, useless := f.Refused(), strings.Count(says, "is of no use")
 			t.Logf("%d results changed, %d refused as they came, %d workers dismissed, runs ended 0", changed, useless, len(refused))
-			if useless < changed/3 || len(refused) == 0 {
+			if useless == 0 || len(refused) == 0 { // while a worker is compared, its further results are not read
 				t.Errorf("%d results changed, %d refused, dismissed %v", changed, useless, refused)
 			}
 			for name := range refused {

@@ -27,7 +27,7 @@ func TestPairBlocks(t *testing.T) {
 	if PairScratch(m, n) != 4*n*384 {
 		t.Fatal(PairScratch(m, n))
 	}
-	e := New(isa.Paths()[0], 2)
+	e := New(isa.Best(), 2)
 	for _, each := range []int{0, 1, 100, 383, 385, 450, 900} {
 		g := e.adapted(m, n, 8, 2, each)
 		want, pair := *g, *g.Pair
