@@ -15,6 +15,7 @@ type Options struct {
 	Train      bool          // record what leads to trained parameters
 	Lean       bool          // with Train: one packed copy of what is trained at a time (param.go)
 	Checkpoint int           // how many of every AllBlocks blocks run again in backward instead of keeping their values
+	Tokens     *Tokens       // the tape's share of the tokens of each sample (tokens.go); nil: it has all
 }
 
 // Tape computes values and remembers how, for backward.

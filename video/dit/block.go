@@ -52,15 +52,16 @@ func normed(tp *autograd.Tape, x *autograd.Value, l *nn.Linear, n *nn.Norm) *aut
 	return z
 }
 
-// toItself is attention between tokens that turn.
-func (a *attention) toItself(tp *autograd.Tape, x *autograd.Value, turn func(*autograd.Value) *autograd.Value) *autograd.Value {
-	q, k := normed(tp, x, a.q, a.normQ), normed(tp, x, a.k, a.normK)
+// toItself is attention between tokens that turn, all of them together.
+func (a *attention) toItself(tp *autograd.Tape, x *autograd.Value, all int, turn func(*autograd.Value) *autograd.Value) *autograd.Value {
+	q := tp.ToHeads(normed(tp, x, a.q, a.normQ), a.heads, all)
+	k := tp.ToHeads(normed(tp, x, a.k, a.normK), a.heads, all)
 	tq, tk := turn(q), turn(k)
 	tp.Release(q, k)
-	v := a.v.Apply(tp, x, autograd.With{})
-	o := tp.Attention(tq, tk, v, autograd.Attend{Heads: a.heads})
+	v := tp.ToHeads(a.v.Apply(tp, x, autograd.With{}), a.heads, all)
+	o := tp.Attention(tq, tk, v, autograd.Attend{Heads: tp.HeadsHere(a.heads)})
 	tp.Release(tq, tk, v)
-	return o
+	return tp.ToTokens(o, all)
 }
 
 // toContext is attention to words, plus that to a picture, where there is one.
@@ -94,11 +95,11 @@ func newBlock(p *nn.Params, c Config) *block {
 	return b
 }
 
-// forward takes tokens x [B, S, width], words, features of a picture (nil without one) and m.
-func (b *block) forward(tp *autograd.Tape, x, words, picture, m *autograd.Value, turn func(*autograd.Value) *autograd.Value) *autograd.Value {
+// forward takes tokens x [B, S, width], of a clip with all, words, features of a picture (nil without one) and m.
+func (b *block) forward(tp *autograd.Tape, x, words, picture, m *autograd.Value, all int, turn func(*autograd.Value) *autograd.Value) *autograd.Value {
 	by := tp.Chunk(tp.AddParam(m, b.table), 6)
 	h := b.plain.Modulated(tp, x, by[1], by[0])
-	a := b.self.toItself(tp, h, turn)
+	a := b.self.toItself(tp, h, all, turn)
 	y := b.self.out.Apply(tp, a, autograd.With{Gate: by[2], Residual: x})
 	tp.Release(h, a)
 	if h = y; b.between != nil {
@@ -162,5 +163,7 @@ func (m *Model) turn(tp *autograd.Tape, t, h, w int) func(*autograd.Value) *auto
 		return tp.Input(u)
 	}
 	c, s := upload(cos), upload(sin)
-	return func(x *autograd.Value) *autograd.Value { return tp.Rope(x, m.Heads, c, s, kernels.RopeInterleaved) }
+	return func(x *autograd.Value) *autograd.Value {
+		return tp.Rope(x, tp.HeadsHere(m.Heads), c, s, kernels.RopeInterleaved)
+	}
 }

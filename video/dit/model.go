@@ -45,10 +45,10 @@ type Inputs struct {
 func (m *Model) Forward(tp *autograd.Tape, in Inputs) *autograd.Value {
 	side, shape := m.Side(), in.Latents.Shape()
 	b, t, h, w := shape[0], shape[1]/m.Frames(), shape[2]/side, shape[3]/side
-	m.check(in, b, t, h, w)
+	m.check(tp, in, b, t, h, w)
 	frames := m.folded(tp, in.Latents, b*t, h*side, w*side)
 	grid := m.patch.Apply(tp, frames, nil)
-	x := tp.Reshape(grid, b, t*h*w, m.Width())
+	x := tp.OwnTokens(tp.Reshape(grid, b, t*h*w, m.Width()))
 	tp.Release(frames, grid)
 	e, by := m.condition.ofTime(tp, in.Time)
 	beside := []*autograd.Value{m.condition.words.Apply(tp, in.Text, autograd.With{}), by}
@@ -62,13 +62,13 @@ func (m *Model) Forward(tp *autograd.Tape, in Inputs) *autograd.Value {
 			if len(in) > 3 {
 				picture = in[3]
 			}
-			return []*autograd.Value{layer.forward(tp, in[0], in[1], picture, in[2], turn)}
+			return []*autograd.Value{layer.forward(tp, in[0], in[1], picture, in[2], t*h*w, turn)}
 		}, append([]*autograd.Value{x}, beside...)...)
 		tp.Release(x)
 		x = out[0]
 	}
 	s := tp.Chunk(tp.AddParam(tp.Concat(1, e, e), m.table), 2)
-	y := m.out.Apply(tp, m.norm.Modulated(tp, x, s[1], s[0]), autograd.With{Wide: true})
+	y := tp.AllTokens(m.out.Apply(tp, m.norm.Modulated(tp, x, s[1], s[0]), autograd.With{Wide: true}), t*h*w)
 	rows := tp.Permute(tp.Reshape(m.unfolded(tp, y, b*t, h*w), b*t*m.Frames()*h, w, side, side*m.Out), 0, 2, 1, 3)
 	return tp.Reshape(rows, b, t*m.Frames(), h*side, w*side, m.Out)
 }
@@ -91,13 +91,15 @@ func (m *Model) unfolded(tp *autograd.Tape, y *autograd.Value, frames, places in
 }
 
 // check panics on inputs that do not fit: the caller has checked user input.
-func (m *Model) check(in Inputs, b, t, h, w int) {
+func (m *Model) check(tp *autograd.Tape, in Inputs, b, t, h, w int) {
 	shape := in.Latents.Shape()
 	switch {
 	case len(shape) != 5 || t*m.Frames() != shape[1] || h*m.Side() != shape[2] || w*m.Side() != shape[3] || shape[4] != m.In:
 		panic(fmt.Sprintf("dit: latents %v: [B, T, H, W, %d] of multiples of %v were expected", shape, m.In, m.Patch))
 	case max(t, h, w) > m.Longest:
 		panic(fmt.Sprintf("dit: %d x %d x %d tokens: at most %d are possible along an axis", t, h, w, m.Longest))
+	case len(in.Time) != b && !tp.Alone():
+		panic(fmt.Sprintf("dit: %d times for %d samples whose tokens are shared: a rank's tokens are of no whole number of frames", len(in.Time), b))
 	case len(in.Time) != b && len(in.Time) != b*t:
 		panic(fmt.Sprintf("dit: %d times for %d samples of %d frames", len(in.Time), b, t))
 	case (in.Picture != nil) != (m.Image > 0):

@@ -28,14 +28,17 @@ type bench struct {
 	o      autograd.Options
 }
 
-func newBench(t *testing.T, o autograd.Options) *bench {
+func newBench(t *testing.T, o autograd.Options) *bench { return newBenchOf(t, tiny, o) }
+
+// newBenchOf is newBench of another network, of which some parameters are trained.
+func newBenchOf(t *testing.T, c Config, o autograd.Options, train ...string) *bench {
 	t.Helper()
 	b := &bench{t: t, pool: tensor.NewPool(ref.Backend{}), o: o}
-	p, err := nn.New(nn.Options{Pool: b.pool, Math: o.Math, Key: rng.New(1)})
+	p, err := nn.New(nn.Options{Pool: b.pool, Math: o.Math, Key: rng.New(1), Train: train})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.params, b.model = p, New(p, tiny)
+	b.params, b.model = p, New(p, c)
 	if err := p.Check(); err != nil {
 		t.Fatal(err)
 	}
