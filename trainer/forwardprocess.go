@@ -60,8 +60,27 @@ func (o ForwardProcess) Evaluate(p Policy, samples []Sample, advantages []float6
 	}
 	o.Times = max(1, o.Times)
 	walk, most := o.Loss(o.Times, GroupNumbers(samples), advantages), TimesAtOnce(len(samples), o.Times, o.Together)
+	parts := make([]part, 0, (o.Times+most-1)/most)
 	for n := 0; n < o.Times; n += most {
-		if err := o.times(p, walk, samples, n, min(n+most, o.Times)); err != nil {
+		parts = append(parts, part{from: n, to: min(n+most, o.Times)})
+	}
+	err := announce(p, func() (all []Question, err error) {
+		for i := range parts {
+			if err := o.noise(&parts[i], samples); err != nil {
+				return nil, err
+			}
+			all = append(all, Question{Current, parts[i].points})
+			for _, other := range o.others(&parts[i].t) {
+				all = append(all, Question{other.weights, parts[i].points})
+			}
+		}
+		return all, nil
+	})
+	if err != nil {
+		return LossResult{}, err
+	}
+	for _, part := range parts {
+		if err := o.times(p, walk, samples, part); err != nil {
 			return LossResult{}, err
 		}
 	}
@@ -69,25 +88,53 @@ func (o ForwardProcess) Evaluate(p Policy, samples []Sample, advantages []float6
 	return LossResult{Loss: v.Loss, Metrics: v.Metrics}, nil
 }
 
+// A part is some times of the samples.
+type part struct {
+	from, to int
+	t        loss.Noised
+	points   []Point // nil: they are not noised yet
+}
+
+// noise noises samples to a part's times, once.
+func (o ForwardProcess) noise(x *part, samples []Sample) (err error) {
+	if x.points == nil {
+		x.t, x.points, err = o.noised(samples, x.from, x.to)
+	}
+	return err
+}
+
+// another is outputs of a set of weights beside the current one.
+type another struct {
+	weights Weights
+	into    *[][]float64
+}
+
+// others are those that Loss uses.
+func (o ForwardProcess) others(t *loss.Noised) (all []another) {
+	if o.Old {
+		all = append(all, another{Old, &t.VOld})
+	}
+	if o.Reference {
+		all = append(all, another{anchor(o.Anchor), &t.VRef})
+	}
+	if o.Average {
+		all = append(all, another{Average, &t.EMA})
+	}
+	return all
+}
+
 // times asks about some times of samples, and takes the gradients back.
-func (o ForwardProcess) times(p Policy, walk loss.Walk, samples []Sample, from, to int) error {
-	t, points, err := o.noised(samples, from, to)
-	if err != nil {
+func (o ForwardProcess) times(p Policy, walk loss.Walk, samples []Sample, x part) error {
+	if err := o.noise(&x, samples); err != nil {
 		return err
 	}
+	t, points := x.t, x.points
 	forward, err := p.Eval(Current, points)
 	if err != nil {
 		return err
 	}
 	t.V = forward.Outputs
-	for _, other := range []struct {
-		asked   bool
-		weights Weights
-		into    *[][]float64
-	}{{o.Old, Old, &t.VOld}, {o.Reference, anchor(o.Anchor), &t.VRef}, {o.Average, Average, &t.EMA}} {
-		if !other.asked {
-			continue
-		}
+	for _, other := range o.others(&t) {
 		a, err := p.Eval(other.weights, points)
 		if err != nil {
 			return err

@@ -27,6 +27,27 @@ type Policy interface {
 	Params() Params
 }
 
+// A Question asks the network at points, by a set of weights.
+type Question struct {
+	Of Weights
+	At []Point
+}
+
+// An Announcer is a policy that computes answers to several questions beside each other.
+type Announcer interface {
+	// Announce prepares answers to the questions of an update, which Eval is asked later with the same slices of points.
+	// questions is not called where that saves nothing.
+	Announce(questions func() ([]Question, error)) error
+}
+
+// announce lets a policy prepare questions, if it can.
+func announce(p Policy, questions func() ([]Question, error)) error {
+	if a, ok := p.(Announcer); ok {
+		return a.Announce(questions)
+	}
+	return nil
+}
+
 // A Thrifty policy can go on where the memory of its device runs out: by smaller passes, or by computing again.
 type Thrifty interface {
 	// Attempt runs f, which computes with the policy, and runs it again with less memory where it runs out.

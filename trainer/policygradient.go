@@ -48,12 +48,20 @@ func (o PolicyGradient) Evaluate(p Policy, samples []Sample, advantages []float6
 		all += len(at)
 	}
 	o.level(steps, samples)
+	asked := map[int]asking{}
+	for step, at := range steps {
+		points, of := questions(at, samples)
+		asked[step] = asking{points, of}
+	}
+	if err := announce(p, func() ([]Question, error) { return o.questions(asked), nil }); err != nil {
+		return b, err
+	}
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
 		weight := 1 / float64(len(steps))
 		if o.Even {
 			weight = float64(len(steps[step])) / float64(all)
 		}
-		v, err := o.step(p, step, steps[step], samples, advantages, weight)
+		v, err := o.step(p, step, steps[step], asked[step], samples, advantages, weight)
 		if err != nil {
 			return b, fmt.Errorf("step %d: %w", step, err)
 		}
@@ -105,7 +113,7 @@ func judged(samples []Sample) map[int][]place {
 type place struct{ sample, decision int }
 
 // step is the loss of one step. Its gradients go back to the policy times weight.
-func (o PolicyGradient) step(p Policy, step int, at []place, samples []Sample, advantages []float64, weight float64) (loss.Result, error) {
+func (o PolicyGradient) step(p Policy, step int, at []place, q asking, samples []Sample, advantages []float64, weight float64) (loss.Result, error) {
 	if step < 0 || step >= len(o.Rows) {
 		return loss.Result{}, fmt.Errorf("the sampler has %d steps", len(o.Rows))
 	}
@@ -115,7 +123,7 @@ func (o PolicyGradient) step(p Policy, step int, at []place, samples []Sample, a
 	if o.Rows[step].Lags() > 0 {
 		return loss.Result{}, fmt.Errorf("the sampler looks back at outputs before this step, which are not kept; train a window of one-step rows")
 	}
-	points, of := questions(at, samples)
+	points, of := q.points, q.of
 	forward, err := p.Eval(Current, points)
 	if err != nil {
 		return loss.Result{}, err
@@ -148,6 +156,23 @@ func (o PolicyGradient) step(p Policy, step int, at []place, samples []Sample, a
 		return v, err
 	}
 	return v, forward.Back(atOutputs(v, now, of, weight))
+}
+
+// asking is the question of a step: the network's inputs, and the input of each decision.
+type asking struct {
+	points []Point
+	of     []int
+}
+
+// questions are those of all steps, in their order.
+func (o PolicyGradient) questions(asked map[int]asking) (all []Question) {
+	for _, step := range slices.Sorted(maps.Keys(asked)) {
+		all = append(all, Question{Current, asked[step].points})
+		if o.Reference {
+			all = append(all, Question{anchor(o.Anchor), asked[step].points})
+		}
+	}
+	return all
 }
 
 // questions are the network's inputs for judging decisions, and the input of each: those of one prompt at equal

@@ -84,6 +84,12 @@ func (o Preference) answered(p Policy, samples []Sample) (a loss.Answered, forwa
 		}
 		points[i] = Point{Key: s.Key, Episode: s.Item.Episode}
 	}
+	err = announce(p, func() ([]Question, error) {
+		return []Question{{Current, points}, {anchor(o.Anchor), points}}, nil
+	})
+	if err != nil {
+		return a, forward, err
+	}
 	if forward, err = p.Eval(Current, points); err != nil {
 		return a, forward, err
 	}

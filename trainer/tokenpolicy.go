@@ -72,17 +72,23 @@ func (o TokenPolicy) Evaluate(p Policy, samples []Sample, advantages []float64) 
 		}
 		points[i] = Point{Key: s.Key, Episode: s.Item.Episode, Entropy: o.entropy(), Value: o.Critic != nil}
 	}
+	err := announce(p, func() ([]Question, error) {
+		all := []Question{{Current, points}}
+		if o.Reference {
+			all = append(all, Question{anchor(o.Anchor), points})
+		}
+		return all, nil
+	})
+	if err != nil {
+		return b, err
+	}
 	forward, err := p.Eval(Current, points)
 	if err != nil {
 		return b, err
 	}
 	t := o.rows(samples, advantages, forward.Outputs)
 	if o.Reference {
-		anchor := o.Anchor
-		if anchor == Current {
-			anchor = Reference
-		}
-		reference, err := p.Eval(anchor, points)
+		reference, err := p.Eval(anchor(o.Anchor), points)
 		if err != nil {
 			return b, err
 		}

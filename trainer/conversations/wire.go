@@ -68,6 +68,24 @@ func (m *Model) Take(f *safetensors.File) error {
 	return err
 }
 
+// Recall implements model.Recaller: outputs are the log-probabilities of tokens, which the trainer's forward pass has,
+// too (check.go). Episodes with distorted pictures have others.
+func (m *Model) Recall(s trainer.Sample) [][]float64 {
+	e := rollout.EpisodeOf(s)
+	if e == nil || e.Lost != nil || e.Noise != nil || len(s.Decisions.LogProb) == 0 {
+		return nil
+	}
+	return [][]float64{s.Decisions.LogProb}
+}
+
+// Remember implements model.Recaller. Its episodes say themselves how likely their tokens were.
+func (m *Model) Remember([]trainer.Sample, [][][]float64, func(of trainer.Key) error) {}
+
+// Means implements model.Recaller: tokens have none.
+func (m *Model) Means(_ model.Rolled, samples []trainer.Sample, _ [][][]float64) ([][][]float64, error) {
+	return make([][][]float64, len(samples)), nil
+}
+
 // Bounds of an episode's numbers. Ratios are e to a difference of log-probabilities, and sums of their squares are
 // formed.
 const (

@@ -8,7 +8,6 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
-	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
@@ -22,11 +21,12 @@ import (
 //	gradient   of the current weights, from all points of an update and the gradients at their outputs, of a subtree:
 //	           the subtree's sum, in fp32
 //
-// The trainer collects an update's points and gradients, and has jobs done when the optimiser asks for the norm. It
-// adds the subtrees' sums in the order of the tree. It works as one of the workers; without any it computes as it does
-// alone, and no job is made. Points, gradients and weights are blobs, and a job names them: a further update has other
-// weights, so other jobs, and nothing has to be said about its number. Jobs are hedged, compared and done again as
-// rolls are.
+// An objective announces the questions of an update, whose outputs are asked for at once. The trainer collects points
+// and gradients, and has jobs done when the optimiser asks for the norm. So an update waits twice for workers, or once
+// where the roll knows the outputs (recall.go). The trainer adds the subtrees' sums in the order of the tree. It works
+// as one of the workers, on all of its devices; without any it computes as it does alone, and no job is made. Points,
+// gradients and weights are blobs, and a job names them: a further update has other weights, so other jobs, and nothing
+// has to be said about its number. Jobs are hedged, compared and done again as rolls are.
 //
 // Lessons are files of the trainer's machine: it computes updates that learn from them, and those with points that
 // cannot travel.
@@ -62,8 +62,9 @@ type gradients struct {
 	begun   bool   // the update under way has asked a question
 	far     bool   // it is shared out
 	asked   []*question
-	points  map[Hash][]trainer.Point // of the update, by their blobs
-	grads   map[Hash][][]float64     // at their outputs
+	seen    map[*trainer.Point]*question // of the update, by their first points
+	points  map[Hash][]trainer.Point     // of the update, by their blobs
+	grads   map[Hash][][]float64         // at their outputs
 	weights map[trainer.Weights]Blob
 	put     map[Hash]bool // blobs that are there until the next update is done, for workers that are late
 	past    map[Hash]bool // those of the update before
@@ -73,13 +74,15 @@ type gradients struct {
 type shardable interface {
 	First() model.Model
 	Receive(nodes []model.Node) error
+	Node(t exchange.Subtree, of func(k int) ([]model.Pass, error)) (model.Node, error)
 }
 
 // A question is points of the network that an update was computed from.
 type question struct {
-	at    []trainer.Point
-	grads [][]float64
-	parts []Part // empty: it cannot travel
+	at      []trainer.Point
+	grads   [][]float64
+	parts   []Part                          // empty: it cannot travel
+	outputs map[trainer.Weights][][]float64 // that are known
 }
 
 // shareGradients lets workers compute the model's gradients, where it sums them in shards.
@@ -88,7 +91,7 @@ func (m *Model) shareGradients(s Setup, by *Fleet) error {
 	if by == nil || !ok || !m.e.Run.Parted() {
 		return nil
 	}
-	g := &gradients{m: m, fleet: by, own: own, points: map[Hash][]trainer.Point{}, grads: map[Hash][][]float64{}, weights: map[trainer.Weights]Blob{}, put: map[Hash]bool{}}
+	g := &gradients{m: m, fleet: by, own: own, seen: map[*trainer.Point]*question{}, points: map[Hash][]trainer.Point{}, grads: map[Hash][][]float64{}, weights: map[trainer.Weights]Blob{}, put: map[Hash]bool{}}
 	for _, p := range own.First().Moved() {
 		g.lengths = append(g.lengths, p.Value.Len())
 	}
@@ -140,36 +143,101 @@ func (g *gradients) shares(w trainer.Weights) bool {
 	return far
 }
 
-// eval has a question answered.
-func (g *gradients) eval(w trainer.Weights, at []trainer.Point) (out trainer.Forward, err error) {
-	q := &question{at: at}
-	ctx := context.Background()
-	how, ok := howOf(g.m.e, g.m.settings, g.m.root, false)
-	if ok {
-		ok, err = g.part(ctx, q)
+// Announce implements trainer.Announcer.
+func (m *Model) Announce(questions func() ([]trainer.Question, error)) error {
+	g := m.gradients
+	if g == nil || !g.shares(trainer.Current) {
+		return nil
 	}
+	all, err := questions()
+	if err != nil {
+		return err
+	}
+	return g.announce(context.Background(), all)
+}
+
+// announce has the outputs of several questions computed at once, as far as they can travel and are not known.
+func (g *gradients) announce(ctx context.Context, all []trainer.Question) error {
+	by := map[trainer.Weights][]*question{}
+	for _, one := range all {
+		if one.Of == trainer.Teacher || len(one.At) == 0 {
+			continue
+		}
+		q, err := g.question(ctx, one.At)
+		if err != nil {
+			return err
+		}
+		if len(q.parts) > 0 && g.known(one.Of, q) == nil && !slices.Contains(by[one.Of], q) {
+			by[one.Of] = append(by[one.Of], q)
+		}
+	}
+	return g.outputs(ctx, by)
+}
+
+// question is the one about points; without parts it cannot travel.
+func (g *gradients) question(ctx context.Context, at []trainer.Point) (*question, error) {
+	if q := g.seen[&at[0]]; q != nil && len(q.at) == len(at) {
+		return q, nil
+	}
+	q := &question{at: at, outputs: map[trainer.Weights][][]float64{}}
+	if _, ok := howOf(g.m.e, g.m.settings, g.m.root, false); ok {
+		if ok, err := g.part(ctx, q); err != nil {
+			return nil, err
+		} else if !ok {
+			q.parts = nil
+		}
+	}
+	g.seen[&at[0]] = q
+	return q, nil
+}
+
+// known are a question's outputs, by the roll or since it was announced; nil: they are not known.
+func (g *gradients) known(w trainer.Weights, q *question) [][]float64 {
+	if w == trainer.Current {
+		if outputs := g.m.recalled.all(q.at); outputs != nil {
+			return outputs
+		}
+	}
+	return q.outputs[w]
+}
+
+// eval has a question answered, where its outputs are not known.
+func (g *gradients) eval(w trainer.Weights, at []trainer.Point) (out trainer.Forward, err error) {
+	if len(at) == 0 {
+		return g.m.Model.Eval(w, at)
+	}
+	ctx := context.Background()
+	q, err := g.question(ctx, at)
 	if err != nil {
 		return out, err
 	}
-	if ok {
-		out.Outputs, ok, err = g.outputs(ctx, w, how, q)
+	if len(q.parts) > 0 && g.known(w, q) == nil {
+		if err := g.outputs(ctx, map[trainer.Weights][]*question{w: {q}}); err != nil {
+			return out, err
+		}
 	}
-	if err == nil && !ok {
-		var own trainer.Forward
-		own, err = g.m.Model.Eval(w, at)
-		q.parts, out.Outputs = nil, own.Outputs
+	travels := len(q.parts) > 0
+	if out.Outputs = g.known(w, q); !travels || out.Outputs == nil {
+		own, err := g.m.Model.Eval(w, at)
+		if err != nil {
+			return out, err
+		}
+		travels, out.Outputs = false, own.Outputs
 	}
-	if err == nil && w == trainer.Current {
+	if w == trainer.Current {
 		out.Back = func(grads [][]float64) error {
 			if len(grads) != len(at) {
 				return fmt.Errorf("%d gradients for %d answers", len(grads), len(at))
 			}
-			q.grads = grads
-			g.asked = append(g.asked, q)
+			back := &question{at: at, grads: grads}
+			if travels {
+				back.parts = slices.Clone(q.parts)
+			}
+			g.asked = append(g.asked, back)
 			return nil
 		}
 	}
-	return out, err
+	return out, nil
 }
 
 // part packs a question's points by shards; false: they cannot travel.
@@ -216,12 +284,8 @@ func (g *gradients) of(ctx context.Context, w trainer.Weights) (b Blob, base, ok
 	if b, known := g.weights[w]; known {
 		return b, false, true, nil
 	}
-	tensors, err := g.m.travels.Values(w)
-	if err != nil {
-		return b, false, false, nil //nolint:nilerr // it is asked here
-	}
-	data, err := safetensors.Bytes(tensors, nil)
-	if err != nil {
+	data, ok, err := g.m.pack(w)
+	if err != nil || !ok {
 		return b, false, false, err
 	}
 	if b, err = g.keep(ctx, data); err != nil {
@@ -231,10 +295,13 @@ func (g *gradients) of(ctx context.Context, w trainer.Weights) (b Blob, base, ok
 	return b, false, true, nil
 }
 
-// subtrees are those that jobs are about: some more than there are workers, so that a fast one does several.
+// subtrees are those that jobs are about: some more than there are workers, so that a fast one does several. Large ones
+// come first: who is free at the end has a small one.
 func (g *gradients) subtrees() []exchange.Subtree {
 	shards := g.m.e.Run.Shards
-	return exchange.Owned(shards, min(shards, 2*(g.fleet.Workers()+1)))
+	all := exchange.Owned(shards, min(shards, 2*(g.fleet.Workers()+1)))
+	slices.SortStableFunc(all, func(a, b exchange.Subtree) int { return (b.Hi - b.Lo) - (a.Hi - a.Lo) })
+	return all
 }
 
 // job is the one of a subtree, with the parts of questions that are its shards'; false: it has none.
@@ -273,17 +340,23 @@ func (g *gradients) lengthsAt(j Job) (all []int) {
 	return all
 }
 
-// outputs are those at a question's points; false: these weights cannot travel.
-func (g *gradients) outputs(ctx context.Context, w trainer.Weights, how How, q *question) (all [][]float64, ok bool, err error) {
-	weights, base, ok, err := g.of(ctx, w)
-	if err != nil || !ok {
-		return nil, ok, err
-	}
+// outputs has those of questions computed, by the weights that are asked; of weights that cannot travel none.
+func (g *gradients) outputs(ctx context.Context, by map[trainer.Weights][]*question) error {
+	how, _ := howOf(g.m.e, g.m.settings, g.m.root, false)
 	var jobs []Job
-	for _, t := range g.subtrees() {
-		if j, some := g.job(t, how, weights, Gradient{Of: w, Base: base}, []*question{q}); some {
-			jobs = append(jobs, j)
+	for _, w := range slices.Sorted(maps.Keys(by)) {
+		weights, base, ok, err := g.of(ctx, w)
+		if err != nil {
+			return err
 		}
+		for _, t := range g.subtrees() {
+			if j, some := g.job(t, how, weights, Gradient{Of: w, Base: base}, by[w]); some && ok {
+				jobs = append(jobs, j)
+			}
+		}
+	}
+	if len(jobs) == 0 {
+		return nil
 	}
 	known := map[Hash][]int{}
 	for _, j := range jobs {
@@ -300,16 +373,34 @@ func (g *gradients) outputs(ctx context.Context, w trainer.Weights, how How, q *
 		return most
 	})
 	if err != nil {
-		return nil, true, err
+		return err
 	}
 	for i, j := range jobs {
-		some, err := UnpackLists(payloads[i], known[j.Name()])
+		lists, err := UnpackLists(payloads[i], known[j.Name()])
 		if err != nil {
-			return nil, true, err
+			return err
 		}
-		all = append(all, some...)
+		for _, q := range by[j.Gradient.Of] {
+			lists = g.take(j.Gradient, q, lists)
+		}
 	}
-	return all, true, nil
+	return nil
+}
+
+// take gives a question its outputs of a job, and returns the others.
+func (g *gradients) take(of *Gradient, q *question, lists [][]float64) [][]float64 {
+	all := q.outputs[of.Of]
+	if all == nil {
+		all = make([][]float64, len(q.at))
+		q.outputs[of.Of] = all
+	}
+	for _, p := range q.parts {
+		if p.Shard >= of.Lo && p.Shard < of.Hi {
+			lo, hi := exchange.Share(p.Shard, of.Shards, len(q.at))
+			lists = lists[copy(all[lo:hi], lists):]
+		}
+	}
+	return lists
 }
 
 // norm has the gradient of the update's questions computed, before its length is asked for.
@@ -338,8 +429,11 @@ func (g *gradients) norm(ctx context.Context) error {
 	}
 	how, _ := howOf(g.m.e, g.m.settings, g.m.root, false)
 	weights, _, ok, err := g.of(ctx, trainer.Current)
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if !ok {
+		return g.replay(asked)
 	}
 	var jobs []Job
 	nodes := []model.Node{}
@@ -385,10 +479,10 @@ func (g *gradients) replay(asked []*question) error {
 	return nil
 }
 
-// here does a job with the trainer's own model.
+// here does a job with the trainer's own model, on all of its devices.
 func (g *gradients) here(ctx context.Context, j Job) (payload []byte, err error) {
 	defer kernels.Recover(&err)
-	return j.Gradient.compute(ctx, g.own.First(), func(b Blob) ([]trainer.Point, error) {
+	return j.Gradient.compute(ctx, g.m.Model, g.own.Node, func(b Blob) ([]trainer.Point, error) {
 		if points, known := g.points[b.Hash]; known {
 			return points, nil
 		}
@@ -401,9 +495,12 @@ func (g *gradients) here(ctx context.Context, j Job) (payload []byte, err error)
 	})
 }
 
+// nodes computes the gradient of a subtree.
+type nodes func(t exchange.Subtree, of func(k int) ([]model.Pass, error)) (model.Node, error)
+
 // compute is a job's result, by a model with the job's weights. The contents of blobs come by points and grads, which
 // is given how many numbers there are at each point.
-func (q *Gradient) compute(ctx context.Context, m model.Model, points func(b Blob) ([]trainer.Point, error), grads func(b Blob, lengths []int) ([][]float64, error)) ([]byte, error) {
+func (q *Gradient) compute(ctx context.Context, m model.Model, node nodes, points func(b Blob) ([]trainer.Point, error), grads func(b Blob, lengths []int) ([][]float64, error)) ([]byte, error) {
 	if !q.Back {
 		var at []trainer.Point
 		for _, p := range q.Parts {
@@ -419,7 +516,7 @@ func (q *Gradient) compute(ctx context.Context, m model.Model, points func(b Blo
 		}
 		return PackLists(forward.Outputs)
 	}
-	n, err := model.NodeOf(m, exchange.Subtree{Lo: q.Lo, Hi: q.Hi}, func(k int) (all []model.Pass, err error) {
+	n, err := node(exchange.Subtree{Lo: q.Lo, Hi: q.Hi}, func(k int) (all []model.Pass, err error) {
 		for _, p := range q.Parts {
 			if p.Shard != k {
 				continue
@@ -452,6 +549,7 @@ func (q *Gradient) compute(ctx context.Context, m model.Model, points func(b Blo
 // forget lets go of all that an update was computed from, and of the blobs of the one before.
 func (g *gradients) forget() {
 	g.begun, g.far, g.asked = false, false, nil
+	clear(g.seen)
 	for _, name := range slices.SortedFunc(maps.Keys(g.past), func(a, b Hash) int { return slices.Compare(a[:], b[:]) }) {
 		if !g.put[name] && !slices.ContainsFunc(g.m.weights, func(b Blob) bool { return b.Hash == name }) { // which rolls need
 			_ = g.fleet.Hub.Drop(context.Background(), name) // one that stays does no harm
@@ -524,7 +622,9 @@ func (s *Executor) gradient(ctx context.Context, j Job) ([]byte, error) {
 	if s.iteration.points == nil || s.iteration.how != j.How {
 		s.iteration = askedIteration{how: j.How, points: map[Hash][]trainer.Point{}}
 	}
-	return q.compute(ctx, s.model, func(b Blob) ([]trainer.Point, error) { return s.pointsOf(ctx, b) }, func(b Blob, lengths []int) ([][]float64, error) {
+	return q.compute(ctx, s.model, func(t exchange.Subtree, of func(k int) ([]model.Pass, error)) (model.Node, error) {
+		return model.NodeOf(s.model, t, of)
+	}, func(b Blob) ([]trainer.Point, error) { return s.pointsOf(ctx, b) }, func(b Blob, lengths []int) ([][]float64, error) {
 		data, err := s.Blobs.Get(ctx, b)
 		if err != nil {
 			return nil, fmt.Errorf("fetching gradients %s: %w", b.Hash.Short(), err)

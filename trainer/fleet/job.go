@@ -17,6 +17,7 @@ import (
 //	weights   those that are trained, as they are now
 //	how       the iteration, which fixes the sampler, and the key that everything drawn follows from
 //	keys      which samples
+//	recalls   whether the network's outputs come with them
 //
 // No clock and no machine is among them. So equal names mean equal results, and a run that is resumed asks for the
 // jobs that it asked for before.
@@ -31,6 +32,8 @@ type Job struct {
 	Keys     []Keys    `json:"keys"`
 	Score    *Scoring  `json:"score,omitempty"`    // with it, a reward judges samples
 	Gradient *Gradient `json:"gradient,omitempty"` // with it, the network is asked; without both, samples are rolled
+	// Recalls has the network's outputs at decisions come with samples, in the place of means that follow from them.
+	Recalls bool `json:"recalls,omitempty"`
 	// Ahead are prompts that jobs to come will probably name, for who computes something of prompts. No bit depends on
 	// them, and no name.
 	Ahead []int `json:"ahead,omitempty"`

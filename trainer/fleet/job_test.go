@@ -32,6 +32,7 @@ func TestNames(t *testing.T) {
 		func(j *Job) { j.Keys[0].Prompt++ },
 		func(j *Job) { j.Keys[0].First++ },
 		func(j *Job) { j.Keys[0].Samples++ },
+		func(j *Job) { j.Recalls = true },
 		func(j *Job) { j.Keys = append(j.Keys, Keys{3, 6, 0, 1}) },
 	} {
 		j := base

@@ -39,15 +39,18 @@ type Model struct {
 	ahead     ahead
 	mu        sync.Mutex
 	published map[trainer.Weights]Blob
-	next      func() []int    // prompts that rolls to come will name; nil: nobody knows
-	read      map[Hash]result // of jobs whose results are not learned from yet
-	gradients *gradients      // nil: gradients are computed here
+	packed    map[trainer.Weights][]byte // that gradients and rolls need
+	next      func() []int               // prompts that rolls to come will name; nil: nobody knows
+	read      map[Hash]result            // of jobs whose results are not learned from yet
+	gradients *gradients                 // nil: gradients are computed here
+	recaller  model.Recaller             // nil: the model's outputs during a roll are not known
+	recalled  recalled
 }
 
 // Open opens a run's model, and shares its rolls out, and its gradients among the workers of another fleet; nil: of
 // none. plan returns the samples of iterations to come.
 func (f *Fleet) Open(s Setup, e *experiment.Experiment, o model.Options, gradients *Fleet, plan planner, open func(o model.Options) (model.Model, error)) (model.Model, error) {
-	m := &Model{fleet: f, e: e, ctx: newChanging(), progress: o.Progress, next: o.Ahead, published: map[trainer.Weights]Blob{}, read: map[Hash]result{}}
+	m := &Model{fleet: f, e: e, ctx: newChanging(), progress: o.Progress, next: o.Ahead, published: map[trainer.Weights]Blob{}, packed: map[trainer.Weights][]byte{}, read: map[Hash]result{}, recalled: recalled{}}
 	m.ahead = ahead{plan: plan, open: map[int]*Batch{}}
 	o.Context, o.Progress = m.ctx, nil
 	own, err := open(o)
@@ -81,6 +84,7 @@ func (m *Model) prepare(s Setup) error {
 	if m.travels, ok = m.Model.(model.Remote); !ok || m.e.AllOffline() {
 		return errors.New("nothing of this experiment can be rolled by workers\nhint: train it without --listen and --workers")
 	}
+	m.recaller, _ = m.Model.(model.Recaller)
 	if p := m.e.Episode; p != nil {
 		m.impure = p.Exec != nil || len(p.Served) > 0
 	}
@@ -100,6 +104,7 @@ func (m *Model) Begin(settings experiment.Settings, root rng.Key, scale float64)
 	if m.gradients != nil {
 		m.gradients.forget()
 	}
+	clear(m.recalled)
 	m.dropAhead(settings.First+settings.Iteration, root)
 	if err := m.forget(); err != nil {
 		return err
@@ -136,7 +141,7 @@ func (m *Model) RollEach(w trainer.Weights, keys []trainer.Key, each func(first 
 		}
 		return all, err
 	}
-	s := share{Model: m, how: how, keys: keys, told: m.progress, each: each, roll: func(_ context.Context, keys []trainer.Key) ([]trainer.Sample, error) {
+	s := share{Model: m, how: how, keys: keys, told: m.progress, each: each, recalls: m.recaller != nil && w == trainer.Current, roll: func(_ context.Context, keys []trainer.Key) ([]trainer.Sample, error) {
 		return m.Model.Roll(w, keys)
 	}}
 	if err := m.lookAhead(context.Background()); err != nil {
@@ -196,7 +201,7 @@ func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 		if err != nil {
 			return nil, err
 		}
-		for _, one := range again.samples {
+		for _, one := range again.Samples {
 			if at, known := places[one.Key]; known {
 				samples[at] = one
 			}
@@ -257,12 +262,8 @@ func (m *Model) publish(ctx context.Context, w trainer.Weights) (b Blob, ok bool
 	if b, ok := m.published[w]; ok && slices.Contains(m.weights, b) {
 		return b, true, nil
 	}
-	tensors, err := m.travels.Values(w)
-	if err != nil {
-		return b, false, nil //nolint:nilerr // it is rolled here
-	}
-	data, err := safetensors.Bytes(tensors, nil)
-	if err != nil {
+	data, ok, err := m.pack(w)
+	if err != nil || !ok {
 		return b, false, err
 	}
 	b = BlobOf(data)
@@ -278,6 +279,28 @@ func (m *Model) publish(ctx context.Context, w trainer.Weights) (b Blob, ok bool
 		m.weights = m.weights[1:]
 	}
 	return b, true, err
+}
+
+// pack makes bytes of a set of weights; false: they cannot travel. Where gradients travel, too, which bounds their
+// size, that is done once.
+func (m *Model) pack(w trainer.Weights) (data []byte, ok bool, err error) {
+	if data = m.packed[w]; data != nil {
+		return data, true, nil
+	}
+	tensors, err := m.travels.Values(w)
+	if err != nil {
+		return nil, false, nil //nolint:nilerr // it is asked here
+	}
+	if data, err = safetensors.Bytes(tensors, nil); err == nil && m.gradients != nil {
+		m.packed[w] = data
+	}
+	return data, err == nil, err
+}
+
+// changed lets published weights be old.
+func (m *Model) changed() {
+	clear(m.published)
+	clear(m.packed)
 }
 
 // Params are the model's own. A change of them makes the published ones old.
@@ -296,18 +319,20 @@ type published struct {
 }
 
 func (p published) Move(scale, rate float64) {
-	clear(p.m.published)
+	p.m.changed()
+	clear(p.m.recalled)
 	p.Params.Move(scale, rate)
 }
 
 func (p published) Follow(w trainer.Weights, decay float64) {
-	clear(p.m.published)
+	p.m.changed()
 	p.Params.Follow(w, decay)
 }
 
 // Load is model.Model's, and Forget.
 func (m *Model) Load(f *safetensors.File) error {
-	clear(m.published)
+	m.changed()
+	clear(m.recalled)
 	if m.gradients != nil {
 		m.gradients.forget()
 	}
@@ -315,7 +340,7 @@ func (m *Model) Load(f *safetensors.File) error {
 }
 
 func (m *Model) Forget(w trainer.Weights) error {
-	clear(m.published)
+	m.changed()
 	return m.Model.Forget(w)
 }
 

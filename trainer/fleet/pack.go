@@ -20,6 +20,7 @@ import (
 
 // Card: samples as a safetensors file, of which no bit is lost. A list of numbers is a tensor, in fp32 where every
 // number is one, else in float64; equal lists are there once, such as a step's choice and the next step's state.
+// Where a job asks for them (Job.Recalls), the network's outputs at decisions travel in the place of their means.
 // Pictures are PNG files; clips are developed by the trainer, of their last states. The rest is JSON in the file's
 // metadata, which names tensors by number; there a conversation is in its model's encoding (model.EpisodeCodec).
 //
@@ -49,6 +50,7 @@ type packedSample struct {
 	State   []int          `json:"state,omitempty"`
 	Action  []int          `json:"choice,omitempty"`
 	Mean    []int          `json:"mean,omitempty"`
+	Output  []int          `json:"output,omitempty"` // in the place of means that follow from it
 	Trained []bool         `json:"trained,omitempty"`
 	Episode *packedEpisode `json:"said,omitempty"`
 }
@@ -66,12 +68,29 @@ type packer struct {
 	says    model.EpisodeCodec
 }
 
+// A Result is the samples of a job.
+type Result struct {
+	Samples []trainer.Sample
+	Passes  *ledger.Passes // nil: not counted
+	// Outputs are the network's at decisions, by sample. A sample with outputs has no means, which follow from these. nil:
+	// no sample has some.
+	Outputs [][][]float64
+}
+
+// outputs are a sample's; nil: it has none.
+func (r Result) outputs(sample int) [][]float64 {
+	if r.Outputs == nil {
+		return nil
+	}
+	return r.Outputs[sample]
+}
+
 // Pack makes bytes of samples. says turns their conversations into texts; nil: they have none.
-func Pack(samples []trainer.Sample, passes *ledger.Passes, says model.EpisodeCodec) ([]byte, error) {
+func Pack(r Result, says model.EpisodeCodec) ([]byte, error) {
 	p := packer{lists: map[Hash]int{}, says: says}
-	all := packed{Passes: passes}
-	for _, s := range samples {
-		one, err := p.sample(s)
+	all := packed{Passes: r.Passes}
+	for i, s := range r.Samples {
+		one, err := p.sample(s, r.outputs(i))
 		if err != nil {
 			return nil, fmt.Errorf("packing sample %d of prompt %d: %w", s.Key.Sample, s.Key.Prompt, err)
 		}
@@ -84,7 +103,7 @@ func Pack(samples []trainer.Sample, passes *ledger.Passes, says model.EpisodeCod
 	return safetensors.Bytes(p.tensors, map[string]string{samplesKey: string(text)})
 }
 
-func (p *packer) sample(s trainer.Sample) (packedSample, error) {
+func (p *packer) sample(s trainer.Sample, outputs [][]float64) (packedSample, error) {
 	d := s.Decisions
 	one := packedSample{Key: s.Key, Size: s.Item.Size, Frames: s.Item.Frames, Picture: -1, Steps: d.Step, Trained: d.Trained}
 	if d.Advantage != nil || d.Value != nil || d.Return != nil || d.Masked != nil || s.Reused {
@@ -95,7 +114,12 @@ func (p *packer) sample(s trainer.Sample) (packedSample, error) {
 		return one, p.conversation(s, &one)
 	}
 	for k := range d.Step {
-		one.State, one.Action, one.Mean = append(one.State, p.list(d.State[k])), append(one.Action, p.list(d.Action[k])), append(one.Mean, p.list(d.Mean[k]))
+		one.State, one.Action = append(one.State, p.list(d.State[k])), append(one.Action, p.list(d.Action[k]))
+		if outputs != nil {
+			one.Output = append(one.Output, p.list(outputs[k]))
+		} else {
+			one.Mean = append(one.Mean, p.list(d.Mean[k]))
+		}
 	}
 	var err error
 	if s.Item.Image != nil {
@@ -172,45 +196,53 @@ type unpacker struct {
 
 // Unpack reads the file of Pack. The samples must be those of the keys, and their numbers finite. hears decodes
 // conversations; nil: samples without any.
-func Unpack(data []byte, keys []trainer.Key, hears model.EpisodeCodec) ([]trainer.Sample, *ledger.Passes, error) {
+func Unpack(data []byte, keys []trainer.Key, hears model.EpisodeCodec) (r Result, err error) {
 	f, err := safetensors.Read("a worker's result", data)
 	if err != nil {
-		return nil, nil, err
+		return r, err
 	}
 	var all packed
 	if err := json.Unmarshal([]byte(f.Metadata[samplesKey]), &all); err != nil {
-		return nil, nil, fmt.Errorf("a worker's result: %w", err)
+		return r, fmt.Errorf("a worker's result: %w", err)
 	}
 	if len(all.Samples) != len(keys) {
-		return nil, nil, fmt.Errorf("a worker's result has %d samples, and %d were asked for", len(all.Samples), len(keys))
+		return r, fmt.Errorf("a worker's result has %d samples, and %d were asked for", len(all.Samples), len(keys))
 	}
 	u := unpacker{f, map[int][]float64{}}
 	samples := make([]trainer.Sample, len(keys))
 	var said []model.EncodedEpisode
 	for i, one := range all.Samples {
 		if one.Key != keys[i] {
-			return nil, nil, fmt.Errorf("a worker's result has the sample %v, and %v was asked for", one.Key, keys[i])
+			return r, fmt.Errorf("a worker's result has the sample %v, and %v was asked for", one.Key, keys[i])
 		}
-		if samples[i], err = u.sample(one); err != nil {
-			return nil, nil, fmt.Errorf("a worker's result, sample %d of prompt %d: %w", one.Key.Sample, one.Key.Prompt, err)
+		var outputs [][]float64
+		if samples[i], outputs, err = u.sample(one); err != nil {
+			return r, fmt.Errorf("a worker's result, sample %d of prompt %d: %w", one.Key.Sample, one.Key.Prompt, err)
+		}
+		if outputs != nil {
+			if r.Outputs == nil {
+				r.Outputs = make([][][]float64, len(keys))
+			}
+			r.Outputs[i] = outputs
 		}
 		if (one.Episode != nil) != (hears != nil) {
-			return nil, nil, fmt.Errorf("a worker's result: sample %d of prompt %d is of another kind", one.Key.Sample, one.Key.Prompt)
+			return r, fmt.Errorf("a worker's result: sample %d of prompt %d is of another kind", one.Key.Sample, one.Key.Prompt)
 		}
 		if one.Episode != nil {
 			what, err := u.conversation(*one.Episode)
 			if err != nil {
-				return nil, nil, fmt.Errorf("a worker's result, sample %d of prompt %d: %w", one.Key.Sample, one.Key.Prompt, err)
+				return r, fmt.Errorf("a worker's result, sample %d of prompt %d: %w", one.Key.Sample, one.Key.Prompt, err)
 			}
 			said = append(said, what)
 		}
 	}
 	if hears != nil {
 		if err := hears.Decode(samples, said); err != nil {
-			return nil, nil, fmt.Errorf("a worker's result: %w", err)
+			return r, fmt.Errorf("a worker's result: %w", err)
 		}
 	}
-	return samples, all.Passes, nil
+	r.Samples, r.Passes = samples, all.Passes
+	return r, nil
 }
 
 // conversation reads a sample's conversation.
@@ -226,25 +258,30 @@ func (u unpacker) conversation(one packedEpisode) (said model.EncodedEpisode, er
 	return said, nil
 }
 
-func (u unpacker) sample(one packedSample) (s trainer.Sample, err error) {
+func (u unpacker) sample(one packedSample) (s trainer.Sample, outputs [][]float64, err error) {
 	n := len(one.Steps)
 	if one.Episode != nil {
-		return u.spoken(one)
+		s, err = u.spoken(one)
+		return s, nil, err
 	}
-	if len(one.State) != n || len(one.Action) != n || len(one.Mean) != n || len(one.Trained) != n {
-		return s, errors.New("its decisions do not fit each other")
+	means, into := one.Mean, &s.Decisions.Mean
+	if len(means) == 0 {
+		means, into = one.Output, &outputs
+	}
+	if len(one.State) != n || len(one.Action) != n || len(means) != n || len(one.Mean)+len(one.Output) != n || len(one.Trained) != n {
+		return s, nil, errors.New("its decisions do not fit each other")
 	}
 	s.Key, s.Item.Size, s.Item.Frames = one.Key, one.Size, one.Frames
 	if s.Item.Final, err = u.list(one.Final, -1); err != nil {
-		return s, err
+		return s, nil, err
 	}
 	size, d := len(s.Item.Final), &s.Decisions
 	d.Step, d.Trained = one.Steps, one.Trained
 	if d.Time, err = u.list(one.Times, n); err != nil {
-		return s, err
+		return s, nil, err
 	}
 	if d.LogProb, err = u.list(one.LogProb, n); err != nil {
-		return s, err
+		return s, nil, err
 	}
 	if n == 0 {
 		d.Time, d.LogProb = nil, nil
@@ -253,10 +290,10 @@ func (u unpacker) sample(one packedSample) (s trainer.Sample, err error) {
 		for _, x := range []struct {
 			to   *[][]float64
 			from int
-		}{{&d.State, one.State[k]}, {&d.Action, one.Action[k]}, {&d.Mean, one.Mean[k]}} {
+		}{{&d.State, one.State[k]}, {&d.Action, one.Action[k]}, {into, means[k]}} {
 			list, err := u.list(x.from, size)
 			if err != nil {
-				return s, err
+				return s, nil, err
 			}
 			*x.to = append(*x.to, list)
 		}
@@ -267,12 +304,12 @@ func (u unpacker) sample(one packedSample) (s trainer.Sample, err error) {
 			err = fmt.Errorf("a picture of %d x %d, not %d x %d", m.Width, m.Height, one.Size[0], one.Size[1])
 		}
 	}
-	return s, err
+	return s, outputs, err
 }
 
 // spoken reads the decisions of a conversation, which are tokens.
 func (u unpacker) spoken(one packedSample) (s trainer.Sample, err error) {
-	if len(one.State)+len(one.Action)+len(one.Mean) > 0 || len(one.Trained) != len(one.Steps) {
+	if len(one.State)+len(one.Action)+len(one.Mean)+len(one.Output) > 0 || len(one.Trained) != len(one.Steps) {
 		return s, errors.New("its decisions do not fit each other")
 	}
 	s.Key, s.Decisions.Step, s.Decisions.Trained = one.Key, one.Steps, one.Trained

@@ -30,31 +30,42 @@ func painted(sample int) trainer.Sample {
 func TestPack(t *testing.T) {
 	samples := []trainer.Sample{painted(0), painted(1), {Key: trainer.Key{Prompt: 8}, Item: trainer.Item{Final: []float64{1}, Frames: 5}}}
 	keys := []trainer.Key{samples[0].Key, samples[1].Key, samples[2].Key}
-	data, err := Pack(samples, &ledger.Passes{Rollout: 12}, nil)
+	data, err := Pack(Result{Samples: samples, Passes: &ledger.Passes{Rollout: 12}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, passes, err := Unpack(data, keys, nil)
-	if err != nil || passes.Rollout != 12 {
-		t.Fatal(err, passes)
+	got, err := Unpack(data, keys, nil)
+	if err != nil || got.Passes.Rollout != 12 || got.Outputs != nil {
+		t.Fatal(err, got)
 	}
+	back := got.Samples
 	if !reflect.DeepEqual(back, samples) || !math.Signbit(back[0].Decisions.State[1][1]) {
 		t.Errorf("%+v\ncame back as\n%+v", samples, back)
 	}
-	again, err := Pack(back, passes, nil)
+	again, err := Pack(got, nil)
 	if err != nil || !bytes.Equal(again, data) {
 		t.Errorf("the same samples have other bytes: %v", err)
 	}
-	one, err := Pack(samples[:1], nil, nil)
+	one, err := Pack(Result{Samples: samples[:1]}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if two, _ := Pack([]trainer.Sample{samples[0], samples[0]}, nil, nil); len(two) > len(one)+400 {
+	if two, _ := Pack(Result{Samples: []trainer.Sample{samples[0], samples[0]}}, nil); len(two) > len(one)+400 {
 		t.Errorf("a sample takes %d bytes, and twice the same %d", len(one), len(two))
+	}
+	got.Outputs = [][][]float64{{{1, 2}, {3, 1e-300}}, nil, nil}
+	data, err = Pack(got, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := Unpack(data, keys, nil)
+	if err != nil || !reflect.DeepEqual(known.Outputs[0], got.Outputs[0]) || known.Samples[0].Decisions.Mean != nil || known.Outputs[1] != nil ||
+		!reflect.DeepEqual(known.Samples[1], samples[1]) {
+		t.Errorf("outputs came back as %+v: %v", known, err)
 	}
 	talk := painted(0)
 	talk.Decisions.Value = []float64{1, 2}
-	if _, err := Pack([]trainer.Sample{talk}, nil, nil); err == nil || !strings.Contains(err.Error(), "do not travel") {
+	if _, err := Pack(Result{Samples: []trainer.Sample{talk}}, nil); err == nil || !strings.Contains(err.Error(), "do not travel") {
 		t.Errorf("values travel: %v", err)
 	}
 }
@@ -100,11 +111,11 @@ func TestUnpackRefuses(t *testing.T) {
 		s := painted(0)
 		s.Item.Final = append([]float64{}, s.Item.Final...)
 		asked := spoil(&s)
-		data, err := Pack([]trainer.Sample{s}, nil, nil)
+		data, err := Pack(Result{Samples: []trainer.Sample{s}}, nil)
 		if err != nil {
 			t.Fatal(says, err)
 		}
-		if _, _, err := Unpack(data, asked, nil); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := Unpack(data, asked, nil); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v; want %q in it", err, says)
 		}
 	}
@@ -112,16 +123,16 @@ func TestUnpackRefuses(t *testing.T) {
 
 // FuzzUnpack: strangers' bytes are refused, or are samples of the keys.
 func FuzzUnpack(f *testing.F) {
-	data, err := Pack([]trainer.Sample{painted(0)}, &ledger.Passes{Rollout: 1}, nil)
+	data, err := Pack(Result{Samples: []trainer.Sample{painted(0)}, Passes: &ledger.Passes{Rollout: 1}}, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(data)
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		samples, _, err := Unpack(data, []trainer.Key{painted(0).Key}, nil)
-		if err == nil && (len(samples) != 1 || samples[0].Key != painted(0).Key) {
-			t.Errorf("%+v", samples)
+		r, err := Unpack(data, []trainer.Key{painted(0).Key}, nil)
+		if err == nil && (len(r.Samples) != 1 || r.Samples[0].Key != painted(0).Key) {
+			t.Errorf("%+v", r)
 		}
 	})
 }

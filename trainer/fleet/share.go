@@ -25,7 +25,9 @@ type share struct {
 	told   func(done, all int)
 	each   func(first int, samples []trainer.Sample) error // model.Streamer's; nil: not called
 	passes int                                             // of all jobs
-	made   []made
+	// recalls has outputs come with samples: the weights that roll are those that are asked next.
+	recalls bool
+	made    []made
 }
 
 // do has the jobs done, and returns their samples in their order.
@@ -42,6 +44,9 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 		return all, err
 	}
 	jobs := s.jobsOf(weights, s.how, s.keys)
+	for i := range jobs {
+		jobs[i].Recalls = s.recalls
+	}
 	told := func(done int) {
 		if s.told != nil {
 			s.told(done, len(jobs))
@@ -57,8 +62,8 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, r.samples...)
-		s.passes += rollsOf(r.passes)
+		all = append(all, r.Samples...)
+		s.passes += rollsOf(r.Passes)
 		s.recent = append(s.recent, j.Name())
 		s.made = append(s.made, made{j, by[i], HashOf(payloads[i]), s.roll})
 	}
@@ -79,7 +84,7 @@ func (s *share) passing(jobs []Job) func(i int, payload []byte) error {
 		if err != nil {
 			return err
 		}
-		return s.each(first, r.samples)
+		return s.each(first, r.Samples)
 	}
 }
 
@@ -140,11 +145,12 @@ func (m *Model) most(j Job) int64 {
 
 // check reads a job's result, and compares it with the job.
 func (m *Model) check(j Job, payload []byte) error {
-	samples, passes, err := Unpack(payload, j.All(), episodeCodec(m.Model))
+	got, err := m.unpack(j, payload)
 	if err != nil {
 		return err
 	}
 	r, err := m.rolled(j)
+	samples, passes := got.Samples, got.Passes
 	if err == nil {
 		err = m.travels.Fits(r, samples)
 	}
@@ -156,8 +162,32 @@ func (m *Model) check(j Job, payload []byte) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.read[j.Name()] = result{payload, samples, passes}
+	m.read[j.Name()] = result{payload, got}
 	return nil
+}
+
+// unpack reads a job's result. Means that did not travel follow from outputs.
+func (m *Model) unpack(j Job, payload []byte) (got Result, err error) {
+	if got, err = Unpack(payload, j.All(), episodeCodec(m.Model)); err != nil || got.Outputs == nil {
+		return got, err
+	}
+	if m.recaller == nil || !j.Recalls {
+		return got, errors.New("a worker's result has outputs that nobody asked for")
+	}
+	r, err := m.rolled(j)
+	if err != nil {
+		return got, err
+	}
+	means, err := m.recaller.Means(r, got.Samples, got.Outputs)
+	if err != nil {
+		return got, fmt.Errorf("a worker's result: %w", err)
+	}
+	for i := range got.Samples {
+		if got.Outputs[i] != nil {
+			got.Samples[i].Decisions.Mean = means[i]
+		}
+	}
+	return got, nil
 }
 
 // result is a job's result, which may be another than the one read before: it was done here, or once more since its
@@ -167,6 +197,9 @@ func (m *Model) result(j Job, payload []byte) (r result, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.read, j.Name())
+	if err == nil && j.Recalls {
+		m.remember(r.Result)
+	}
 	return r, err
 }
 
@@ -176,16 +209,15 @@ func (m *Model) seen(j Job, payload []byte) (r result, err error) {
 	r, known := m.read[j.Name()]
 	m.mu.Unlock()
 	if !known || !bytes.Equal(r.payload, payload) {
-		r.samples, r.passes, err = Unpack(payload, j.All(), episodeCodec(m.Model))
+		r.Result, err = m.unpack(j, payload)
 	}
 	return r, err
 }
 
-// result is a job's result.
+// result is a job's result, with its bytes.
 type result struct {
 	payload []byte
-	samples []trainer.Sample
-	passes  *ledger.Passes
+	Result
 }
 
 // here does a job with the trainer's own model.
@@ -198,7 +230,7 @@ func (s *share) here(ctx context.Context, j Job) (payload []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return develop(s.Model.Model, samples, j, before, !s.e.Run.Parted())
+	return develop(s.Model.Model, s.e, samples, j, before)
 }
 
 // episodeCodec is a model of conversations; nil: its samples have no conversations.
@@ -207,8 +239,8 @@ func episodeCodec(m model.Model) model.EpisodeCodec {
 	return s
 }
 
-// develop makes a result of samples. The network's number of passes before is given, where passes are counted.
-func develop(m model.Model, samples []trainer.Sample, j Job, before int, counted bool) ([]byte, error) {
+// develop makes a result of samples. The network's number of passes before is given.
+func develop(m model.Model, e *experiment.Experiment, samples []trainer.Sample, j Job, before int) ([]byte, error) {
 	items, err := m.Items(samples)
 	if err != nil {
 		return nil, err
@@ -216,11 +248,16 @@ func develop(m model.Model, samples []trainer.Sample, j Job, before int, counted
 	for i := range samples {
 		samples[i].Item.Image = items[i].Image
 	}
-	var passes *ledger.Passes
-	if now := m.Passes(); now != nil && counted && !j.How.Fixed {
-		passes = &ledger.Passes{Rollout: now.Rollout - before}
+	r := Result{Samples: samples}
+	if now := m.Passes(); now != nil && !e.Run.Parted() && !j.How.Fixed {
+		r.Passes = &ledger.Passes{Rollout: now.Rollout - before}
 	}
-	return Pack(samples, passes, episodeCodec(m))
+	if known, ok := m.(model.Recaller); ok && j.Recalls {
+		if err := r.recall(known, e, j); err != nil {
+			return nil, err
+		}
+	}
+	return Pack(r, episodeCodec(m))
 }
 
 // Card: run.lag = k. Iteration i is rolled by the weights of iteration i - k, so that when iteration i begins, the

@@ -371,7 +371,7 @@ func (s *Executor) roll(ctx context.Context, j Job) ([]byte, error) {
 		return nil, err
 	}
 	s.moves()
-	return develop(s.model, samples, j, 0, !s.e.Run.Parted())
+	return develop(s.model, s.e, samples, j, 0)
 }
 
 // Close lets go of the model.

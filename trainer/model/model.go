@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -120,6 +121,22 @@ type Remote interface {
 	// Most bounds the bytes of such samples on the wire.
 	Most(r Rolled, keys []trainer.Key) int64
 }
+
+// A Recaller keeps the network's outputs at decisions since the current weights rolled them. Until these move, the
+// network would answer with the same bits (trainer/fleet).
+type Recaller interface {
+	// Recall are the outputs at a sample's decisions; of a conversation, one list of all its tokens. nil: not known.
+	Recall(s trainer.Sample) [][]float64
+	// Means are those of decisions that follow from outputs, by sample; nil: they depend on more.
+	Means(r Rolled, samples []trainer.Sample, outputs [][][]float64) ([][][]float64, error)
+	// Remember takes outputs at decisions of samples that another process rolled by the current weights; nil: of none. A
+	// forward pass that answers otherwise calls differs, and goes on where that returns nil.
+	Remember(samples []trainer.Sample, outputs [][][]float64, differs func(of trainer.Key) error)
+}
+
+// ErrOtherwise reports outputs that are not those of the roll.
+var ErrOtherwise = errors.New("the network answers otherwise than it did when the sample was rolled, by the same weights: " +
+	"this device computes a picture's bits by its batch, or computes wrongly\nhint: DARKROOM_CUDA=own computes without libraries")
 
 // Rolled is how samples were rolled.
 type Rolled struct {

@@ -334,7 +334,7 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, e
 		return nil
 	})
 	if err == nil && w == trainer.Current && !p.twin {
-		out.Back = func(grads [][]float64) error { return p.back(passes, grads) }
+		out.Back = func(grads [][]float64) error { return p.back(at, passes, grads) }
 	}
 	return out, err
 }
@@ -356,7 +356,7 @@ func (p *Policy) drop() {
 }
 
 // back computes each pass again, and goes backward.
-func (p *Policy) back(passes []pass, grads [][]float64) error {
+func (p *Policy) back(at []trainer.Point, passes []pass, grads [][]float64) error {
 	tape := p.Pipeline.Tape(true, p.Checkpointing)
 	defer tape.Reset()
 	for _, pass := range passes {
@@ -368,14 +368,19 @@ func (p *Policy) back(passes []pass, grads [][]float64) error {
 		if err != nil {
 			return err
 		}
-		if err := pass.held(forward.Outputs); err != nil {
-			return err
+		if i := pass.other(forward.Outputs); i >= 0 {
+			if p.known.differs == nil {
+				return model.ErrOtherwise
+			}
+			if err := p.known.differs(at[i].Key); err != nil {
+				return err
+			}
 		}
 		if err := forward.Back(grads[:n]); err != nil {
 			return err
 		}
 		p.Passes.Backward += n * p.each()
-		grads = grads[n:]
+		at, grads = at[n:], grads[n:]
 		tape.Reset()
 	}
 	return nil
@@ -389,7 +394,8 @@ func (p *Policy) back(passes []pass, grads [][]float64) error {
 // rewards outside are asked in between, or where more is rolled.
 type recalled struct {
 	outputs map[asking][]float64
-	changes int // of the weights until then
+	changes int                        // of the weights until then
+	differs func(of trainer.Key) error // is called where the network answers otherwise; nil: that is an error
 }
 
 // asking is a recorded state, by where it lies, and the time.
@@ -407,7 +413,7 @@ func (p *Policy) remember(w trainer.Weights) recalled {
 	if p.known.outputs != nil && p.known.changes == p.changes() {
 		return p.known
 	}
-	return recalled{outputs: map[asking][]float64{}, changes: p.changes()}
+	return recalled{outputs: map[asking][]float64{}, changes: p.changes(), differs: p.known.differs}
 }
 
 // add keeps the answers of a picture's recorded steps.
@@ -442,13 +448,12 @@ func (p *Policy) answered(of pass) [][]float64 {
 	return all
 }
 
-// held is an error where a pass answers otherwise than it did when it was rolled.
-func (p pass) held(outputs [][]float64) error {
+// other is the first point of a pass that the network answers otherwise than when its sample was rolled; -1: none.
+func (p pass) other(outputs [][]float64) int {
 	for i, x := range p.known {
 		if !slices.Equal(x, outputs[i]) {
-			return errors.New("the network answers otherwise than it did when the sample was rolled, by the same weights: " +
-				"this device computes a picture's bits by its batch, or computes wrongly\nhint: DARKROOM_CUDA=own computes without libraries")
+			return i
 		}
 	}
-	return nil
+	return -1
 }

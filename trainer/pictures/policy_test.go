@@ -351,6 +351,31 @@ func TestKnownAnswers(t *testing.T) {
 	if !slices.EqualFunc(one, two, slices.Equal) || !bytes.Equal(gradients, same) {
 		t.Error("what is known has other bytes than what is asked")
 	}
+	var said []trainer.Sample // as another process would roll them
+	var outputs [][][]float64
+	for i, at := range points {
+		d := trainer.Decisions{Step: []int{0}, State: [][]float64{at.State}, Time: []float64{at.Time}}
+		said, outputs = append(said, trainer.Sample{Key: at.Key, Decisions: d}), append(outputs, [][]float64{one[i]})
+	}
+	differs := 0
+	told := func(trainer.Key) error { differs++; return nil }
+	for _, wrong := range []bool{false, true} {
+		for i, x := range one {
+			if wrong {
+				x = slices.Clone(x)
+				x[0]++
+			}
+			outputs[i] = [][]float64{x}
+		}
+		p.Remember(said, outputs, told)
+		if got := p.Recall(said[0]); got == nil || (got[0][0] != one[0][0]) != wrong {
+			t.Error("another process's outputs are not remembered")
+		}
+		if _, _, err := back(); err != nil || (differs > 0) != wrong {
+			t.Errorf("outputs of another process, one of them wrong: %v; %d calls, %v", wrong, differs, err)
+		}
+	}
+	p.Unlearn()
 	first := roll()
 	points = roll()
 	for name, of := range map[string][]trainer.Point{"the first portion": first, "the second": points} { // of a roll

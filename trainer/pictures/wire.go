@@ -11,6 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/video"
@@ -32,6 +33,63 @@ func (m *Model) Values(w trainer.Weights) ([]safetensors.Tensor, error) {
 
 // Take implements model.Remote.
 func (m *Model) Take(f *safetensors.File) error { return m.learner.Take(f, "") }
+
+// Recall implements model.Recaller.
+func (p *Policy) Recall(s trainer.Sample) [][]float64 {
+	d, known := s.Decisions, p.known
+	if known.outputs == nil || len(d.Step) == 0 || p.changes() != known.changes {
+		return nil
+	}
+	all := make([][]float64, len(d.Step))
+	for k := range all {
+		if all[k] = known.outputs[asking{&d.State[k][0], d.Time[k]}]; all[k] == nil {
+			return nil
+		}
+	}
+	return all
+}
+
+// Remember implements model.Recaller.
+func (p *Policy) Remember(samples []trainer.Sample, outputs [][][]float64, differs func(of trainer.Key) error) {
+	if outputs == nil {
+		return
+	}
+	if p.known = p.remember(trainer.Current); p.known.outputs == nil {
+		return
+	}
+	p.known.differs = differs
+	for i, s := range samples {
+		for k, x := range outputs[i] {
+			p.known.outputs[asking{&s.Decisions.State[k][0], s.Decisions.Time[k]}] = x
+		}
+	}
+}
+
+// Means implements model.Recaller.
+func (m *Model) Means(r model.Rolled, samples []trainer.Sample, outputs [][][]float64) ([][][]float64, error) {
+	p, err := m.rolledBy(r)
+	if err != nil {
+		return nil, err
+	}
+	all := make([][][]float64, len(samples))
+	for i, s := range samples {
+		rows := p.form(s.Key).Rows
+		for k := range outputs[i] {
+			step := s.Decisions.Step[k]
+			if step < 0 || step >= len(rows) {
+				return nil, fmt.Errorf("sample %d of prompt %d: a decision of step %d, and the sampler has %d", s.Key.Sample, s.Key.Prompt, step, len(rows))
+			}
+			if rows[step].Lags() > 0 {
+				all[i] = nil
+				break
+			}
+			var h sde.History
+			h.Push(s.Decisions.State[k], outputs[i][k])
+			all[i] = append(all[i], rows[step].Mean(&h))
+		}
+	}
+	return all, nil
+}
 
 // mostLatent bounds latents: those of a network that can be learned from lie within some hundreds.
 const mostLatent = 1e6

@@ -215,6 +215,30 @@ func (m remote) Fits(r model.Rolled, samples []trainer.Sample) error { return m.
 // Most is rank 0's.
 func (m remote) Most(r model.Rolled, keys []trainer.Key) int64 { return m.first.Most(r, keys) }
 
+// Recall is that of the rank that rolled the sample.
+func (m remote) Recall(s trainer.Sample) [][]float64 {
+	for _, own := range m.models {
+		if r, ok := own.(model.Recaller); ok {
+			if outputs := r.Recall(s); outputs != nil {
+				return outputs
+			}
+		}
+	}
+	return nil
+}
+
+// Remember lets every rank know.
+func (m remote) Remember(samples []trainer.Sample, outputs [][][]float64, differs func(of trainer.Key) error) {
+	for _, own := range m.models {
+		own.(model.Recaller).Remember(samples, outputs, differs)
+	}
+}
+
+// Means are rank 0's.
+func (m remote) Means(r model.Rolled, samples []trainer.Sample, outputs [][][]float64) ([][][]float64, error) {
+	return m.first.(model.Recaller).Means(r, samples, outputs)
+}
+
 // A codec is a remote of conversations.
 type codec struct {
 	remote
@@ -259,6 +283,34 @@ func (m *Model) Receive(nodes []model.Node) error {
 		m.received[n.Subtree] = n.Sums
 	}
 	return nil
+}
+
+// Node computes the gradient of a subtree of shards, of which the ranks have subtrees. No rank has a gradient then.
+func (m *Model) Node(t exchange.Subtree, of func(k int) ([]model.Pass, error)) (model.Node, error) {
+	own := exchange.Owned(t.Hi-t.Lo, min(len(m.models), t.Hi-t.Lo))
+	nodes := make([]model.Node, len(own))
+	err := m.Team.Each(len(own), func(r int) (err error) {
+		nodes[r], err = model.NodeOf(m.models[r], exchange.Subtree{Lo: t.Lo + own[r].Lo, Hi: t.Lo + own[r].Hi}, of)
+		return err
+	})
+	if err != nil || len(nodes) == 1 {
+		return nodes[0], err
+	}
+	sum := model.Node{Subtree: t, Sums: make([][]float32, len(m.First().Moved()))}
+	defer m.First().Params().Skip()
+	for i, p := range m.First().Moved() {
+		if !slices.ContainsFunc(nodes, func(n model.Node) bool { return n.Sums[i] != nil }) {
+			continue
+		}
+		sum.Sums[i] = p.Graft(t.Lo, t.Hi, func(lo, hi int) ([]float32, bool) {
+			at := slices.IndexFunc(nodes, func(n model.Node) bool { return n.Lo == lo && n.Hi == hi })
+			if at < 0 {
+				return nil, false
+			}
+			return nodes[at].Sums[i], true
+		}).F32()
+	}
+	return sum, nil
 }
 
 // graft leaves every rank with the sum of the received nodes.

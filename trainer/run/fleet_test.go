@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -644,12 +646,12 @@ func lies(t *testing.T, alone string, beside ...string) {
 		c.join(name, nil)
 	}
 	c.join("liar", func(j fleet.Job, payload []byte) []byte {
-		samples, passes, err := fleet.Unpack(payload, j.All(), nil)
+		r, err := fleet.Unpack(payload, j.All(), nil)
 		if err != nil {
 			return payload
 		}
-		samples[0].Item.Final[0] += 1e-3
-		other, err := fleet.Pack(samples, passes, nil)
+		r.Samples[0].Item.Final[0] += 1e-3
+		other, err := fleet.Pack(r, nil)
 		if err != nil {
 			t.Error(err)
 		}
@@ -808,7 +810,7 @@ func TestFleetHomes(t *testing.T) {
 	}
 }
 
-// TestFleetSubtle: a worker whose means are wrong by a little, and whose log-probabilities fit them, fails the check of
+// TestFleetSubtle: a worker whose outputs are off by a little, and whose log-probabilities fit them, fails the check of
 // the policy with which a run begins. It is named, its samples are rolled here, and the run has the bytes of one
 // without it, though no result is compared by chance.
 func TestFleetSubtle(t *testing.T) {
@@ -823,7 +825,7 @@ func TestFleetSubtle(t *testing.T) {
 	}
 	c := newCrew(t)
 	c.join("subtle", func(j fleet.Job, payload []byte) []byte {
-		samples, passes, err := fleet.Unpack(payload, j.All(), nil)
+		r, err := fleet.Unpack(payload, j.All(), nil)
 		if err != nil || j.How.Fixed || j.How.Iteration > 0 {
 			return payload
 		}
@@ -832,15 +834,18 @@ func TestFleetSubtle(t *testing.T) {
 			t.Error(err)
 			return payload
 		}
-		for _, s := range samples {
+		for i, s := range r.Samples {
 			d := s.Decisions
 			for k, step := range d.Step {
-				d.Mean[k] = append([]float64(nil), d.Mean[k]...)
-				d.Mean[k][0] += 1e-2
-				d.LogProb[k] = settings.Rows[step].LogProb(d.Mean[k], d.Action[k])
+				outputs := slices.Clone(r.Outputs[i][k])
+				outputs[0] += 1e-2
+				r.Outputs[i][k] = outputs
+				var h sde.History
+				h.Push(d.State[k], outputs)
+				d.LogProb[k] = settings.Rows[step].LogProb(settings.Rows[step].Mean(&h), d.Action[k])
 			}
 		}
-		other, err := fleet.Pack(samples, passes, nil)
+		other, err := fleet.Pack(r, nil)
 		if err != nil {
 			t.Error(err)
 		}

@@ -1,8 +1,10 @@
 package run
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -13,8 +15,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// shardedRuns are experiments whose gradients are summed in four shards: of pictures with two updates, of noised
-// samples, of clips, and of episodes with an anchor.
+// shardedRuns are experiments whose gradients are summed in four shards: of pictures with one update and with two, of
+// noised samples, of clips, and of episodes with an anchor.
 func shardedRuns() map[string]func(t *testing.T) *experiment.Experiment {
 	of := func(sets ...string) func(t *testing.T) *experiment.Experiment {
 		return func(t *testing.T) *experiment.Experiment {
@@ -22,7 +24,7 @@ func shardedRuns() map[string]func(t *testing.T) *experiment.Experiment {
 		}
 	}
 	return map[string]func(t *testing.T) *experiment.Experiment{
-		"pictures": of(),
+		"pictures": of("optim.updates=1"),
 		"updates":  of("optim.updates=2", "loss.kl.weight=0.01"),
 		"nft":      of("loss.objective=nft", "loss.times=2", "loss.kl.weight=1e-3", "loss.kl.estimator=velocity"),
 		"clips": func(t *testing.T) *experiment.Experiment {
@@ -77,8 +79,21 @@ func TestGradients(t *testing.T) {
 				}
 				_, _ = c.train(e(t), o, fleet.Options{Local: true, Audit: 0.2})
 				c.close()
+				jobs, err := os.ReadFile(filepath.Join(dir, ledger.FleetFile))
+				if err != nil {
+					t.Fatal(err)
+				}
+				// The roll knows the outputs of a first update, and without an anchor no others are asked for.
+				if asks := bytes.Contains(jobs, []byte("(outputs of")); asks != (name != "pictures" && name != "clips") {
+					t.Errorf("%s %+v: outputs are asked for: %v", name, p, asks)
+				}
 				by, n := workOf(t, dir), c.gradients.Counts()
 				t.Logf("%+v: %v, %+v", p, by, n)
+				// Of both updates of both iterations: a gradient in four subtrees, the anchor's outputs, and those of the weights
+				// that moved. Steps of the sampler do not count: an update asks once.
+				if most := 2 * (2*4 + 2*4 + 4); name == "updates" && n.Jobs > most {
+					t.Errorf("%d jobs, and %d are enough where the questions of an update are asked at once", n.Jobs, most)
+				}
 				same(t, fmt.Sprintf("%+v", p), want, contents(t, dir))
 				helped := 0
 				for worker, jobs := range by {
@@ -110,7 +125,7 @@ func TestGradientLiar(t *testing.T) {
 	c.parts, c.leaves = fleet.NewInside(), true
 	lied := false
 	c.joins(c.parts, "liar", func(j fleet.Job, payload []byte) []byte {
-		if j.Gradient.Back && !lied && len(payload) > 0 {
+		if j.Gradient.Back && j.How.Iteration > 0 && !lied && len(payload) > 0 {
 			lied = true
 			payload = slices.Clone(payload)
 			payload[len(payload)-4] ^= 1

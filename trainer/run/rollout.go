@@ -71,6 +71,14 @@ func (r *rollout) Attempt(f func() error) error {
 	return f()
 }
 
+// Announce implements trainer.Announcer, of a model that does.
+func (r *rollout) Announce(questions func() ([]trainer.Question, error)) error {
+	if a, ok := r.Policy.(trainer.Announcer); ok {
+		return a.Announce(questions)
+	}
+	return nil
+}
+
 // Roll rolls an iteration's samples. Rewards outside are asked about each group as soon as the model returns it; a
 // model that returns no single groups rolls some after another.
 func (r *rollout) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
