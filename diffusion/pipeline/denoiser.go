@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -275,7 +276,27 @@ func (g Guidance) at(points []Point) (Guidance, error) {
 // Tape is one for Forward: with train it records the operations for gradients of trained parameters, and checkpoint
 // of autograd.AllBlocks blocks are computed again in backward.
 func (d *denoiser) Tape(train bool, checkpoint int) *autograd.Tape {
-	return autograd.New(d.Pool, autograd.Options{DType: d.Precision.dtype(), Math: d.Precision.math(), Train: train, Lean: d.Memory.Lean, Checkpoint: checkpoint})
+	return autograd.New(d.Pool, autograd.Options{DType: d.Precision.dtype(), Math: d.Precision.math(), Train: train, Lean: d.Memory.Lean, Checkpoint: checkpoint, Tokens: d.Tokens})
+}
+
+// checkTokens refuses to share the tokens of networks whose attention does not allow it.
+func (n networkSpec) checkTokens(class string, t *autograd.Tokens) error {
+	switch {
+	case t == nil || t.Ranks == 1:
+	case n.heads == 0:
+		var can []string
+		for _, f := range Families() {
+			if f.Shared {
+				can = append(can, f.Class)
+			}
+		}
+		return fmt.Errorf("ranks cannot share the tokens of a %s (run.tokens); those of %s can be shared\nhint: leave run.tokens out", class, strings.Join(can, ", "))
+	case n.timePerFrame:
+		return errors.New("ranks cannot share the tokens of a network that reads a time for every frame (expand_timesteps; run.tokens)\nhint: leave run.tokens out")
+	case n.heads < t.Ranks:
+		return fmt.Errorf("%d ranks cannot share %d heads (run.tokens)\nhint: run.tokens = %d, or less", t.Ranks, n.heads, n.heads)
+	}
+	return nil
 }
 
 // A Point is an input of the network: latents at a time, with a text.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -47,6 +48,12 @@ func TestFamilyValues(t *testing.T) {
 		whole, err := os.ReadFile(index)
 		if err != nil {
 			t.Fatal(err)
+		}
+		two := &autograd.Tokens{Ranks: 2}
+		if p, err := Open(dir, Options{Pool: pool(t, 1), Tokens: two}); f.Shared != (err == nil) || err != nil && !strings.Contains(err.Error(), "cannot share the tokens of a "+f.Class) {
+			t.Errorf("%s, of ranks that share tokens: %v", f.Class, err)
+		} else if err == nil {
+			p.Close()
 		}
 		p := open(t, dir, Options{})
 		if p.Class() != f.Class || !slices.Contains(f.Parts, p.Component()) {

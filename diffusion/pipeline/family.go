@@ -21,6 +21,8 @@ type Family struct {
 	Parts []string // the folders that model_index.json must name
 	Cases []string // recorded cases of the whole pipeline
 
+	Shared bool // ranks can share the tokens of its network (run.tokens)
+
 	File  single.Kind  // of its checkpoints in one file; 0: no such checkpoints
 	Kohya peft.Network // the names of kohya's layout of adapters; 0: no such layout
 
@@ -79,6 +81,7 @@ type networkSpec struct {
 	build    func(p *nn.Params) forward
 	targets  []string // layers of the usual adapter, by the ends of their names
 
+	heads        int  // of attention between tokens, where ranks can share these; 0: they cannot
 	embedded     bool // the network reads a guidance scale
 	negated      bool // its output is the velocity with the sign turned
 	timePerFrame bool // it reads a time for each frame of latents

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/edition"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
@@ -50,6 +51,9 @@ type Options struct {
 	Memory     Memory
 	Quantize   string   // the form of the denoiser's matrices, compressed as they are loaded (quant.Kinds); "": the folder's
 	Train      []string // names of the denoiser's parameters that are trained, as expressions
+	// Tokens is this pipeline's share of the tokens of every pass of the denoiser, with which others compute the same
+	// samples; nil: it has all.
+	Tokens *autograd.Tokens
 	// Frozen lists the experts (of two) that are not trained.
 	Frozen Experts
 	// Base is, for a single file (package single), a folder with the settings and tokenizers of its architecture;
@@ -126,6 +130,9 @@ func Open(dir string, o Options) (p *Pipeline, err error) {
 	a, err := f.architecture(o)
 	if err != nil {
 		return nil, err
+	}
+	if err := a.network.checkTokens(f.class, o.Tokens); err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	x := &texts{}
 	for _, e := range a.text.encoders {

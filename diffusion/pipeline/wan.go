@@ -24,7 +24,9 @@ var wan = Family{
 	Paper: "Wan Team, 2025, arXiv 2503.20314",
 	Parts: []string{"transformer", "text_encoder", "tokenizer", "vae", "scheduler"},
 	Cases: []string{"pipe_wan", "pipe_wan22_t2v", "pipe_wan22_ti2v"},
-	open:  func(f *folder, o Options) (*architecture, error) { return openWan(f, o, false) },
+
+	Shared: true,
+	open:   func(f *folder, o Options) (*architecture, error) { return openWan(f, o, false) },
 }
 
 var wanPicture = Family{
@@ -34,7 +36,9 @@ var wanPicture = Family{
 	Paper: wan.Paper,
 	Parts: wan.Parts,
 	Cases: []string{"pipe_wan_i2v", "pipe_wan_flf2v", "pipe_wan22_i2v"},
-	open:  func(f *folder, o Options) (*architecture, error) { return openWan(f, o, true) },
+
+	Shared: true,
+	open:   func(f *folder, o Options) (*architecture, error) { return openWan(f, o, true) },
 }
 
 // wanSettings has the settings of model_index.json beside the parts.
@@ -57,7 +61,7 @@ func openWan(f *folder, o Options, picture bool) (*architecture, error) {
 		return nil, err
 	}
 	a := &architecture{
-		network:  networkSpec{parts: []string{"transformer"}, targets: attention("")},
+		network:  networkSpec{parts: []string{"transformer"}, targets: attention(""), heads: c.Heads},
 		latents:  latentSpec{channels: c.Out, patch: c.Side(), unit: c.Side(), most: c.Side() * c.Longest, frames: c.Frames() * c.Longest, together: c.Frames()},
 		schedule: scheduleSpec{flow: true},
 		defaults: Defaults{Frames: 81, Rate: 16, Height: 480, Width: 832, Pixels: true, Steps: 50, Guidance: 5},

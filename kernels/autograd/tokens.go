@@ -12,7 +12,7 @@ import (
 // its own, and a share of the tokens of every sample. With K ranks and a sequence of S tokens, rank r has
 //
 //	[r·S/K, (r+1)·S/K)    with all heads, outside of attention
-//	all S tokens          with heads [r·H/K, (r+1)·H/K), in it
+//	all S tokens          with heads [r·H/K, (r+1)·H/K), in it; K is at most H
 //
 // and the two are exchanged (ToHeads before attention, ToTokens behind it). A sequence may have parts, such as a text
 // and a picture, each of which is shared alike: the keys of a head lie in the order that one device has, so that its
@@ -35,6 +35,7 @@ import (
 type Tokens struct {
 	Rank, Ranks int
 	Meeting     Exchanger // not used on a dry pool
+	Sent        int64     // bytes that the rank gave others so far
 }
 
 // An Exchanger brings pieces to other ranks and theirs here: an exchange.Meeting.
@@ -93,10 +94,11 @@ func (tp *Tape) HeadsHere(heads int) int {
 	if tp.Alone() {
 		return heads
 	}
-	if heads%tp.Tokens.Ranks != 0 {
+	if heads < tp.Tokens.Ranks {
 		panic(fmt.Sprintf("autograd: %d heads for %d ranks", heads, tp.Tokens.Ranks))
 	}
-	return heads / tp.Tokens.Ranks
+	lo, hi := exchange.Share(tp.Tokens.Rank, tp.Tokens.Ranks, heads)
+	return hi - lo
 }
 
 // OwnTokens is the tape's share of the tokens of x [B, S, C]; of each of several parts, where their lengths are given.
@@ -125,33 +127,34 @@ func (tp *Tape) OwnTokens(x *Value, parts ...int) *Value {
 }
 
 // ToHeads gives tokens to other ranks and takes theirs: of the share x [B, N, H·D] of a sequence with parts of these
-// lengths it makes all tokens of the tape's heads [B, S, HeadsHere(H)·D]. It lets go of x.
+// lengths it makes all tokens of the tape's own heads [B, S, HeadsHere(H)·D]. It lets go of x.
 func (tp *Tape) ToHeads(x *Value, heads int, parts ...int) *Value {
 	if tp.Alone() {
 		return x
 	}
-	tp.HeadsHere(heads)
 	s := tp.sequenceOf(x.Dim(0), parts)
 	s.check("ToHeads", x.t, s.of(s.Rank))
-	y := tp.result("all tokens of some heads", tp.toHeads(s, x.t), x)
+	h := columns{heads, x.Dim(2) / heads}
+	y := tp.result("all tokens of some heads", tp.toHeads(s, h, x.t), x)
 	if n := tp.record(y); n != nil {
-		n.back = func() { tp.give(x, tp.toTokens(s, y.grad)) }
+		n.back = func() { tp.give(x, tp.toTokens(s, h, y.grad)) }
 	}
 	tp.Release(x)
 	return y
 }
 
-// ToTokens is the way back: of all tokens of the tape's heads x [B, S, C] it makes the tape's tokens, with all heads
-// [B, N, ranks·C]. It lets go of x.
-func (tp *Tape) ToTokens(x *Value, parts ...int) *Value {
+// ToTokens is the way back: of all tokens of the tape's heads x [B, S, HeadsHere(H)·D] it makes the tape's tokens, with
+// all heads [B, N, H·D]. It lets go of x.
+func (tp *Tape) ToTokens(x *Value, heads int, parts ...int) *Value {
 	if tp.Alone() {
 		return x
 	}
 	s := tp.sequenceOf(x.Dim(0), parts)
 	s.check("ToTokens", x.t, s.all)
-	y := tp.result("some tokens of all heads", tp.toTokens(s, x.t), x)
+	h := columns{heads, x.Dim(2) / tp.HeadsHere(heads)}
+	y := tp.result("some tokens of all heads", tp.toTokens(s, h, x.t), x)
 	if n := tp.record(y); n != nil {
-		n.back = func() { tp.give(x, tp.toHeads(s, y.grad)) }
+		n.back = func() { tp.give(x, tp.toHeads(s, h, y.grad)) }
 	}
 	tp.Release(x)
 	return y
@@ -166,17 +169,13 @@ func (tp *Tape) AllTokens(x *Value, parts ...int) *Value {
 	s := tp.sequenceOf(x.Dim(0), parts)
 	s.check("AllTokens", x.t, s.of(s.Rank))
 	cols := x.Dim(2)
-	piece := s.batch * s.most * cols
-	from, into := tp.pool.New(x.t.DType(), piece), tp.pool.New(x.t.DType(), s.Ranks*piece)
+	from, into := tp.pool.New(x.t.DType(), s.batch*s.most*cols), tp.pool.New(x.t.DType(), s.Ranks, s.batch*s.most*cols)
 	defer from.Free()
 	defer into.Free()
-	flat := func(t *tensor.Tensor) kernels.Span { return t.Span() }
-	tp.be.Copy(&kernels.Copy{Src: flat(x.t), Dst: flat(from), Shape: [5]int{1, 1, 1, 1, x.t.Len()}, SrcStride: [5]int{4: 1}, DstStride: [5]int{4: 1}})
-	tp.exchange(s, func() error { return s.Meeting.Spread(s.Rank, from.Span(), into.Span()) })
+	tp.copyEither(kernels.Copy{Src: x.t.Span(), Dst: from.Span(), Shape: [5]int{1, 1, 1, 1, x.t.Len()}, SrcStride: [5]int{4: 1}, DstStride: [5]int{4: 1}}, false)
+	tp.exchange(s, from.Len()*from.DType().Size(), func() error { return s.Meeting.Spread(s.Rank, from.Span(), into.Span()) })
 	y := tp.result("all tokens", tp.pool.New(x.t.DType(), s.batch, s.all, cols), x)
-	for r := range s.Ranks {
-		tp.place(s, r, y.t, into.Span().Slice(r*piece, r*piece+s.batch*s.of(r)*cols), true)
-	}
+	tp.byTokens(s, y.t, into, true)
 	if n := tp.record(y); n != nil {
 		n.back = func() {
 			dx := tp.pool.New(y.grad.DType(), x.Shape()...)
@@ -195,50 +194,71 @@ func (s sequence) check(what string, t *tensor.Tensor, tokens int) {
 	}
 }
 
+// columns are those of heads: their number, and that of each one's columns.
+type columns struct{ heads, dim int }
+
+// of are the columns of a rank's heads.
+func (h columns) of(s sequence, rank int) (lo, hi int) {
+	lo, hi = exchange.Share(rank, s.Ranks, h.heads)
+	return lo * h.dim, hi * h.dim
+}
+
+// piece is the length of a piece that a rank gives another: room for the most tokens and the most heads of any.
+func (h columns) piece(s sequence) int {
+	return s.batch * s.most * ((h.heads + s.Ranks - 1) / s.Ranks) * h.dim
+}
+
 // toHeads is ToHeads of memory.
-func (tp *Tape) toHeads(s sequence, x *tensor.Tensor) *tensor.Tensor {
-	cols := x.Cols() / s.Ranks
-	pieces, taken := tp.pieces(s, x.DType(), cols)
-	defer pieces.Free()
+func (tp *Tape) toHeads(s sequence, h columns, x *tensor.Tensor) *tensor.Tensor {
+	pieces := tp.pool.New(x.DType(), s.Ranks, h.piece(s))
+	tp.byHeads(s, h, x, pieces, false)
+	taken := tp.trade(s, pieces)
 	defer taken.Free()
-	tp.byHeads(s, x, pieces, cols, false)
-	tp.exchange(s, func() error { return s.Meeting.Trade(s.Rank, pieces.Span(), taken.Span()) })
-	y := tp.pool.New(x.DType(), s.batch, s.all, cols)
+	lo, hi := h.of(s, s.Rank)
+	y := tp.pool.New(x.DType(), s.batch, s.all, hi-lo)
 	tp.byTokens(s, y, taken, true)
 	return y
 }
 
 // toTokens is ToTokens of memory.
-func (tp *Tape) toTokens(s sequence, x *tensor.Tensor) *tensor.Tensor {
-	cols := x.Cols()
-	pieces, taken := tp.pieces(s, x.DType(), cols)
-	defer pieces.Free()
-	defer taken.Free()
+func (tp *Tape) toTokens(s sequence, h columns, x *tensor.Tensor) *tensor.Tensor {
+	pieces := tp.pool.New(x.DType(), s.Ranks, h.piece(s))
 	tp.byTokens(s, x, pieces, false)
-	tp.exchange(s, func() error { return s.Meeting.Trade(s.Rank, pieces.Span(), taken.Span()) })
-	y := tp.pool.New(x.DType(), s.batch, s.of(s.Rank), s.Ranks*cols)
-	tp.byHeads(s, y, taken, cols, true)
+	taken := tp.trade(s, pieces)
+	defer taken.Free()
+	y := tp.pool.New(x.DType(), s.batch, s.of(s.Rank), h.heads*h.dim)
+	tp.byHeads(s, h, y, taken, true)
 	return y
 }
 
-// pieces are memory for a piece to and from each rank, of as many tokens as any rank has.
-func (tp *Tape) pieces(s sequence, d kernels.DType, cols int) (from, into *tensor.Tensor) {
-	return tp.pool.New(d, s.Ranks, s.batch*s.most*cols), tp.pool.New(d, s.Ranks, s.batch*s.most*cols)
+// trade gives pieces away, one a rank, and returns those of the others.
+func (tp *Tape) trade(s sequence, pieces *tensor.Tensor) *tensor.Tensor {
+	defer pieces.Free()
+	taken := tp.pool.New(pieces.DType(), pieces.Shape()...)
+	tp.exchange(s, pieces.Cols()*pieces.DType().Size(), func() error { return s.Meeting.Trade(s.Rank, pieces.Span(), taken.Span()) })
+	return taken
 }
 
-// byHeads copies the columns of a rank's tokens to a piece for each rank, or back.
-func (tp *Tape) byHeads(s sequence, x, pieces *tensor.Tensor, cols int, back bool) {
-	n, all := s.of(s.Rank), s.Ranks*cols
-	c := kernels.Copy{Src: x.Span(), Dst: pieces.Span(), Shape: [5]int{1, s.Ranks, s.batch, n, cols},
-		SrcStride: [5]int{0, cols, n * all, all, 1}, DstStride: [5]int{0, pieces.Cols(), n * cols, cols, 1}}
-	tp.copyEither(c, back)
+// byHeads copies columns of the tape's tokens to a piece for each rank, or back.
+func (tp *Tape) byHeads(s sequence, h columns, x, pieces *tensor.Tensor, back bool) {
+	n, all := s.of(s.Rank), h.heads*h.dim
+	for r := range s.Ranks {
+		lo, hi := h.of(s, r)
+		tp.copyEither(kernels.Copy{Src: x.Span().Slice(min(lo, x.Len()), x.Len()), Dst: pieceOf(pieces, r), Shape: [5]int{1, 1, 1, s.batch * n, hi - lo},
+			SrcStride: [5]int{0, 0, 0, all, 1}, DstStride: [5]int{0, 0, 0, hi - lo, 1}}, back)
+	}
 }
 
 // byTokens copies tokens of some heads to a piece for each rank, or back.
 func (tp *Tape) byTokens(s sequence, x, pieces *tensor.Tensor, back bool) {
 	for r := range s.Ranks {
-		tp.place(s, r, x, pieces.Span().Slice(r*pieces.Cols(), (r+1)*pieces.Cols()), back)
+		tp.place(s, r, x, pieceOf(pieces, r), back)
 	}
+}
+
+// pieceOf is the piece for a rank, or of it.
+func pieceOf(pieces *tensor.Tensor, rank int) kernels.Span {
+	return pieces.Span().Slice(rank*pieces.Cols(), (rank+1)*pieces.Cols())
 }
 
 // place copies a rank's tokens from all of them to memory of their own, or back.
@@ -261,8 +281,9 @@ func (tp *Tape) copyEither(c kernels.Copy, back bool) {
 	tp.be.Copy(&c)
 }
 
-// exchange waits for the other ranks. A failure is the pass's.
-func (tp *Tape) exchange(s sequence, meet func() error) {
+// exchange gives other ranks a number of bytes each, and waits for theirs. A failure is the pass's.
+func (tp *Tape) exchange(s sequence, bytes int, meet func() error) {
+	s.Sent += int64((s.Ranks - 1) * bytes)
 	if tp.pool.Dry() {
 		return
 	}

@@ -22,7 +22,7 @@ func isFree(key string) bool {
 // Changes lists the differences of two experiments that change a run, a line a key.
 func Changes(before, after *Experiment) []string {
 	scheduled := after.Optim.Schedule != "constant" && after.Optim.Steps == 0 || after.prunesFor() || after.anneals() // rates, pruning, or noise depend on the number of iterations
-	ranks := !after.Run.Parted() && len(before.Run.Devices()) != len(after.Run.Devices())                             // gradients are added up in another order
+	ranks := !after.Run.Parted() && after.Run.Tokens == nil && len(before.Run.Devices()) != len(after.Run.Devices())  // gradients are added up in another order
 	last := ""                                                                                                        // stage, which is as long as the run
 	if n := len(after.Stages); n > 0 && len(before.Stages) == n {
 		last = fmt.Sprintf("stage[%d].iterations", n-1)

@@ -27,6 +27,14 @@ func (run Run) Devices() []string {
 // Parted reports whether gradients are summed in shards, so that their bits do not depend on the number of devices.
 func (run Run) Parted() bool { return run.Shards > 1 }
 
+// TokenShares is run.tokens; 1 where nothing is said.
+func (run Run) TokenShares() int {
+	if run.Tokens == nil {
+		return 1
+	}
+	return *run.Tokens
+}
+
 // Patience is run.rank_limit.
 func (run Run) Patience() time.Duration { return time.Duration(run.RankLimit * float64(time.Second)) }
 
@@ -45,6 +53,12 @@ func (run Run) checkDevices(r report) {
 			continue
 		}
 		return
+	}
+	if shares := run.TokenShares(); shares > 1 && shares < len(names) {
+		r("run.tokens", fmt.Sprintf("%d devices, and the tokens of a clip have %d shares", len(names), shares), fmt.Sprintf("run.tokens = %d, or fewer devices", len(names)))
+	}
+	if run.TokenShares() > 1 && run.Parted() {
+		r("run.tokens|run.shards", "a gradient is summed either by shares of tokens or by shards of samples", "leave one of them out")
 	}
 	if run.Parted() && run.Shards < len(names) {
 		r("run.shards", fmt.Sprintf("%d devices share %d shards of a gradient", len(names), run.Shards), fmt.Sprintf("run.shards = %d or more, or fewer devices", len(names)))

@@ -17,6 +17,7 @@ type Run struct {
 	Memory     string  `toml:"memory" doc:"what the run may take, rewards' networks apart, such as 16GiB: decides how many pictures go through the network at once and what backward computes again, and no bit; empty: what is free"`
 	Lag        int     `toml:"lag" range:"[0,64]" doc:"iteration i is rolled by the weights of iteration i - lag, always: workers (train --listen) roll ahead while the trainer trains, and objectives with a ratio correct for it. 0: by the current ones"`
 	Shards     int     `toml:"shards" range:"[1,4096]" doc:"parts that a gradient is summed in, apart, before they are added in a binary tree: bits then depend on this number and on no number of devices, or of workers that compute gradients, up to as many. 1: one chain of sums on one device, and of several devices one part each"`
+	Tokens     *int    `toml:"tokens" range:"[2,64]" of:"pictures" doc:"ranks that share the tokens of every clip: attention is computed head by head, and ranks share the heads, so that there are at least as many. Samples have the bits of one device, and gradients those of this number of shares, on any number of devices up to as many; ranks on one device have a copy of the weights each. Unwritten: every device has whole samples"`
 	RankLimit  float64 `toml:"rank_limit" range:"(0,1e6]" doc:"seconds that devices which train together wait for one that does not come, or that computes on while others are done (or 20 times as long as those took), until the run fails"`
 }
 

@@ -38,6 +38,7 @@ type Memory struct {
 	EncoderBytes int64  `json:"encoder_bytes,omitempty"`
 
 	Tokens *Tokens `json:"tokens,omitempty"` // of episodes; nil of pictures and clips
+	Sent   int64   `json:"sent,omitempty"`   // of each sample in a pass forward and backward, by a rank that shares tokens
 
 	Host  int64       `json:"host,omitempty"`  // frozen matrices in the host's memory, once for all devices
 	Homes []Candidate `json:"homes,omitempty"` // of frozen matrices that were tried, in this order

@@ -198,6 +198,8 @@ type Options struct {
 	Fit
 	// Stock holds frozen matrices for all devices of the run, where their home is the host's memory or the devices'.
 	Stock *nn.Stock
+	// Tokens is the model's share of the tokens of every pass; nil: it has all.
+	Tokens *autograd.Tokens
 	// Cache is a folder for encoded prompts, which runs may share; "": it is kept in memory alone.
 	Cache string
 	// Arithmetic names that of the device: two devices of one compute the same bits, and share the content of Cache.

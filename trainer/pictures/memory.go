@@ -25,6 +25,9 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memor
 		return nil, err
 	}
 	o.Backend = dry
+	if n := e.Run.TokenShares(); n > 1 {
+		o.Tokens = &autograd.Tokens{Ranks: n}
+	}
 	return model.AtHome(e, budget, func(home nn.Home) (*model.Memory, error) {
 		o := o
 		o.Home, o.Stock = home, nn.DryStock(dry, len(e.Run.Devices()), model.Apart(e))
@@ -427,15 +430,25 @@ func (c *counting) iterate(settings experiment.Settings) error {
 	// A pass begins beside the gradients of the one before it, and after an update beside the optimiser's state.
 	for range 2 {
 		for range 2 {
+			sent := c.sent()
 			if err := c.train(points); err != nil {
 				return err
 			}
+			c.need.Sent = max(c.need.Sent, (c.sent()-sent)/int64(len(points)))
 		}
 		c.Params().Move(1, 0)
 	}
 	c.phase(&c.need.Training)
 	c.need.Gradient = model.GradientBytes(c.Moved())
 	return nil
+}
+
+// sent is how many bytes went to other ranks.
+func (c *counting) sent() int64 {
+	if c.opened.Tokens == nil {
+		return 0
+	}
+	return c.opened.Tokens.Sent
 }
 
 // train is a pass forward and backward of each network: gradients of one lie there while another has its turn.

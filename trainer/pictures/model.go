@@ -77,7 +77,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	precision := precisions[e.Model.Precision]
 	patterns, _ := e.Model.Trained()
 	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, Frozen: frozenOf(e.Model.Experts), TextLength: e.Model.TextLength, TextLayers: e.Model.TextLayers, SourceArea: e.Model.SourceArea, Base: e.Model.Base, Quantize: e.Model.Quantization(), Memory: pipeline.Memory{Lean: o.Lean, Home: o.Stock.Home(o.HomeOf(e)), Stock: o.Stock}}, rewards: o.Rewards, asked: o}
-	m.opened.Pool.Limit = o.Held
+	m.opened.Pool.Limit, m.opened.Tokens = o.Held, o.Tokens
 	if decoder, ok := precisions[e.Model.Decoder]; ok {
 		m.opened.Decoder = &decoder
 	}

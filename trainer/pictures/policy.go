@@ -177,6 +177,9 @@ func (p *Policy) Attempt(f func() error) error { return p.attempt(true, f) }
 
 // attempt runs f again and again with less memory where it runs out, until nothing less is left.
 func (p *Policy) attempt(trains bool, f func() error) error {
+	if p.Pipeline.Tokens != nil { // other ranks are in the midst of the same pass
+		return f()
+	}
 	for {
 		passes := p.Passes
 		if trains {

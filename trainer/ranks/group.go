@@ -21,6 +21,7 @@ type Group struct {
 	Wire     exchange.Wire
 	Limit    time.Duration // how long one waits for another
 	Shards   int           // of the gradient, at least as many as ranks; 0: ranks are added in order (Policy.Shards)
+	Tokens   bool          // ranks share the tokens of every pass (Policy.Meeting), and not points
 }
 
 // Open opens the model on every device. open is called for one rank after another, with the options of that
@@ -33,10 +34,19 @@ func (g Group) Open(o model.Options, open func(o model.Options) (model.Model, er
 	}}
 	m.Policy.Shards, m.Policy.Shard = g.Shards, m.shard
 	m.Team.Stop = failed
+	if g.Tokens {
+		m.Meeting = &exchange.Meeting{Ranks: g.Backends, Wire: g.Wire, Limit: g.Limit}
+	}
 	tell, ahead := together(len(g.Backends), o.Progress), shared(len(g.Backends), o)
 	for r, be := range g.Backends {
 		alike := o
 		alike.Backend, alike.Context, alike.Progress, alike.Ahead = be, rolls, tell(r), ahead(r)
+		if g.Tokens {
+			alike.Tokens = &autograd.Tokens{Rank: r, Ranks: len(g.Backends), Meeting: m.Meeting}
+			if alike.Progress = nil; r == 0 { // all ranks are as far as the first
+				alike.Progress = o.Progress
+			}
+		}
 		var member model.Model
 		err := m.Team.Alone(r, func() (err error) {
 			member, err = open(alike)
@@ -119,6 +129,9 @@ func (m *Model) addUp(sum exchange.Sum) error {
 	}
 	if len(params) == 1 {
 		return nil
+	}
+	if m.Meeting != nil {
+		sum.Shards = len(params)
 	}
 	return sum.Add(spans)
 }

@@ -33,6 +33,7 @@ type Model struct {
 	model.Recorder  // rank 0's
 	models          []model.Model
 	received        map[exchange.Subtree][][]float32 // nodes that other processes computed; nil: none
+	settings        experiment.Settings              // of the iteration under way
 }
 
 // First is rank 0's.
@@ -50,7 +51,7 @@ func (m *Model) every(f func(own model.Model) error) error {
 
 // Begin begins an iteration on every rank.
 func (m *Model) Begin(settings experiment.Settings, root rng.Key, scale float64) error {
-	m.received = nil
+	m.received, m.settings = nil, settings
 	m.Whole = settings.Experiment != nil && settings.Episode != nil && settings.Episode.Tree != nil
 	return m.every(func(own model.Model) error { return own.Begin(settings, root, scale) })
 }
@@ -63,7 +64,7 @@ func (m *Model) Objective(settings experiment.Settings, policy trainer.Policy) (
 // Fixed shares keys out as Roll does.
 func (m *Model) Fixed(ctx context.Context, settings experiment.Settings, root rng.Key) trainer.Policy {
 	ctx, stop := context.WithCancel(ctx)
-	p := &Policy{Team: m.Team}
+	p := &Policy{Team: m.Team, Meeting: m.Meeting}
 	p.Team.Stop = stop
 	for _, own := range m.models {
 		p.Members = append(p.Members, own.Fixed(ctx, settings, root))
@@ -73,6 +74,9 @@ func (m *Model) Fixed(ctx context.Context, settings experiment.Settings, root rn
 
 // Portion is that of all ranks.
 func (m *Model) Portion() (n int) {
+	if m.Meeting != nil {
+		return m.First().Portion()
+	}
 	for _, own := range m.models {
 		n += own.Portion()
 	}
@@ -82,12 +86,28 @@ func (m *Model) Portion() (n int) {
 // Items shares samples out.
 func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
 	items := make([]rewards.Item, len(samples))
-	err := m.each(len(samples), func(r, lo, hi int) error {
+	err := m.apart(len(samples), func(r, lo, hi int) error {
 		some, err := m.models[r].Items(samples[lo:hi])
 		copy(items[lo:hi], some)
 		return err
 	})
 	return items, err
+}
+
+// Check is rank 0's. Ranks that share the tokens of a pass make it together.
+func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Check, error) {
+	if m.Meeting == nil {
+		return m.Trainable.Check(o, samples)
+	}
+	all := make([]*ledger.Check, len(m.models))
+	err := m.together().Each(len(m.models), func(r int) error {
+		own, err := m.models[r].Objective(m.settings, m.Policy)
+		if err == nil {
+			all[r], err = m.models[r].Check(own, samples)
+		}
+		return err
+	})
+	return all[0], err
 }
 
 // Develop is trainer.Developer's, by rank 0.
@@ -99,19 +119,28 @@ func (m *Model) Develop(of []trainer.Key, finals [][]float64, at func(from int, 
 	return d.Develop(of, finals, at)
 }
 
-// Pull is trainer.Developer's: each rank takes its share back.
-func (m *Model) Pull(at []trainer.Point, grads [][]float64) ([][]float64, error) {
-	states := make([][]float64, len(at))
-	err := m.Backward(len(at), func(r, lo, hi int) error {
+// Pull is trainer.Developer's: each rank takes its share back. Of shared tokens a rank's gradient of a state is 0
+// outside of its own.
+func (m *Model) Pull(at []trainer.Point, grads [][]float64) (states [][]float64, err error) {
+	parts := make([][][]float64, len(m.models))
+	err = m.Backward(len(at), func(r, lo, hi int) error {
 		d, err := m.developer(r)
-		if err != nil {
-			return err
+		if err == nil {
+			parts[r], err = d.Pull(at[lo:hi], grads[lo:hi])
 		}
-		some, err := d.Pull(at[lo:hi], grads[lo:hi])
-		copy(states[lo:hi], some)
 		return err
 	})
-	return states, err
+	if m.Meeting == nil {
+		return slices.Concat(parts...), err
+	}
+	for _, part := range parts[1:] {
+		for i, x := range part {
+			for k, v := range x {
+				parts[0][i][k] += v
+			}
+		}
+	}
+	return parts[0], err
 }
 
 func (m *Model) developer(rank int) (trainer.Developer, error) {
@@ -128,7 +157,10 @@ func (m *Model) Shape(samples []trainer.Sample, totals []float64) { m.First().Sh
 // Passes are those of all ranks. With shards they are not counted: their number depends on that of ranks, and nothing
 // else in the ledger does.
 func (m *Model) Passes() *ledger.Passes {
-	if m.Shards > 0 {
+	switch {
+	case m.Meeting != nil:
+		return m.First().Passes()
+	case m.Shards > 0:
 		return nil
 	}
 	var sum *ledger.Passes

@@ -32,6 +32,10 @@ import (
 //
 // Every rank moves its own copy by the same sum with the same operations, so copies stay equal.
 //
+// Ranks may share the tokens of every pass instead (run.tokens; kernels/autograd): then each has all keys and points,
+// and comes to the same answers, and rank r's gradient is that of its tokens. They are added in the tree, so that a
+// gradient has the bits of K shares of tokens, on any number of devices.
+//
 // A rank that fails ends the work of all (exchange.Team): its error is reported, and the others are stopped.
 //
 // Invariants (tests): samples and answers are those of one policy; the gradient is the sum in the order of ranks; a
@@ -48,6 +52,8 @@ type Policy struct {
 	// member sum further gradients as those of shard k.
 	Shards int
 	Shard  func(rank, k int)
+	// Meeting is where ranks exchange tokens that share those of every pass; nil: they share keys and points.
+	Meeting *exchange.Meeting
 	// Whole rolls all samples of a prompt on one rank: samples of one may depend on each other (episode.tree).
 	Whole  bool
 	summed bool
@@ -68,10 +74,18 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, 
 		return nil, err
 	}
 	samples := make([]trainer.Sample, 0, len(keys))
-	for _, part := range parts {
+	for _, part := range answered(p, parts) {
 		samples = append(samples, part...)
 	}
 	return samples, nil
+}
+
+// answered are the answers that count: those of all ranks, or of the first where all have the same.
+func answered[T any](p *Policy, parts []T) []T {
+	if p.Meeting != nil {
+		return parts[:1]
+	}
+	return parts
 }
 
 // ends are the places where the keys of a roll may be parted, with both ends.
@@ -98,7 +112,7 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, e
 	if err != nil {
 		return all, err
 	}
-	for _, part := range parts {
+	for _, part := range answered(p, parts) {
 		all.Outputs = append(all.Outputs, part.Outputs...)
 	}
 	if w != trainer.Current {
@@ -151,7 +165,10 @@ func (p *Policy) Backward(n int, f func(rank, lo, hi int) error) error {
 
 // share is a rank's part of n things: the run of its shards.
 func (p *Policy) share(r, n int) (lo, hi int) {
-	if p.Shards == 0 {
+	switch {
+	case p.Meeting != nil:
+		return 0, n
+	case p.Shards == 0:
 		return exchange.Share(r, len(p.Members), n)
 	}
 	own := exchange.Owned(p.Shards, len(p.Members))[r]
@@ -164,7 +181,7 @@ func (p *Policy) share(r, n int) (lo, hi int) {
 // others come to their end, and the run goes on.
 func (p *Policy) each(n int, f func(rank, lo, hi int) error) error {
 	odd := make([]error, len(p.Members))
-	err := p.Team.Each(len(p.Members), func(r int) error {
+	err := p.together().Each(len(p.Members), func(r int) error {
 		lo, hi := p.share(r, n)
 		if lo == hi {
 			return exchange.ErrIdle
@@ -176,6 +193,29 @@ func (p *Policy) each(n int, f func(rank, lo, hi int) error) error {
 		return err
 	})
 	return cmp.Or(err, cmp.Or(odd...))
+}
+
+// together is the ranks' team at work. One that fails lets others go that wait for it in the midst of a pass.
+func (p *Policy) together() exchange.Team {
+	team, stop := p.Team, p.Team.Stop
+	if p.Meeting == nil {
+		return team
+	}
+	p.Meeting.Begin()
+	team.Stop = func() {
+		p.Meeting.Abort(errors.New("another rank has failed"))
+		if stop != nil {
+			stop()
+		}
+	}
+	return team
+}
+
+// apart shares n things out that a rank computes by itself.
+func (p *Policy) apart(n int, f func(rank, lo, hi int) error) error {
+	alone := *p
+	alone.Meeting = nil
+	return alone.each(n, f)
 }
 
 // Params are the weights of all ranks.

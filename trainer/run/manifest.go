@@ -225,6 +225,9 @@ func otherBits(begun, now []string) bool {
 		return device
 	}
 	for i, device := range now {
+		if i < len(begun) && strings.Contains(begun[i], " ranks, ") {
+			break // the transport: more devices than at the beginning
+		}
 		if i < len(begun) && kind(begun[i]) != kind(device) {
 			return true
 		}

@@ -19,8 +19,11 @@ import (
 // may go on with another.
 func (l *loop) fit() model.Fit {
 	ranks := int64(1)
-	if l.Run.Devices()[0] == "cpu" {
-		ranks += int64(len(l.Further))
+	switch devices, shares := int64(1+len(l.Further)), int64(l.Run.TokenShares()); {
+	case l.Run.Devices()[0] == "cpu":
+		ranks = max(devices, shares)
+	case shares > 1:
+		ranks = (shares + devices - 1) / devices
 	}
 	return fitted(l.modality, computesOn(l.Backend, l.Experiment), l.memory.left(rewardBytes(l.Experiment)), ranks, l.Logf)
 }

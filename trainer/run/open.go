@@ -168,10 +168,19 @@ func (l *loop) openModel() error {
 // openHere opens the model on every device of this program: one model to the run.
 func (l *loop) openHere(o model.Options) (model.Model, error) {
 	o.Stock = nn.NewStock(l.backends()...)
-	if len(l.Further) == 0 && !l.Run.Parted() {
+	if len(l.Further) == 0 && !l.Run.Parted() && l.Run.TokenShares() == 1 {
 		return l.modality.Open(l.Experiment, o)
 	}
 	group := ranks.Group{Backends: l.backends(), Wire: l.Wire, Limit: l.Run.Patience()}
+	if n, on := l.Run.TokenShares(), group.Backends; n > 1 {
+		group.Tokens = true
+		if len(on) < n {
+			group.Backends, group.Wire = make([]kernels.Backend, n), nil
+			for r := range n {
+				group.Backends[r] = on[r*len(on)/n]
+			}
+		}
+	}
 	if l.Run.Parted() {
 		group.Shards = l.Run.Shards
 	}

@@ -61,7 +61,7 @@ func (a *attention) toItself(tp *autograd.Tape, x *autograd.Value, all int, turn
 	v := tp.ToHeads(a.v.Apply(tp, x, autograd.With{}), a.heads, all)
 	o := tp.Attention(tq, tk, v, autograd.Attend{Heads: tp.HeadsHere(a.heads)})
 	tp.Release(tq, tk, v)
-	return tp.ToTokens(o, all)
+	return tp.ToTokens(o, a.heads, all)
 }
 
 // toContext is attention to words, plus that to a picture, where there is one.

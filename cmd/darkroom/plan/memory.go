@@ -24,6 +24,7 @@ type Document struct {
 	Time   *timePlan   `json:"time,omitempty"`           // where it was asked for
 
 	Gradients *gradientPlan `json:"gradients,omitempty"` // of workers
+	Shares    int           `json:"-"`                   // of the tokens of a sample
 }
 
 // memoryPlan is a prediction in bytes.
@@ -38,9 +39,12 @@ func WithMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) Doc
 		on := *e
 		on.Run.Device, e = device.Settle("auto"), &on
 	}
-	ranks := 1 // that share this machine's memory
-	if on := e.Run.Devices(); on[0] == "cpu" {
-		ranks = len(on)
+	ranks := 1 // that share a memory
+	switch on, shares := e.Run.Devices(), e.Run.TokenShares(); {
+	case on[0] == "cpu":
+		ranks = max(len(on), shares)
+	case shares > 1:
+		ranks = (shares + len(on) - 1) / len(on)
 	}
 	budget := e.Run.Bytes()
 	if budget == 0 && e.Run.Devices()[0] == "cpu" {
@@ -62,7 +66,7 @@ func WithMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) Doc
 	if need.Homes, err = homes(e, dry, budget/int64(ranks), need); err != nil {
 		return Document{Plan: p, Why: err.Error()}
 	}
-	return Document{Plan: p, Memory: &memoryPlan{need.Program() + need.PeakOf(ranks), *need}, Gradients: gradientsOf(e, need.Gradient)}
+	return Document{Plan: p, Memory: &memoryPlan{need.Program() + need.PeakOf(ranks), *need}, Gradients: gradientsOf(e, need.Gradient), Shares: e.Run.TokenShares()}
 }
 
 // homes are the homes of frozen matrices that were tried, and the others, where there is a limit, or one is named.
@@ -145,6 +149,9 @@ func (p Document) writeMemory(w io.Writer) {
 	t.Write(w)
 	if n.Waiting > max(n.Texts, n.Sampling, n.Decoding, n.Check, n.Training) {
 		fmt.Fprintf(w, "memory of one phase waits for the next: %s of all of them\n", console.Bytes(n.Waiting))
+	}
+	if n.Sent > 0 {
+		fmt.Fprintf(w, "%d ranks share the tokens of every sample: each sends %s of it in a pass forward and backward\n", p.Shares, console.Bytes(n.Sent))
 	}
 	if n.EncoderBytes > 0 {
 		fmt.Fprintf(w, "text encoders, %s on the disk: %s\n", console.Bytes(n.EncoderBytes), encoderWords[n.Encoders])
