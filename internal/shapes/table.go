@@ -75,7 +75,11 @@ func (s shape) cut(layers int) shape {
 	}
 	d := s.parts[0]
 	if d.parameters = 0; d.layers != "" {
+		whole := d.settings[d.layers].(int)
 		d.settings = d.settings.with(settings{d.layers: layers})
+		if single, ok := d.settings["num_single_layers"].(int); ok { // FLUX's second kind, in proportion
+			d.settings["num_single_layers"] = max(1, single*layers/whole)
+		}
 	}
 	if all, ok := d.settings[d.drop].([]int); ok {
 		d.settings[d.drop] = all[:min(len(all), layers)]
