@@ -111,7 +111,7 @@ func (p *Param) tap(m kernels.Math, i int) (kernels.Span, *kernels.Packed) {
 		return part(i), nil
 	}
 	for t := range p.Shape[0] {
-		p.taps[m] = append(p.taps[m], p.pool.Backend().PackConv(part(t), p.Conv, m))
+		p.taps[m] = append(p.taps[m], p.pool.PackConv(part(t), p.Conv, m))
 	}
 	return kernels.Span{}, p.taps[m][i]
 }

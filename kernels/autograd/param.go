@@ -73,13 +73,13 @@ func (p *Param) dropPacked() {
 	p.ring.drop(p)
 	for m, w := range p.packed {
 		if w != nil {
-			p.pool.Backend().Free(w.Buf)
+			p.pool.Drop(w)
 			p.packed[m] = nil
 		}
 	}
 	for m, taps := range p.taps {
 		for _, w := range taps {
-			p.pool.Backend().Free(w.Buf)
+			p.pool.Drop(w)
 		}
 		p.taps[m] = nil
 	}
@@ -144,9 +144,9 @@ func (p *Param) operand(m kernels.Math) (kernels.Mat, *kernels.Packed) {
 		return w, nil
 	}
 	if p.Conv.KH > 0 {
-		p.packed[m] = p.pool.Backend().PackConv(p.Value.Span(), p.Conv, m)
+		p.packed[m] = p.pool.PackConv(p.Value.Span(), p.Conv, m)
 	} else {
-		p.packed[m] = p.pool.Backend().Pack(w, m)
+		p.packed[m] = p.pool.Pack(w, m)
 	}
 	return kernels.Mat{}, p.packed[m]
 }

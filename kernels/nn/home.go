@@ -223,7 +223,7 @@ func (d *away) Take() (w *kernels.Packed) {
 // pack is the form that products read.
 func (d *away) pack(src inHost) (w *kernels.Packed, err error) {
 	r := *d.root // with a pool that keeps nothing
-	r.Pool = tensor.NewPool(r.Pool.Backend())
+	r.Pool = r.Pool.Within()
 	defer r.Pool.Trim()
 	var t *tensor.Tensor
 	switch {
@@ -283,7 +283,7 @@ func (r *root) unpack(c *coded, shape []int, conv kernels.ConvShape) *tensor.Ten
 }
 
 // Give frees the packed form.
-func (d *away) Give(w *kernels.Packed) { d.root.Pool.Backend().Free(w.Buf) }
+func (d *away) Give(w *kernels.Packed) { d.root.Pool.Drop(w) }
 
 // Bytes is the size of the packed form, in the model's arithmetic.
 func (d *away) Bytes() int {

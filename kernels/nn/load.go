@@ -216,13 +216,12 @@ func (r *root) packFrames(t *tensor.Tensor, conv kernels.ConvShape) []*kernels.P
 
 // pack is the form that products of the model's arithmetic read.
 func (r *root) pack(t *tensor.Tensor, conv kernels.ConvShape) *kernels.Packed {
-	be := r.Pool.Backend()
 	if conv.KH > 0 {
-		w := be.PackConv(t.Span(), conv, r.Math)
+		w := r.Pool.PackConv(t.Span(), conv, r.Math)
 		w.Conv = conv
 		return w
 	}
-	return be.Pack(t.Mat(), r.Math)
+	return r.Pool.Pack(t.Mat(), r.Math)
 }
 
 // upload brings a stored tensor into memory: in F32, or in as few bytes as its values

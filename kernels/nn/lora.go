@@ -499,7 +499,7 @@ func (s *Adapters) rebuild(with bool) error {
 		w, err := ad.packed(with)
 		if err != nil {
 			for _, f := range fresh[:i] {
-				s.root.Pool.Backend().Free(f.Buf)
+				s.root.Pool.Drop(f)
 			}
 			return err
 		}

@@ -152,6 +152,7 @@ func (d *away) store(on kernels.Offloader, home kernels.Home) (*kernels.Stored, 
 	if err != nil {
 		return nil, err
 	}
+	d.root.Pool.Yield(packed)
 	return on.Store(packed, home)
 }
 

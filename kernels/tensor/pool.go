@@ -36,10 +36,12 @@ type Pool struct {
 	joins   bool // the backend joins pieces itself
 	// Poison fills new tensors with NaN, for tests: a read before the first write shows.
 	Poison bool
-	// Limit is how much may be held while some of it waits: waiting pieces go back to the backend, the largest first,
-	// before more is asked of it. 0: no limit.
+	// Limit is how much may be held while some of it waits, packed weights included: waiting pieces go back to the
+	// backend, the largest first, before more is asked of it. 0: no limit.
 	Limit int
 
+	within *Pool // nil, or the pool to whose Limit this one's memory counts
+	beside int   // bytes outside of pieces that count to Limit: packed weights, and pools within this one
 	trying bool
 	lent   []loan // since Attempt began
 }
@@ -74,6 +76,9 @@ func NewPool(b kernels.Backend) *Pool {
 	return &Pool{backend: b, joins: ok && j.Joins()}
 }
 
+// Within is an empty pool whose memory counts to p's Limit.
+func (p *Pool) Within() *Pool { return &Pool{backend: p.backend, joins: p.joins, within: p} }
+
 // Backend is where the memory comes from.
 func (p *Pool) Backend() kernels.Backend { return p.backend }
 
@@ -105,7 +110,7 @@ func (p *Pool) keepTo(most int) {
 		for p.stats.Held > most && len(p.free[c]) > 0 {
 			last := len(p.free[c]) - 1
 			p.backend.Free(p.free[c][last].buf)
-			p.stats.Held -= classBytes(c)
+			p.hold(-classBytes(c))
 			p.free[c][last] = nil
 			p.free[c] = p.free[c][:last]
 		}
@@ -162,11 +167,9 @@ func (p *Pool) take(c int) *storage {
 }
 
 func (p *Pool) takeNew(c, size int) *storage {
-	if p.Limit > 0 {
-		p.keepTo(p.Limit - size)
-	}
-	s := &storage{buf: p.ask(size), class: c, bytes: size}
-	p.stats.Held += size
+	s := &storage{class: c, bytes: size}
+	p.ask(size, func() { s.buf = p.backend.Alloc(size) })
+	p.hold(size)
 	p.stats.Allocs++
 	return p.lend(s)
 }
@@ -224,22 +227,92 @@ func (p *Pool) Attempt(f func() error) (err error) {
 // Lasts makes a tensor a lasting one.
 func (t *Tensor) Lasts() { t.store.lasting = true }
 
-// ask takes memory of the backend; where it has no more, waiting pieces of other classes go back to it first.
-func (p *Pool) ask(size int) (buf *kernels.Buffer) {
+// ask takes memory of the backend. Waiting pieces go back to it first: those above Limit, and all where it has no more.
+func (p *Pool) ask(size int, take func()) {
+	p.clear(size)
 	defer func() {
 		switch failure := recover().(type) {
 		case nil:
 		case interface{ MemoryIsOut() bool }:
-			if !failure.MemoryIsOut() || p.stats.Held == p.stats.InUse {
+			if !failure.MemoryIsOut() || !p.spare() {
 				panic(failure)
 			}
-			p.Trim()
-			buf = p.backend.Alloc(size)
+			take()
 		default:
 			panic(failure)
 		}
 	}()
-	return p.backend.Alloc(size)
+	take()
+}
+
+// clear makes room for size bytes below Limit.
+func (p *Pool) clear(size int) {
+	if p.within != nil {
+		p.within.clear(size)
+	}
+	if p.Limit > 0 {
+		p.keepTo(p.Limit - p.beside - size)
+	}
+}
+
+// spare gives all back that waits, and reports whether anything did.
+func (p *Pool) spare() bool {
+	within := p.within != nil && p.within.spare()
+	if p.stats.Held == p.stats.InUse {
+		return within
+	}
+	p.Trim()
+	return true
+}
+
+// hold counts bytes that were taken from the backend.
+func (p *Pool) hold(bytes int) {
+	p.stats.Held += bytes
+	if p.within != nil {
+		p.within.besides(bytes)
+	}
+}
+
+func (p *Pool) besides(bytes int) {
+	p.beside += bytes
+	if p.within != nil {
+		p.within.besides(bytes)
+	}
+}
+
+// Pack is a weight in the form that products read. Its memory is the backend's own, and counts to Limit until Drop; of
+// a pool within another, to that one's.
+func (p *Pool) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed {
+	return p.pack(kernels.Packed{Math: m, N: w.Rows, K: w.Cols}, func() *kernels.Packed { return p.backend.Pack(w, m) })
+}
+
+// PackConv is Pack of a convolution's weight.
+func (p *Pool) PackConv(w kernels.Span, s kernels.ConvShape, m kernels.Math) *kernels.Packed {
+	like := kernels.Packed{Math: m, N: s.Out, K: s.KH * s.KW * s.In}
+	return p.pack(like, func() *kernels.Packed { return p.backend.PackConv(w, s, m) })
+}
+
+func (p *Pool) pack(like kernels.Packed, on func() *kernels.Packed) (w *kernels.Packed) {
+	p.ask(like.N*like.K*like.DType().Size(), func() { w = on() })
+	for p.within != nil {
+		p = p.within
+	}
+	p.beside += w.Buf.Bytes
+	return w
+}
+
+// Drop frees a weight that Pack made.
+func (p *Pool) Drop(w *kernels.Packed) {
+	p.Yield(w)
+	p.backend.Free(w.Buf)
+}
+
+// Yield leaves a weight that Pack made to another, who frees it.
+func (p *Pool) Yield(w *kernels.Packed) {
+	for p.within != nil {
+		p = p.within
+	}
+	p.beside -= w.Buf.Bytes
 }
 
 func (p *Pool) giveBack(s *storage) {
@@ -248,7 +321,7 @@ func (p *Pool) giveBack(s *storage) {
 	p.stats.InUse -= s.bytes
 	if s.class == alone {
 		p.backend.Free(s.buf)
-		p.stats.Held -= s.bytes
+		p.hold(-s.bytes)
 		return
 	}
 	p.free[s.class] = append(p.free[s.class], s)

@@ -95,6 +95,45 @@ func TestWaitingMemoryIsGivenBack(t *testing.T) {
 	p.New(kernels.F32, 14<<10)
 }
 
+// TestLimitCountsPacked: packed weights, and pools within a pool, count to its limit until they are gone; where memory
+// is out, waiting pieces of all make room.
+func TestLimitCountsPacked(t *testing.T) {
+	left := 1 << 20
+	p := NewPool(narrow{left: &left})
+	p.Limit = 64 << 10
+	m := p.New(kernels.F32, 64, 64)
+	p.New(kernels.F32, 10<<10).Free()
+	within := p.Within()
+	w := within.Pack(m.Mat(), kernels.MathF32) // 16 KiB, beside 56
+	if s := p.Stats(); s.Held != 16<<10 {
+		t.Errorf("a packed weight left %d bytes waiting beside it", s.Held-s.InUse)
+	}
+	p.New(kernels.F32, 8<<10).Free() // 64 KiB in all
+	if s := p.Stats(); s.Held != 48<<10 {
+		t.Errorf("within the limit %d bytes are held", s.Held)
+	}
+	x := within.New(kernels.F32, 1<<10)
+	if s := p.Stats(); s.Held != 16<<10 {
+		t.Errorf("beside a pool within it %d bytes are held", s.Held)
+	}
+	x.Free()
+	within.Trim()
+	p.Drop(w)
+	p.New(kernels.F32, 12<<10).Free()
+	if s := p.Stats(); s.Held != 64<<10 {
+		t.Errorf("after all was freed %d bytes are held", s.Held)
+	}
+	p.Limit, left = 0, 0
+	w = within.Pack(m.Mat(), kernels.MathF32) // its backend's own memory, which narrow does not bound
+	y := within.New(kernels.F32, 8<<10)
+	if s := p.Stats(); s.Held != s.InUse {
+		t.Errorf("memory is out, and %d bytes wait", s.Held-s.InUse)
+	}
+	y.Free()
+	p.Drop(w)
+	m.Free()
+}
+
 // TestLimit: waiting memory goes back before more than the limit is held, and a limit refuses nothing.
 func TestLimit(t *testing.T) {
 	p := NewPool(ref.Backend{})

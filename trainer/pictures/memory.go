@@ -71,7 +71,17 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget i
 		n := min(c.samples(), c.perPass(&c.Form)) * c.At.Tokens
 		c.need.Rows = model.Rows{Sampling: n, Training: n}
 		if c.need.Within(budget, 1) {
-			break
+			if err := c.waiting(firsts); err != nil {
+				return nil, err
+			}
+			if c.need.Within(budget, 1) {
+				break
+			}
+		}
+	}
+	if c.need.Waiting == 0 { // nothing fits
+		if err := c.waiting(firsts); err != nil {
+			return nil, err
 		}
 	}
 	if err := c.keep(firsts, budget); err != nil {
@@ -89,11 +99,14 @@ func (c *counting) keep(firsts []experiment.Settings, budget int64) error {
 	}
 	c.Pipeline.Memory.KeepEncoders = true
 	c.need.KeepEncoders, c.need.Encoders = true, c.encoders()
-	c.need.Sampling, c.need.Decoding, c.need.Check, c.need.Training, c.need.Held = 0, 0, 0, 0, 0
+	c.need.Sampling, c.need.Decoding, c.need.Check, c.need.Training = 0, 0, 0, 0
 	if err := c.again(); err != nil {
 		return err
 	}
 	if err := c.iterations(firsts); err != nil {
+		return err
+	}
+	if err := c.waiting(firsts); err != nil {
 		return err
 	}
 	if !c.need.Within(budget, 1) {
@@ -159,8 +172,7 @@ func (c *counting) encode() (int64, error) {
 }
 
 // iterations make the first iteration of each stage. Of a large model on the host they make it again with a pool that
-// gives back waiting memory before it asks for more, as the run will: the peak of lent memory is enough then. Of a
-// small model they make it again for the pool's memory where it gives nothing back.
+// gives back waiting memory before it asks for more, as the run will: the peak of lent memory is enough then.
 func (c *counting) iterations(firsts []experiment.Settings) error {
 	pool := c.Pipeline.Pool
 	pool.Limit = 0
@@ -169,14 +181,10 @@ func (c *counting) iterations(firsts []experiment.Settings) error {
 			return err
 		}
 	}
-	if !c.need.IsLarge() {
-		return c.waiting(firsts)
-	}
-	if c.need.Apart {
+	if !c.need.IsLarge() || c.need.Apart {
 		return nil
 	}
 	pool.Trim()
-	pool.ResetPeak()
 	pool.Limit = 1 // nothing waits while more is asked for
 	c.need.Sampling, c.need.Decoding, c.need.Check, c.need.Training = 0, 0, 0, 0
 	for _, settings := range firsts {
@@ -184,24 +192,44 @@ func (c *counting) iterations(firsts []experiment.Settings) error {
 			return err
 		}
 	}
-	c.need.Held = pool.Stats().Peak
 	return nil
 }
 
-// waiting counts the pool's memory where memory of one phase waits for the next.
-func (c *counting) waiting(firsts []experiment.Settings) error {
-	phases := c.need
-	c.Pipeline.Pool.Trim()
-	c.waits = true
-	defer func() { c.waits = false }()
+// waiting counts a small model's memory from the start of its run on: that of one phase waits for the next, and that of
+// loading, too.
+func (c *counting) waiting(firsts []experiment.Settings) (err error) {
+	if c.need.IsLarge() {
+		return nil
+	}
+	o := c.asked
+	o.Fit = c.need.Fit
+	c.dry.ResetPeak()
+	others := int64(c.dry.Peak())
+	m, err := Open(c.e, o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, m.Close())
+		m.opened.Pool.Trim()
+	}()
+	m.Pipeline.Memory = c.Pipeline.Memory
+	run := counting{Model: m, e: c.e, dry: c.dry, waits: true}
+	if err := run.begin(firsts[0]); err != nil {
+		return err
+	}
+	if _, err := run.encode(); err != nil {
+		return err
+	}
+	if err := run.evaluation(); err != nil {
+		return err
+	}
 	for _, settings := range slices.Repeat(firsts, min(2, c.e.Run.Iterations)) {
-		if err := c.iterate(settings); err != nil {
+		if err := run.iterate(settings); err != nil {
 			return err
 		}
 	}
-	all := max(c.need.Sampling, c.need.Decoding, c.need.Check, c.need.Training)
-	c.need = phases
-	c.need.Waiting = all
+	c.need.Waiting = max(run.need.Texts, run.need.Sampling, run.need.Decoding, run.need.Check, run.need.Training) - others
 	return nil
 }
 
@@ -337,6 +365,33 @@ func (c *counting) evaluated() int64 {
 	return 2*c.listed() + 2*min(all, model.EvaluatedBytes+int64(group+c.perPass(&c.Form))*each)
 }
 
+// evaluation makes held-out samples, as a run does before its first iteration: of each size of passes one.
+func (c *counting) evaluation() error {
+	all := len(c.asked.HeldOut) * c.e.Evaluate.Samples
+	if all == 0 {
+		return nil
+	}
+	settings, err := c.e.Evaluating(c.e.Sampler)
+	if err != nil {
+		return err
+	}
+	p := c.Fixed(context.Background(), settings, rng.New(uint64(c.e.Evaluate.Seed)))
+	keys := make([]trainer.Key, min(all, c.perPass(&c.Form)+all%c.perPass(&c.Form)))
+	for i := range keys {
+		keys[i] = trainer.Key{Prompt: len(c.asked.Train) + i/c.e.Evaluate.Samples, Sample: i % c.e.Evaluate.Samples}
+	}
+	samples, err := p.Roll(trainer.Current, keys)
+	if err != nil {
+		return err
+	}
+	c.phase(&c.need.Sampling)
+	if _, err := c.Items(samples); err != nil {
+		return err
+	}
+	c.phase(&c.need.Decoding)
+	return nil
+}
+
 // noised is how many states an objective holds that noises n samples, of each at a time, and at how many times at
 // once: the noise, the network's input and output, its target, the gradient and two that the loss makes of it; and
 // other weights' outputs. The memory of further times lives for a moment, and no garbage of its size is left.
@@ -427,6 +482,9 @@ func (c *counting) iterate(settings experiment.Settings) error {
 		}
 		c.phase(&c.need.Check)
 	}
+	if err := c.checked(points); err != nil {
+		return err
+	}
 	// A pass begins beside the gradients of the one before it, and after an update beside the optimiser's state.
 	for range 2 {
 		for range 2 {
@@ -449,6 +507,19 @@ func (c *counting) sent() int64 {
 		return 0
 	}
 	return c.opened.Tokens.Sent
+}
+
+// checked asks for some of the samples' decisions at once, as the check before the first update does.
+func (c *counting) checked(points []trainer.Point) error {
+	n := min(len(points)*len(c.settings.Trained), mostChecked)
+	if n <= len(points) || len(points) >= c.perPass(&c.Form) || c.settings.Kind().Noised != nil { // training's own passes, or no check
+		return nil
+	}
+	for len(points) < n {
+		points = append(points, points...)
+	}
+	_, err := c.Eval(trainer.Current, points[:n:n])
+	return err
 }
 
 // train is a pass forward and backward of each network: gradients of one lie there while another has its turn.

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -54,6 +56,73 @@ func (b *narrow) Alloc(n int) *kernels.Buffer {
 func (b *narrow) Free(buf *kernels.Buffer) {
 	b.now -= buf.Bytes
 	b.Backend.Free(buf)
+}
+
+// weighed is a backend of the host that counts requests.
+type weighed struct {
+	*cpu.Backend
+	now, peak int
+}
+
+func (b *weighed) count(buf *kernels.Buffer) *kernels.Buffer {
+	b.now += buf.Bytes
+	b.peak = max(b.peak, b.now)
+	return buf
+}
+
+func (b *weighed) Alloc(n int) *kernels.Buffer { return b.count(b.Backend.Alloc(n)) }
+
+func (b *weighed) Free(buf *kernels.Buffer) {
+	b.now -= buf.Bytes
+	b.Backend.Free(buf)
+}
+
+func (b *weighed) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed {
+	p := b.Backend.Pack(w, m)
+	b.count(p.Buf)
+	return p
+}
+
+func (b *weighed) PackConv(w kernels.Span, s kernels.ConvShape, m kernels.Math) *kernels.Packed {
+	p := b.Backend.PackConv(w, s, m)
+	b.count(p.Buf)
+	return p
+}
+
+// TestPredicted: a run with an evaluation asks its device for the predicted memory, within a twentieth, wherever frozen
+// matrices lie. Matrices read ahead from the disk lie mapped: they are predicted, and no request.
+func TestPredicted(t *testing.T) {
+	few := func(t *testing.T, sets ...string) *experiment.Experiment {
+		return parse(t, append([]string{"optim.updates=1"}, sets...)...)
+	}
+	models := map[string]func(t *testing.T, sets ...string) *experiment.Experiment{"few": few}
+	if *long {
+		maps.Copy(models, homed())
+		delete(models, "tiny-vlm") // whose longest episode is predicted, and hardly ever drawn
+	}
+	for name, parsed := range models {
+		for i, sets := range [][]string{{"model.quantize=nf4", "model.home=device"}, {"model.home=disk"}, {"model.home=device"}} {
+			if i == 2 && !*long {
+				continue
+			}
+			e := parsed(t, append(sets, "run.iterations=1", "evaluate.every=0")...)
+			on := &weighed{Backend: fastest(t, 2)}
+			need, err := ModalityOf(e).Memory(e, cpu.NewDry(cpu.Options{Path: on.Path(), Threads: 2}), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Run(t.Context(), e, Options{Dir: t.TempDir(), Backend: on, Logf: func(string, ...any) {}}); err != nil {
+				t.Fatal(err)
+			}
+			ahead := 0.0
+			if need.Home == nn.Disk {
+				ahead = 0.05
+			}
+			if of := float64(on.peak) / float64(need.Peak()-need.Samples); of > 1.05 || of < 0.95-ahead {
+				t.Errorf("%s, %q: %.3f of the predicted memory", name, sets, of)
+			}
+		}
+	}
 }
 
 // TestMemoryRunsOut: a device whose memory runs out in a pass, of a roll or of an update, goes on with smaller ones and
