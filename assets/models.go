@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 )
@@ -35,11 +36,11 @@ func Names() []string {
 	return names
 }
 
-// Resolve is the folder that a path means: an embedded model's, a snapshot in the hub's cache, or the
-// path itself.
+// Resolve is the folder that a path means: an embedded model's, a snapshot in the hub's cache (by its path there, or by
+// OWNER/NAME), or the path itself. "~/" is the user's home.
 func Resolve(path string) (string, error) {
 	if !strings.HasPrefix(path, Prefix) {
-		return snapshot(path)
+		return snapshot(cached(atHome(path)))
 	}
 	root, err := os.UserCacheDir()
 	if err != nil {
@@ -280,7 +281,57 @@ func (m model) write(dir string) error {
 //	models--OWNER--NAME/refs/main               the commit that a branch or tag was at
 //	models--OWNER--NAME/snapshots/COMMIT/...    links to blobs beside it
 //
-// A path of the outer folder means its main branch, or its only snapshot.
+// A path of the outer folder, or OWNER/NAME, means its main branch, or its only snapshot.
+
+// repository is a name OWNER/NAME on the hub.
+var repository = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$`)
+
+// Fetching is the hint where no folder is at a path: the command that fetches it from its hub.
+func Fetching(path string) string {
+	if repository.MatchString(path) && !strings.HasPrefix(path, "models/") {
+		return fmt.Sprintf("'darkroom pull %s' fetches it into models/%s, which is its path then", path, filepath.Base(path))
+	}
+	return "models are read from the disk; 'darkroom pull OWNER/NAME' fetches one from its hub"
+}
+
+// HubCache is the folder in which the hub's own programs keep repositories; "" where the user has no home.
+func HubCache() string {
+	if dir := os.Getenv("HF_HUB_CACHE"); dir != "" {
+		return dir
+	}
+	if dir := os.Getenv("HF_HOME"); dir != "" {
+		return filepath.Join(dir, "hub")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".cache", "huggingface", "hub")
+}
+
+// cached is the hub's folder of a repository OWNER/NAME that no folder here is called like; else the path itself.
+func cached(path string) string {
+	if !repository.MatchString(path) {
+		return path
+	}
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	dir := filepath.Join(HubCache(), "models--"+strings.ReplaceAll(path, "/", "--"))
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return path
+	}
+	return dir
+}
+
+// atHome is a path whose "~/" is the user's home.
+func atHome(path string) string {
+	rest, ok := strings.CutPrefix(path, "~/")
+	if home, err := os.UserHomeDir(); ok && err == nil {
+		return filepath.Join(home, rest)
+	}
+	return path
+}
 
 // snapshot is the folder with the files, for a path in such a cache; else the path itself.
 func snapshot(path string) (string, error) {

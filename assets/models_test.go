@@ -1,6 +1,7 @@
 package assets
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,6 +98,19 @@ func TestNamesThatAreNone(t *testing.T) {
 	}
 }
 
+// TestFetching: a name on the hub that is not here has the command that fetches it.
+func TestFetching(t *testing.T) {
+	for path, want := range map[string]string{"me/my-sd3": "darkroom pull me/my-sd3", "models/sd3": "pull OWNER/NAME", "a/b/c": "pull OWNER/NAME", "./x": "pull OWNER/NAME"} {
+		if says := Fetching(path); !strings.Contains(says, want) {
+			t.Errorf("%s: %s", path, says)
+		}
+	}
+	t.Setenv("HOME", "/home/of")
+	if dir, err := Resolve("~/sd3"); err != nil || dir != filepath.Join("/home/of", "sd3") {
+		t.Errorf("~/sd3 is %s (%v)", dir, err)
+	}
+}
+
 func TestSnapshot(t *testing.T) {
 	write := func(path, text string) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -124,6 +138,10 @@ func TestSnapshot(t *testing.T) {
 			write(filepath.Join(dir, filepath.FromSlash(name)), text)
 		}
 		got, err := Resolve(dir)
+		t.Setenv("HF_HUB_CACHE", filepath.Dir(dir))
+		if byName, err2 := Resolve("a/b"); byName != got || fmt.Sprint(err2) != fmt.Sprint(err) {
+			t.Errorf("%s by OWNER/NAME: %q, %v, and by its path %q, %v", c.name, byName, err2, got, err)
+		}
 		if text, bad := strings.CutPrefix(c.want, "error: "); bad {
 			if err == nil || !strings.Contains(err.Error(), text) {
 				t.Errorf("%s: %q, %v", c.name, got, err)

@@ -214,7 +214,7 @@ func (k PathKey) Folder() (string, error) {
 		return "", err
 	}
 	if at, err := os.Stat(dir); err != nil {
-		return "", fmt.Errorf("%s: no such folder\nhint: darkroom pull brings a hub's folder", k.Path)
+		return "", fmt.Errorf("%s: no such folder\nhint: %s", k.Path, assets.Fetching(k.Path))
 	} else if !at.IsDir() {
 		return "", fmt.Errorf("%s is a file\nhint: name the folder that it lies in", k.Path)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 
 	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/video"
@@ -114,7 +115,11 @@ func decodeResults(reply []byte, n int) (results []Result, whole bool, err error
 		Scores []json.RawMessage `json:"scores"`
 		Error  json.RawMessage   `json:"error"`
 	}
-	if err := call.Alone(reply, &r); err != nil {
+	err = call.Alone(reply, &r)
+	if err != nil { // Python writes NaN and Infinity, which JSON has not: they spoil one score alone
+		err = call.Alone(notANumber.ReplaceAll(reply, []byte(`${1}"${2}"${3}`)), &r)
+	}
+	if err != nil {
 		return nil, false, fmt.Errorf("the reply is no JSON of the protocol (%w): %s", err, call.Shown(reply))
 	}
 	if r.Scores == nil {
@@ -131,6 +136,9 @@ func decodeResults(reply []byte, n int) (results []Result, whole bool, err error
 	return results, whole, nil
 }
 
+// notANumber is a score that Python writes outside of JSON.
+var notANumber = regexp.MustCompile(`([\[:,]\s*)(-?(?:NaN|Infinity))(\s*[\],}])`)
+
 // Declined is a reward's own word that it has no score. It is an answer: a repeated request has the same result.
 type Declined struct{ Why string }
 
@@ -141,8 +149,12 @@ func decodeScore(raw json.RawMessage) (Score, error) {
 	if err := json.Unmarshal(raw, &value); err == nil && string(raw) != "null" {
 		return Score{Value: value}, nil
 	}
+	var text string
+	if err := json.Unmarshal(raw, &text); err == nil && string(raw) != "null" {
+		return Score{}, fmt.Errorf("a score is a number, and this is %s", call.Shown(raw))
+	}
 	var s struct {
-		Value    *float64           `json:"value"`
+		Value    json.RawMessage    `json:"value"`
 		Missing  *string            `json:"missing"`
 		Parts    map[string]float64 `json:"parts"`
 		Evidence []Evidence         `json:"evidence"`
@@ -152,10 +164,13 @@ func decodeScore(raw json.RawMessage) (Score, error) {
 		return Score{}, fmt.Errorf("a score is a number or an object with a value (%w): %s", err, call.Shown(raw))
 	case s.Missing != nil:
 		return Score{}, Declined{call.Shown([]byte(*s.Missing))}
-	case s.Value == nil:
+	case s.Value == nil || string(s.Value) == "null":
 		return Score{}, fmt.Errorf("a score has neither a value nor why it is missing: %s", call.Shown(raw))
 	}
-	return Score{Value: *s.Value, Parts: s.Parts, Evidence: s.Evidence}, nil
+	if err := json.Unmarshal(s.Value, &value); err != nil {
+		return Score{}, fmt.Errorf("a score is a number, and this is %s", call.Shown(s.Value))
+	}
+	return Score{Value: value, Parts: s.Parts, Evidence: s.Evidence}, nil
 }
 
 // How a server reads a request: a sender must not make it hold more than its limits. A PNG of one colour takes a

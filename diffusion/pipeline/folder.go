@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/diffusion/single"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
@@ -108,7 +109,7 @@ func readFolder(dir string) (*folder, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: no such folder\nhint: models are read from the disk; 'darkroom pull OWNER/NAME' fetches one from its hub", dir)
+		return nil, fmt.Errorf("%s: no such folder\nhint: %s", dir, assets.Fetching(dir))
 	case err != nil:
 		return nil, err
 	case !info.IsDir():

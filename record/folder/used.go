@@ -15,14 +15,17 @@ import (
 // records are the files that are not empty once an iteration has finished; a checkpoint precedes it.
 var records = []string{"ledger.jsonl", "samples.jsonl"}
 
-// rates is measured before the first iteration, and before any checkpoint; it took long.
-const rates = "pass_rates.jsonl"
+// rates and heldOut are measured before the first iteration, which may take long.
+const (
+	rates   = "pass_rates.jsonl"
+	heldOut = "heldout.jsonl"
+)
 
 // traces are the files of a run before its first iteration.
-var traces = []string{"manifest.json", "products.json", "result.json", "report.html", "images", "transcripts.jsonl", "heldout.jsonl", "fleet.jsonl", Config} // the one that makes it a run last
+var traces = []string{"checkpoints", "manifest.json", "products.json", "result.json", "report.html", "images", "transcripts.jsonl", heldOut, "fleet.jsonl", Config} // the one that makes it a run last
 
 // early are other files that may exist before Config: locks, and the files of a fleet's server.
-var early = []string{"lock", "timing.jsonl", "checkpoints", "diagnosis.json", "join", "broker.json", "broker.tmp"}
+var early = []string{"lock", "timing.jsonl", "diagnosis.json", "join", "broker.json", "broker.tmp"}
 
 // ErrStrange says that a folder holds files that no run wrote.
 var ErrStrange = errors.New("it holds files that are no run's")
@@ -77,14 +80,15 @@ func (f *Folder) begin() error {
 	return nil
 }
 
-// Worth reports whether the folder holds anything that a run would lose: a checkpoint, whole or not,
-// a line of a record, or measured pass rates.
+// Worth reports whether the folder holds anything that a run would lose: a checkpoint, whole or not, a line of a
+// record, measured pass rates, or held-out samples of the start. The checkpoint of iteration 0 has nothing beyond
+// these.
 func (f *Folder) Worth() (bool, error) {
 	all, err := f.All()
-	if err != nil || len(all) > 0 {
+	if err != nil || slices.ContainsFunc(all, func(c Checkpoint) bool { return c.Iteration > 0 }) {
 		return true, err
 	}
-	return f.lined(append([]string{rates}, records...)...)
+	return f.lined(append([]string{rates, heldOut}, records...)...)
 }
 
 // Lined reports whether any iteration has lines.

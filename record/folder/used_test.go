@@ -49,6 +49,12 @@ func TestUsed(t *testing.T) {
 		if err := again("checkpoints/000000/state"); err != nil {
 			t.Errorf("beside it: %v", err)
 		}
+		if err := again("checkpoints/000001/state"); err != nil {
+			t.Errorf("after a run that failed in its first iteration: %v", err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "checkpoints", "000000")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the checkpoint of a run that failed in its first iteration: %v", err)
+		}
 		if err := again(""); !errors.Is(err, ErrUsed) {
 			t.Errorf("with a checkpoint: %v", err)
 		}

@@ -109,7 +109,11 @@ func (c *Caller) tried(ctx context.Context, try func(ctx context.Context) ([]byt
 		limited, done := context.WithTimeoutCause(ctx, c.policy.limit(n), errTimeout)
 		reply, err := try(limited)
 		if err != nil && ctx.Err() == nil && context.Cause(limited) == errTimeout {
-			err = Passing(fmt.Errorf("%w (%v)", errTimeout, c.policy.limit(n)))
+			late := fmt.Errorf("%w (%v)", errTimeout, c.policy.limit(n))
+			if w := (wrote{}); errors.As(err, &w) {
+				late = wrote{late, w.said}
+			}
+			err = Passing(late)
 		}
 		done()
 		var again passing

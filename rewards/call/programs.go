@@ -194,10 +194,15 @@ func start(argv, env []string, most int64) (*program, error) {
 	return p, nil
 }
 
-// listen hands over line after line, until the program's output or its use ends.
+// listen hands over line after line, until the program's output or its use ends. A line that is not JSON and does
+// not begin an object is not a reply: it belongs to the standard error, since libraries print while they load.
 func (p *program) listen(out *bufio.Reader, most int64) {
 	for {
 		text, err := readLine(out, most)
+		if err == nil && !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && !json.Valid(text) {
+			_, _ = p.stderr.Write(text) // it never fails
+			continue
+		}
 		select {
 		case p.lines <- line{text, err}:
 		case <-p.gone:
@@ -265,11 +270,20 @@ func (p *program) stop(why error) error {
 	_ = p.in.Close()      // it may be closed already
 	_ = child.Kill(p.cmd) // it may be gone already
 	_ = p.cmd.Wait()      // it was killed
-	if said := p.stderr.String(); why != nil && said != "" {
-		return fmt.Errorf("%w; it wrote: %s", why, said)
+	if said := p.stderr.Lines(); why != nil && said != "" {
+		return wrote{why, said}
 	}
 	return why
 }
+
+// wrote is a failure with a program's last output.
+type wrote struct {
+	error
+	said string
+}
+
+func (w wrote) Error() string { return w.error.Error() + "; it wrote:" + w.said }
+func (w wrote) Unwrap() error { return w.error }
 
 // A Tail keeps the end of its input.
 type Tail struct {
@@ -277,7 +291,12 @@ type Tail struct {
 	last []byte
 }
 
-const tailBytes = 100
+// Sizes of a Tail and of its texts.
+const (
+	tailBytes = 4096
+	tailLines = 20
+	tailShown = 100 // bytes on one line
+)
 
 // Write keeps the last bytes.
 func (t *Tail) Write(b []byte) (int, error) {
@@ -288,14 +307,28 @@ func (t *Tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String returns the last output, on one line.
+// String returns the end of the last output, on one line.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.TrimSpace(Shown(t.last))
+	return strings.TrimSpace(Shown(t.last[max(0, len(t.last)-tailShown):]))
 }
 
-// Card: a program's answers come in one stream, so a line too many would shift every later answer to
+// Lines are the last lines of output, each on a line of its own; a single line has a space before it.
+func (t *Tail) Lines() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := strings.Split(strings.TrimSpace(string(t.last)), "\n")
+	if len(all) == 1 {
+		if all[0] == "" {
+			return ""
+		}
+		return " " + strings.TrimSpace(all[0])
+	}
+	return "\n  | " + strings.Join(all[max(0, len(all)-tailLines):], "\n  | ")
+}
+
+// Card: a program's answers are the JSON objects of one stream, so a line too many would shift every later answer to
 // another request. Requests to programs are therefore numbered, {"n": 7, "protocol": 1, ...}, and a
 // reply that carries "n" must carry the request's. A reply without it, of a program that does not know
 // of numbers, counts as long as the program wrote nothing else: no line before the request, and none in
@@ -388,7 +421,7 @@ var keptBeginnings = []string{"LC_", "CUDA", "NVIDIA_", "NCCL_", "ROCR_", "HIP_"
 
 // environment is the part of this process's environment that a program gets.
 func environment() []string {
-	env := []string{} // not nil, which would mean all
+	env := []string{"PYTHONUNBUFFERED=1"} // or a reply waits in Python's buffer; a later value of the same name counts
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		name = strings.ToUpper(name)

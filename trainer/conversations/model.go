@@ -56,6 +56,8 @@ type Model struct {
 	shift    loss.Shift          // of objectives over judged answers
 	lessons  *lessons.Reader     // nil: nothing is learned from conversations of a file
 	likely   ledger.Spread       // totals of its likeliest answers
+
+	measuring func(done, all int) // is called with the progress of evaluations; nil: nothing is called
 }
 
 // Modality is how models that hold conversations are opened.
@@ -104,7 +106,7 @@ func OpenModel(e *experiment.Experiment, o model.Options) (*Model, error) {
 	if err := s.InitTokens(e.Model.NewTokens, rng.New(uint64(e.Run.Seed)).With("blank")); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	m := &Model{opened: e, train: o.Train, rewards: o.Rewards, Policy: &rollout.Policy{Played: new(atomic.Int64), VLM: s, Context: o.Context, Progress: o.Progress}}
+	m := &Model{opened: e, train: o.Train, rewards: o.Rewards, measuring: o.Measuring, Policy: &rollout.Policy{Played: new(atomic.Int64), VLM: s, Context: o.Context, Progress: o.Progress}}
 	if err := m.prepare(e, o); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -210,7 +212,7 @@ func (m *Model) Fixed(ctx context.Context, settings experiment.Settings, root rn
 		p.Limits.Turns = settings.Evaluate.Turns
 	}
 	p.Draws = trainer.Draws{Root: root, Fixed: true, Before: len(m.train) - len(prompts.LessonsOf(m.train, ""))}
-	p.Context, p.Progress, p.Noise, p.Control, p.Guided, p.Given, p.Tree, p.Supervised, p.Engine = ctx, nil, nil, nil, nil, nil, nil, false, nil
+	p.Context, p.Progress, p.Noise, p.Control, p.Guided, p.Given, p.Tree, p.Supervised, p.Engine = ctx, m.measuring, nil, nil, nil, nil, nil, false, nil
 	return &p
 }
 

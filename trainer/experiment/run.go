@@ -18,8 +18,10 @@ import (
 // two ranks may lie on one device.
 func (run Run) Devices() []string {
 	names := strings.Split(run.Device, ",")
-	for i := range names {
-		names[i] = strings.TrimSpace(names[i])
+	for i, n := range names {
+		if names[i] = strings.TrimSpace(n); names[i] == "cuda" {
+			names[i] = "cuda:0"
+		}
 	}
 	return names
 }
@@ -44,7 +46,7 @@ func (run Run) checkDevices(r report) {
 	for _, d := range names {
 		switch {
 		case d != "auto" && d != "cpu" && !strings.HasPrefix(d, "cuda:"):
-			r("run.device", fmt.Sprintf("%q is no device", d), `write "auto", "cpu", or "cuda:0"; several train together: "cuda:0,cuda:1"`)
+			r("run.device", fmt.Sprintf("%q is no device", d), deviceHint(d))
 		case d == "auto" && len(names) > 1:
 			r("run.device", `"auto" stands for one device, and here are several`, `name each: "cuda:0,cuda:1", or "cpu,cpu"`)
 		case (d == "cpu") != (names[0] == "cpu") && names[0] != "auto":
@@ -63,6 +65,19 @@ func (run Run) checkDevices(r report) {
 	if run.Parted() && run.Shards < len(names) {
 		r("run.shards", fmt.Sprintf("%d devices share %d shards of a gradient", len(names), run.Shards), fmt.Sprintf("run.shards = %d or more, or fewer devices", len(names)))
 	}
+}
+
+// deviceHint is the remedy for an invalid device: other programs' names, and devices without kernels.
+func deviceHint(name string) string {
+	switch {
+	case name == "gpu":
+		return `write "cuda:0"`
+	case strings.Trim(name, "0123456789") == "" && name != "":
+		return fmt.Sprintf(`write "cuda:%s"`, name)
+	case slices.Contains([]string{"mps", "metal", "rocm", "hip", "xpu", "npu", "tpu", "vulkan"}, strings.TrimRight(name, ":0123456789")):
+		return `there are kernels for CPUs ("cpu") and for NVIDIA's GPUs ("cuda:0") alone`
+	}
+	return `write "auto", "cpu", or "cuda:0"; several train together: "cuda:0,cuda:1"`
 }
 
 // Quantization is model.quantize; "" where nothing is said.

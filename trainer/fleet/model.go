@@ -28,6 +28,7 @@ type Model struct {
 	travels   model.Remote
 	ctx       *changing
 	progress  func(done, all int)
+	measuring func(done, all int)
 	setup     Blob
 	settings  experiment.Settings // of the iteration under way
 	root      rng.Key
@@ -50,9 +51,9 @@ type Model struct {
 // Open opens a run's model, and shares its rolls out, and its gradients among the workers of another fleet; nil: of
 // none. plan returns the samples of iterations to come.
 func (f *Fleet) Open(s Setup, e *experiment.Experiment, o model.Options, gradients *Fleet, plan planner, open func(o model.Options) (model.Model, error)) (model.Model, error) {
-	m := &Model{fleet: f, e: e, ctx: newChanging(), progress: o.Progress, next: o.Ahead, published: map[trainer.Weights]Blob{}, packed: map[trainer.Weights][]byte{}, read: map[Hash]result{}, recalled: recalled{}}
+	m := &Model{fleet: f, e: e, ctx: newChanging(), progress: o.Progress, measuring: o.Measuring, next: o.Ahead, published: map[trainer.Weights]Blob{}, packed: map[trainer.Weights][]byte{}, read: map[Hash]result{}, recalled: recalled{}}
 	m.ahead = ahead{plan: plan, open: map[int]*Batch{}}
-	o.Context, o.Progress = m.ctx, nil
+	o.Context, o.Progress, o.Measuring = m.ctx, nil, nil
 	own, err := open(o)
 	if err != nil {
 		return nil, err
@@ -247,7 +248,7 @@ type fixed struct {
 }
 
 func (p fixed) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
-	s := share{Model: p.m, how: p.how, keys: keys, roll: func(ctx context.Context, keys []trainer.Key) ([]trainer.Sample, error) {
+	s := share{Model: p.m, how: p.how, keys: keys, told: p.m.measuring, roll: func(ctx context.Context, keys []trainer.Key) ([]trainer.Sample, error) {
 		return p.m.Model.Fixed(ctx, p.settings, p.how.Root).Roll(w, keys)
 	}}
 	return s.do(p.ctx, w)

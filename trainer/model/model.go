@@ -210,8 +210,8 @@ type Options struct {
 	Context context.Context
 	// Logf reports to people; nil: nobody reads.
 	Logf func(format string, args ...any)
-	// Progress is called with the progress of a roll; nil: nobody asks.
-	Progress func(done, all int)
+	// Progress is called with the progress of a roll, and Measuring with that of a Fixed policy's; nil: nobody asks.
+	Progress, Measuring func(done, all int)
 }
 
 // Len is how many prompts there are.

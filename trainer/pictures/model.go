@@ -177,7 +177,7 @@ func (m *Model) Fixed(ctx context.Context, settings experiment.Settings, root rn
 	p := *m.Policy
 	p.unfit = m.follow(&p, settings, root, true)
 	p.Trained = nil
-	p.Draws, p.Context, p.Progress = trainer.Draws{Root: root, Fixed: true}, ctx, nil
+	p.Draws, p.Context, p.Progress = trainer.Draws{Root: root, Fixed: true}, ctx, m.asked.Measuring
 	return &p
 }
 

@@ -73,7 +73,7 @@ func (c *check) lookFurther() {
 	if dir, err := assets.Resolve(c.Model.Path); err != nil {
 		c.Fail("model.path", err)
 	} else if _, err := os.Stat(dir); err != nil {
-		c.Refuse("model.path", c.Model.Path+": no such folder", "'darkroom pull OWNER/NAME' fetches one from its hub")
+		c.Refuse("model.path", c.Model.Path+": no such folder", assets.Fetching(c.Model.Path))
 	}
 }
 

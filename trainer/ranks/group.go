@@ -37,14 +37,14 @@ func (g Group) Open(o model.Options, open func(o model.Options) (model.Model, er
 	if g.Tokens {
 		m.Meeting = &exchange.Meeting{Ranks: g.Backends, Wire: g.Wire, Limit: g.Limit}
 	}
-	tell, ahead := together(len(g.Backends), o.Progress), shared(len(g.Backends), o)
+	tell, measure, ahead := together(len(g.Backends), o.Progress), together(len(g.Backends), o.Measuring), shared(len(g.Backends), o)
 	for r, be := range g.Backends {
 		alike := o
-		alike.Backend, alike.Context, alike.Progress, alike.Ahead = be, rolls, tell(r), ahead(r)
+		alike.Backend, alike.Context, alike.Progress, alike.Measuring, alike.Ahead = be, rolls, tell(r), measure(r), ahead(r)
 		if g.Tokens {
 			alike.Tokens = &autograd.Tokens{Rank: r, Ranks: len(g.Backends), Meeting: m.Meeting}
-			if alike.Progress = nil; r == 0 { // all ranks are as far as the first
-				alike.Progress = o.Progress
+			if alike.Progress, alike.Measuring = nil, nil; r == 0 { // all ranks are as far as the first
+				alike.Progress, alike.Measuring = o.Progress, o.Measuring
 			}
 		}
 		var member model.Model

@@ -37,8 +37,15 @@ type evaluation struct {
 	record  *record
 	clock   *clock
 	say     say
-	room    int64 // bytes of samples in memory at once
+	room    int64  // bytes of samples in memory at once
+	under   [2]int // the held-out prompts of the portion under way: the first, and the end
 	measures
+}
+
+// made is how many held-out samples are made and how many there are, from the passes of a portion.
+func (v *evaluation) made(done, all int) (made, of int) {
+	k := v.e.Evaluate.Samples
+	return k*v.under[0] + k*(v.under[1]-v.under[0])*done/max(all, 1), k * len(v.heldOut)
 }
 
 // measures is the checkpoint's state of evaluations.
@@ -142,6 +149,7 @@ func (v *evaluation) portion(ctx context.Context, p trainer.Policy, of trainer.W
 		}
 		groups = append(groups, g)
 	}
+	v.under = [2]int{first, last}
 	rolled, err := p.Roll(of, keys)
 	if err != nil {
 		return err

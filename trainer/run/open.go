@@ -155,6 +155,9 @@ func (l *loop) openModel() error {
 			l.Rolling(l.trainer.Iteration, done, all)
 		}
 	}
+	if l.Options.Measuring != nil {
+		o.Measuring = func(done, all int) { l.Options.Measuring(l.evaluation.made(done, all)) }
+	}
 	o.Ahead = func() []int {
 		return l.selection.ahead(iteration{l.trainer.Iteration, l.current.settings, l.root(), l.attempt.Attempt})
 	}

@@ -44,6 +44,8 @@ type Options struct {
 	// Rolling is called with the progress of an iteration's samples, in passes of the network, and the number of
 	// finished iterations; nil: nothing is called.
 	Rolling func(iteration, done, all int)
+	// Measuring is called with how many held-out samples of an evaluation are made; nil: nothing is called.
+	Measuring func(done, all int)
 	// Part is called with every part of an iteration, and Job with every job of a worker, beside other calls.
 	Part func(p Part)
 	Job  func(e fleet.Entry)

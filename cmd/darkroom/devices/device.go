@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
@@ -45,6 +46,33 @@ func RanksFlag(cmd *cobra.Command, name *string) {
 
 // Open opens "auto", "cpu" or "cuda:N"; if it cannot, the usage is wrong.
 func Open(name string) (Backend, error) { return usable(device.Open(name)) }
+
+// Where names the devices, for the first line of a command.
+func Where(all []Backend) string {
+	switch be := all[0].(type) {
+	case *cpu.Backend:
+		threads := be.Threads() * len(all)
+		if len(all) > 1 {
+			return fmt.Sprintf("on the CPU as %d devices (%d threads, %v)", len(all), threads, be.Path())
+		}
+		return fmt.Sprintf("on the CPU (%s, %v)", console.Plural(int64(threads), "thread"), be.Path())
+	case device.CUDA:
+		names := make([]string, len(all))
+		for i, one := range all {
+			names[i] = one.Name()
+		}
+		return fmt.Sprintf("on %s (%s)", strings.Join(names, ", "), be.Device().Name)
+	}
+	return "on " + all[0].Name()
+}
+
+// Unused says that there is a GPU and "auto" did not take it, and why; "" otherwise.
+func Unused(asked string) string {
+	if asked != "" && asked != "auto" {
+		return ""
+	}
+	return device.Unused()
+}
 
 // OpenCPU opens the CPU with some threads, 0 for all; if it cannot, the usage is wrong.
 func OpenCPU(threads int) (*cpu.Backend, error) {

@@ -105,7 +105,7 @@ type Document struct {
 func inspect(path string, tensors bool) (*Document, error) {
 	st, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s: no such file or folder\nhint: models are read from the disk; 'darkroom pull OWNER/NAME' fetches one from its hub", path)
+		return nil, fmt.Errorf("%s: no such file or folder\nhint: %s", path, assets.Fetching(path))
 	}
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -121,6 +122,9 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 	if on.Note != "" {
 		fmt.Fprintf(log, "note: %s\n", on.Note)
 	}
+	if says := devices.Unused(e.Run.Device); says != "" {
+		notes = append([]string{says}, notes...)
+	}
 	for _, n := range notes {
 		fmt.Fprintf(log, "note: %s\n", n)
 	}
@@ -130,7 +134,7 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return exits.Usage(err)
 	}
-	fmt.Fprintf(log, "%s: %s, in %s\n", e.Run.Name, words, dir)
+	fmt.Fprintf(log, "%s: %s, %s, in %s\n", e.Run.Name, words, devices.Where(on.All), dir)
 	follow := newFollowers(e.Track, dir)
 	here := 0    // iterations of this process
 	rolls := 0.5 // of an iteration's time; then the last one's share
@@ -138,6 +142,11 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 		bar.End()
 		fmt.Fprintf(log, format+"\n", args...)
 	}
+	var held *console.Progress // of the evaluation under way
+	stopping := context.AfterFunc(cmd.Context(), func() {
+		say("stopping: the iteration under way is finished and saved; once more ends at once, and that iteration is lost")
+	})
+	defer stopping()
 	workers := &fleet.Workers{Options: o.fleet, Dir: dir, Run: e.Run.Name, Logf: say}
 	traced := newTraces(os.Getenv, e.Run.Name, say)
 	result, err := run.Run(cmd.Context(), e, workers.Into(on.Into(run.Options{Dir: dir, Resume: o.resume, Restart: o.restart, Version: version.Read().String(),
@@ -145,6 +154,16 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 		Rolling: func(iteration, done, all int) {
 			follow.begin()
 			bar.Within(iteration, e.Run.Iterations, rolls*float64(done)/float64(max(all, 1)))
+		},
+		Measuring: func(done, all int) {
+			if held == nil {
+				bar.End()
+				held = console.NewProgress(log, "held-out "+run.ModalityOf(e).Samples)
+			}
+			if held.Set(done, all); done >= all {
+				held.End()
+				held = nil
+			}
 		},
 		Report: func(l *ledger.Line, t *ledger.TimingLine) {
 			follow.begin()

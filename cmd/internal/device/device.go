@@ -61,11 +61,32 @@ func Settle(name string) string {
 	if len(r.Devices) == 0 {
 		return "cpu"
 	}
-	d := r.Devices[0]
-	if v, ok := Verified(d, r.Driver); ok && v.Passed() || !ok && d.Verified() {
+	if taken, _ := trusted(r); taken {
 		return "cuda:0"
 	}
 	return "cpu"
+}
+
+// trusted reports whether "auto" takes the first device, and whether the conformance suite has run on it.
+func trusted(r cuda.Report) (taken, ran bool) {
+	d := r.Devices[0]
+	v, ran := Verified(d, r.Driver)
+	return ran && v.Passed() || !ran && d.Verified(), ran
+}
+
+// Unused says that a GPU is there and "auto" is the CPU, and why; "" where none is there, or auto is the GPU.
+func Unused() string {
+	r := cuda.Probe()
+	if len(r.Devices) == 0 {
+		return ""
+	}
+	switch taken, ran := trusted(r); {
+	case taken:
+		return ""
+	case ran:
+		return fmt.Sprintf("%s is not used: 'darkroom doctor --verify' failed on it; --device cuda:0 takes it nevertheless", r.Devices[0].Name)
+	}
+	return fmt.Sprintf("%s is not used, since no kernel was verified on its kind: 'darkroom doctor --verify' does it in a minute, --device cuda:0 takes it at once", r.Devices[0].Name)
 }
 
 // OnCPU reports whether a name that was settled is the CPU's.
