@@ -232,6 +232,11 @@ func (p *Processor) Grid(width, height int) (Grid, error) {
 
 // Apply cuts pictures into patches.
 func (p *Processor) Apply(pictures ...*vision.Raster) (Patches, error) {
+	return p.ApplyResized(p.Resize, pictures...)
+}
+
+// ApplyResized is Apply with a function that has the results of Resize.
+func (p *Processor) ApplyResized(resize func(*vision.Raster) (*vision.Image, error), pictures ...*vision.Raster) (Patches, error) {
 	var out Patches
 	if err := p.check(); err != nil {
 		return out, err
@@ -241,7 +246,7 @@ func (p *Processor) Apply(pictures ...*vision.Raster) (Patches, error) {
 		if err != nil {
 			return out, fmt.Errorf("picture %d: %w", i, err)
 		}
-		m, err := p.Resize(r)
+		m, err := resize(r)
 		if err != nil {
 			return out, fmt.Errorf("picture %d: %w", i, err)
 		}

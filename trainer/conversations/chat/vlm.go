@@ -55,6 +55,7 @@ type VLM struct {
 	Banned    []int   // never sampled: places of pictures, and marks of turns
 	Options   Options // it was opened with
 	source    io.Closer
+	resized   resized
 }
 
 // Open opens a folder in the hub's layout.
@@ -195,7 +196,7 @@ func (k *VLM) ReadPrompt(text string, clips *Videos, pictures ...*vision.Image) 
 // Patches are pictures, cut up one after another.
 func (k *VLM) Patches(pictures []*vision.Image) (all vlm.Patches, err error) {
 	for i, m := range pictures {
-		p, err := k.Processor.Apply(m.Raster())
+		p, err := k.Processor.ApplyResized(k.resize, m.Raster())
 		if err != nil {
 			return all, fmt.Errorf("picture %d: %w", i+1, err)
 		}
