@@ -266,6 +266,9 @@ func (o *order) add(p *Param) {
 func (o *order) next() func(yield func(*Param) bool) {
 	end, best, place, by := len(o.read)-1, 0, 0, 0
 	for _, i := range slices.Backward(o.at[o.last()]) {
+		if best == mostCompared { // no stretch is longer
+			break
+		}
 		if i == end {
 			continue
 		}
