@@ -206,7 +206,10 @@ func (r *Reward) checkOwn(key string, report report) bool {
 func OwnsKey(reward, key string) bool {
 	first, _, _ := strings.Cut(strings.TrimSpace(key), ".")
 	for _, k := range config.Keys(&Reward{}) {
-		if all := rewardsWith(k.In); k.Path == first && len(all) > 0 {
+		if k.Path != first {
+			continue
+		}
+		if all := rewardsWith(k.In); len(all) > 0 {
 			return slices.Contains(all, reward)
 		}
 	}
