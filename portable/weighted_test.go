@@ -1,6 +1,7 @@
 package portable
 
 import (
+	"math"
 	"slices"
 	"testing"
 )
@@ -23,5 +24,19 @@ func TestWeighted(t *testing.T) {
 	}
 	if got := Weighted([]float64{0.5}, []float64{0, 0}, 1); len(got) != 0 {
 		t.Errorf("nothing to draw gives %v", got)
+	}
+}
+
+// TestSoftmax: shares add up to 1, keep their ratios where e^x itself is beyond float64, and are those of float32.
+func TestSoftmax(t *testing.T) {
+	p := Softmax([]float64{1000, 1001, math.Inf(-1)})
+	if math.Abs(p[1]/p[0]-math.E) > 1e-12 || math.Abs(p[0]+p[1]-1) > 1e-15 || p[2] != 0 {
+		t.Errorf("%v", p)
+	}
+	if q := Softmax([]float32{0.5, -2}); !slices.Equal(q, Softmax([]float64{0.5, -2})) {
+		t.Errorf("of float32 %v", q)
+	}
+	if len(Softmax[float64](nil)) != 0 {
+		t.Error("shares of nothing")
 	}
 }

@@ -50,13 +50,12 @@ func (c Camera) part(m Move) float64 {
 
 // Camera compares the camera's moves with those that were asked for, one after another.
 func (m *Motion) Camera(asked ...Move) (sum Camera, err error) {
-	q, err := m.Quality()
-	if err != nil {
+	if err := m.Check(); err != nil {
 		return sum, err
 	}
 	n, least := float64(len(m.Forward)), threshold(m.Clip)/4
-	for t, p := range q.Pairs {
-		home, _ := m.Home(t)
+	for t := range m.Forward {
+		home, seen := m.Home(t)
 		c, squares := cameraOf(m.Forward[t], home)
 		sum.Pan, sum.Tilt, sum.Zoom, sum.Roll = sum.Pan+c.Pan/n, sum.Tilt+c.Tilt/n, sum.Zoom+c.Zoom/n, sum.Roll+c.Roll/n
 		want := asked[m.leg(t, len(asked))]
@@ -65,7 +64,7 @@ func (m *Motion) Camera(asked ...Move) (sum Camera, err error) {
 			continue
 		}
 		if a := max(0, c.part(want)); a > 0 {
-			steady := m.steady(t, len(asked))
+			p, steady := m.pair(t, home, seen), m.steady(t, len(asked))
 			sum.Value += float64(a*a) / squares * min(1, a/least) * p.Explained * p.Visible * steady / n
 		}
 	}

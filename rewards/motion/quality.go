@@ -43,7 +43,8 @@ func (m *Motion) Quality() (Quality, error) {
 	}
 	n := float64(len(m.Forward))
 	for t := range m.Forward {
-		p := m.pair(t)
+		home, seen := m.Home(t)
+		p := m.pair(t, home, seen)
 		q.Pairs = append(q.Pairs, p)
 		q.Value += p.value() / n
 		q.Amount += p.Amount / n
@@ -58,9 +59,9 @@ func (m *Motion) Quality() (Quality, error) {
 // doubt is the squared error that rounding to bytes leaves, in levels.
 const doubt = 0.5 * 0.5
 
-func (m *Motion) pair(t int) Pair {
+// pair measures the motion to the next frame, over the n pixels that return.
+func (m *Motion) pair(t int, home []bool, n int) Pair {
 	f := m.Forward[t]
-	home, n := m.Home(t)
 	p := Pair{Visible: float64(n) / float64(len(home)), Steady: m.steady(t, 1), Camera: camera(f, home)}
 	top := longest(f)
 	if math.IsNaN(top) || n == 0 {

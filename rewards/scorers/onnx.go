@@ -254,14 +254,7 @@ func activate(row []float64, how string) {
 			row[i] = 1 / (1 + portable.Exp(-v))
 		}
 	case "softmax":
-		most, sum := slices.Max(row), 0.0
-		for i, v := range row {
-			row[i] = portable.Exp(v - most)
-			sum += row[i]
-		}
-		for i := range row {
-			row[i] /= sum
-		}
+		copy(row, portable.Softmax(row))
 	}
 }
 

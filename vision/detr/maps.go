@@ -94,6 +94,21 @@ func Flat(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
 	return tp.Reshape(x, x.Dim(0), x.Dim(1)*x.Dim(2), x.Dim(3))
 }
 
+// Waves are sin and cos of 2π x / temperature^(2 floor(k/2) / features), in turn.
+func Waves(x float64, features int, temperature float64) []float32 {
+	x = float64(x * 2 * math.Pi)
+	out := make([]float32, features)
+	for k := range out {
+		angle := x / portable.Pow(temperature, float64(k/2*2)/float64(features))
+		if k%2 == 0 {
+			out[k] = float32(portable.Sin(angle))
+		} else {
+			out[k] = float32(portable.Cos(angle))
+		}
+	}
+	return out
+}
+
 // Sines are positions of pixels, [H·W, 2·features], as DETR has them: of y, then of x, each
 //
 //	sin and cos of place / temperature^(2 floor(k/2) / features), in turn
@@ -107,17 +122,7 @@ func Sines(s Size, features int, temperature float64) []float32 {
 // stop there. Places are less by shift.
 func MaskedSines(s, inside Size, features int, temperature, shift float64) []float32 {
 	waves := func(at, last int) []float32 {
-		x := float64((float64(at) - shift) / (float64(last) + 1e-6) * 2 * math.Pi)
-		out := make([]float32, features)
-		for k := range out {
-			angle := x / portable.Pow(temperature, float64(k/2*2)/float64(features))
-			if k%2 == 0 {
-				out[k] = float32(portable.Sin(angle))
-			} else {
-				out[k] = float32(portable.Cos(angle))
-			}
-		}
-		return out
+		return Waves((float64(at)-shift)/(float64(last)+1e-6), features, temperature)
 	}
 	rows, columns := make([][]float32, s.H), make([][]float32, s.W)
 	for i := range rows {

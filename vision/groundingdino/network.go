@@ -335,22 +335,9 @@ func (s *scene) grid() (refs []float32) {
 // waves are sines and cosines of whole numbers, times 2π.
 func waves(places []int32, w int) (all []float32) {
 	for _, p := range places {
-		all = append(all, sines(float64(p), w)...)
+		all = append(all, detr.Waves(float64(p), w, 10000)...)
 	}
 	return all
-}
-
-func sines(x float64, w int) []float32 {
-	out := make([]float32, w)
-	for k := range out {
-		angle := float64(x*2*math.Pi) / portable.Pow(10000, float64(k/2*2)/float64(w))
-		if k%2 == 0 {
-			out[k] = float32(portable.Sin(angle))
-		} else {
-			out[k] = float32(portable.Cos(angle))
-		}
-	}
-	return out
 }
 
 // gate is the epilogue that scales a branch, channel by channel, and adds it to x.
@@ -470,7 +457,7 @@ func (n *Network) decode(tp *autograd.Tape, s *scene, x, v, t, keep *autograd.Va
 				}
 				if k == 0 {
 					for _, at := range []int{1, 0, 2, 3} {
-						places = append(places, sines(b[at], w/2)...)
+						places = append(places, detr.Waves(float64(b[at]), w/2, 10000)...)
 					}
 				}
 			}

@@ -56,7 +56,7 @@ type pair struct {
 func (a Answer) pairs(most int) []pair {
 	var all []pair
 	for q, row := range a.Classes {
-		for k, p := range softmax(row)[:len(row)-1] {
+		for k, p := range portable.Softmax(row)[:len(row)-1] {
 			all = append(all, pair{q, k, p})
 		}
 	}
@@ -73,18 +73,6 @@ func (a Answer) pairs(most int) []pair {
 		most = len(a.Classes)
 	}
 	return all[:min(most, len(all))]
-}
-
-func softmax(x []float32) []float64 {
-	top, sum, out := slices.Max(x), 0.0, make([]float64, len(x))
-	for i, v := range x {
-		out[i] = portable.Exp(float64(v) - float64(top))
-		sum += out[i]
-	}
-	for i := range out {
-		out[i] /= sum
-	}
-	return out
 }
 
 // query is the logits of one query's mask.

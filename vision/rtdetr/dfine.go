@@ -94,25 +94,12 @@ func newDistances(bins int, up, scale float64) distances {
 	return d
 }
 
-// shares are the probabilities of a side's bins.
-func (d distances) shares(logits []float32) []float64 {
-	p, most, sum := make([]float64, len(logits)), float64(slices.Max(logits)), 0.0
-	for i, v := range logits {
-		p[i] = portable.Exp(float64(v) - most)
-		sum += p[i]
-	}
-	for i := range p {
-		p[i] /= sum
-	}
-	return p
-}
-
 // move is a box (cx, cy, w, h) whose sides moved by the means of their distributions.
 func (d distances) move(box, logits []float32) []float32 {
 	var side [4]float64 // left, top, right, bottom
 	for k := range side {
 		mean, n := 0.0, len(d.steps)
-		for i, p := range d.shares(logits[k*n:][:n]) {
+		for i, p := range portable.Softmax(logits[k*n:][:n]) {
 			mean += float64(p * d.steps[i])
 		}
 		side[k] = float64((0.5*d.scale + mean) * (float64(box[2+k%2]) / d.scale))
@@ -125,7 +112,7 @@ func (d distances) move(box, logits []float32) []float32 {
 func (d distances) sure(logits []float32, most int) (all []float32) {
 	n := len(d.steps)
 	for k := range 4 {
-		p, sum := d.shares(logits[k*n:][:n]), 0.0
+		p, sum := portable.Softmax(logits[k*n:][:n]), 0.0
 		slices.Sort(p)
 		for i := range most {
 			all = append(all, float32(p[n-1-i]))

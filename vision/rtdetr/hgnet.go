@@ -10,6 +10,11 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/detr"
 )
 
+// Card: HGNet-v2 (PP-HGNetV2 of PaddleClas, which has no paper) as transformers has it for D-FINE
+// (modeling_hgnet_v2.py). A stem of five convolutions, one branch beside a pooling, and four stages of blocks: a block
+// joins its input and the results of all its layers, and two convolutions of one pixel mix them. Light layers are a
+// convolution of one pixel and one for each channel. Held to eyes.d_fine.
+
 // HGNet is the part of "backbone_config" that an HGNet-v2 alone has.
 type HGNet struct {
 	Stem       []int  `json:"stem_channels"`

@@ -279,14 +279,7 @@ func boxSines(boxes []float32, features int) []float32 {
 	out := make([]float32, 0, len(boxes)*features)
 	for at := 0; at < len(boxes); at += 4 {
 		for _, k := range []int{1, 0, 2, 3} {
-			for i := range features {
-				angle := float64(boxes[at+k]) * 2 * math.Pi / portable.Pow(10000, float64(i/2*2)/float64(features))
-				if i%2 == 0 {
-					out = append(out, float32(portable.Sin(angle)))
-				} else {
-					out = append(out, float32(portable.Cos(angle)))
-				}
-			}
+			out = append(out, detr.Waves(float64(boxes[at+k]), features, 10000)...)
 		}
 	}
 	return out

@@ -1,7 +1,6 @@
 package vlm
 
 import (
-	"math"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -103,7 +102,7 @@ func (e *experts) route(logits []float32) Routing {
 	n := len(e.up.Layers)
 	r := Routing{Layer: e.number, Logits: logits}
 	for at := 0; at < len(logits); at += n {
-		p := softmax(logits[at : at+n])
+		p := portable.Softmax(logits[at : at+n])
 		order := make([]int, n)
 		for i := range order {
 			order[i] = i
@@ -121,22 +120,6 @@ func (e *experts) route(logits []float32) Routing {
 		r.Chosen, r.Weights = append(r.Chosen, chosen), append(r.Weights, shares(p, chosen))
 	}
 	return r
-}
-
-func softmax(z []float32) []float64 {
-	most, sum := math.Inf(-1), 0.0
-	for _, x := range z {
-		most = max(most, float64(x))
-	}
-	p := make([]float64, len(z))
-	for i, x := range z {
-		p[i] = portable.Exp(float64(x) - most)
-		sum += p[i]
-	}
-	for i := range p {
-		p[i] /= sum
-	}
-	return p
 }
 
 // shares are the chosen probabilities over their sum.
