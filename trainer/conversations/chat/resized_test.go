@@ -9,8 +9,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// TestResized: a picture that was read before has the same patches, one that was changed in place has its own, and
-// what is kept stays within its bound.
+// TestResized: a picture that was read before has the same patches, one that was changed in place has its own, and kept
+// pictures stay within their bound.
 func TestResized(t *testing.T) {
 	processor := vlm.NewProcessor()
 	k := &VLM{Processor: &processor}
