@@ -116,7 +116,8 @@ func (j *job) take() {
 func (j *job) one(i int) {
 	defer func() {
 		if r := recover(); r != nil {
-			j.failure.CompareAndSwap(nil, &r)
+			first := r // a copy: the address of r would take memory in every task
+			j.failure.CompareAndSwap(nil, &first)
 		}
 		j.left.Add(-1)
 		j.pending.Done()

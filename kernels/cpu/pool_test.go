@@ -118,3 +118,13 @@ func BenchmarkPoolEmpty(b *testing.B) {
 		p.run(2, func(int) {})
 	}
 }
+
+func TestPoolTasksTakeNoMemory(t *testing.T) {
+	p := newPool(2)
+	defer p.close()
+	var sum atomic.Int64
+	task := func(i int) { sum.Add(int64(i)) }
+	if n := testing.AllocsPerRun(20, func() { p.run(1000, task) }); n > 8 {
+		t.Errorf("%g pieces of memory for 1000 tasks", n)
+	}
+}

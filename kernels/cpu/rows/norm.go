@@ -110,7 +110,8 @@ func (p *affine) sample(w *work, r int) {
 
 // finish writes the row y from x.
 func (w *work) finish(p *affine, n int, x, y operand) {
-	k, src := normAlone, []operand{x}
+	var room [5]operand
+	k, src := normAlone, append(room[:0], x)
 	if !p.plain() {
 		k, src = norm, append(src, p.weight, p.bias)
 	}

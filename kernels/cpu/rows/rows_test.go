@@ -166,3 +166,22 @@ func TestSoftmaxOfCorners(t *testing.T) {
 		}
 	}
 }
+
+// TestNormTakesNoMemoryPerRow: rows of a norm with modulation allocate nothing.
+func TestNormTakesNoMemoryPerRow(t *testing.T) {
+	const rows, cols = 64, 96
+	x, scale := make([]float32, rows*cols), make([]float32, cols)
+	for i := range x {
+		x[i] = float32(i%13) - 6
+	}
+	eachPath(t, func(t *testing.T, e *Engine) {
+		if e.set == nil {
+			t.Skip("the loops of ref take memory")
+		}
+		a := &kernels.Norm{Kind: kernels.LayerNorm, X: kernels.NewMat(f32Span(x), rows, cols), Y: kernels.NewMat(bf16Span(x), rows, cols), Eps: 1e-6,
+			Scale: kernels.NewMat(bf16Span(scale), 1, cols), Shift: kernels.NewMat(bf16Span(scale), 1, cols), RowsPerSample: rows}
+		if n := testing.AllocsPerRun(20, func() { e.Norm(a, 0, rows) }); n > 4 {
+			t.Errorf("%g pieces of memory for %d rows", n, rows)
+		}
+	})
+}
