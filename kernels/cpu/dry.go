@@ -78,9 +78,7 @@ func (d *Dry) scratch(n int) { d.peak = max(d.peak, d.now+n) }
 // Gemm counts the panels of an operand that is packed on the way.
 func (d *Dry) Gemm(a *kernels.Gemm) {
 	if a.Pair != nil {
-		if a.Layout == kernels.NT {
-			d.scratch(gemm.PairScratch(a.C.Rows, a.C.Cols))
-		}
+		d.scratch(d.engine.PairScratch(a))
 		first, second := a.Apart(kernels.Mat{})
 		d.Gemm(first)
 		d.Gemm(second)

@@ -123,6 +123,7 @@ func newConvolution(e *Engine, u unit, a *kernels.Conv, oh, ow int) *convolution
 	c := convWeights(e, u, a.Weight, s)
 	c.conv, c.oh, c.ow, c.m = a, oh, ow, a.N*oh*ow
 	c.Gemm = &kernels.Gemm{Math: a.Math, C: kernels.NewMat(a.Y, c.m, c.n), Bias: a.Bias, Act: a.Act, Residual: matIf(a.Residual, c.m, c.n)}
+	c.parts = parts{a: partA, c: partC, bias: partBias}
 	c.later = a.Act != kernels.Identity || !a.Residual.Empty()
 	if a.Packed != nil {
 		if a.Packed.Form != u.form() {
@@ -217,11 +218,11 @@ func (c *convolution) task(sample, y0, rows, j0, j1 int) {
 	}
 	m0 := ((c.n0+sample)*c.oh + y0) * c.ow
 	for j := j0; j < j1; j++ {
-		c.setBias(s, j)
+		bias := c.product.bias(s, j)
 		direct := !c.later && c.u.direct(c.C.DType) && (j+1)*panel <= c.n
-		c.sumRows(s, sample, y0, rows, m0, j, direct)
+		c.sumRows(s, bias, sample, y0, rows, m0, j, direct)
 		if !direct {
-			c.finish(s, m0, pixels, j)
+			c.finish(s, nil, bias, m0, pixels, j)
 		}
 	}
 	c.e.scratch.put(s)
@@ -229,7 +230,7 @@ func (c *convolution) task(sample, y0, rows, j0, j1 int) {
 
 // sumRows adds up one panel of a task: over dy, chunks of its k, and output rows, so
 // that a chunk of the panel stays in L1 while the rows go by.
-func (c *convolution) sumRows(s *arena, sample, y0, rows, m0, j int, direct bool) {
+func (c *convolution) sumRows(s *arena, bias unsafe.Pointer, sample, y0, rows, m0, j int, direct bool) {
 	shape, chunk := c.conv.Shape, c.u.chunk()
 	at := 0
 	for dy := range shape.KH {
@@ -255,7 +256,7 @@ func (c *convolution) sumRows(s *arena, sample, y0, rows, m0, j int, direct bool
 				}
 				if last {
 					s.block.out = uintptr(operandOf(c.C, false).at(m0+y*c.ow, j*panel))
-					s.block.outStride, s.block.bias = uintptr(c.C.Stride*c.C.DType.Size()), uintptr(s.get(partBias))
+					s.block.outStride, s.block.bias = uintptr(c.C.Stride*c.C.DType.Size()), uintptr(bias)
 					s.block.outBF16 = int(c.C.DType)
 				}
 				c.u.run(&s.block, pixels, k, length)

@@ -61,10 +61,6 @@ func (e *Engine) Gemm(a *kernels.Gemm, par Parallel) {
 	if m == 0 || n == 0 {
 		return
 	}
-	if a.Pair != nil {
-		e.paired(a, m, n, par)
-		return
-	}
 	e.product(e.units[a.Math], a, m, n, k, par)
 }
 
@@ -72,6 +68,10 @@ func (e *Engine) Gemm(a *kernels.Gemm, par Parallel) {
 func (e *Engine) product(u unit, a *kernels.Gemm, m, n, k int, par Parallel) {
 	if u != nil {
 		newProduct(e, u, a, m, n, k).run(par)
+		return
+	}
+	if a.Pair != nil {
+		e.apart(a, m, n, par)
 		return
 	}
 	// Rows of ref load all of B: few tasks, each of many rows.
@@ -133,9 +133,11 @@ func roundUp(n, to int) int { return (n + to - 1) / to * to }
 // arena is scratch memory, cut into parts that begin on cache lines.
 type arena struct {
 	memory []byte
-	parts  [6]unsafe.Pointer
-	block  block
+	parts  [9]unsafe.Pointer
 	narrow bool // the task's panel has no more than 16 columns
+
+	block    block
+	epilogue epilogue
 }
 
 func (s *arena) get(i int) unsafe.Pointer { return s.parts[i] }

@@ -31,20 +31,27 @@ func storeRowsF32(c, dst unsafe.Pointer, stride, rows int, columns uint32, bias 
 func storeRowsBF16BW(c, dst unsafe.Pointer, stride, rows int, columns uint32, bias unsafe.Pointer)
 
 //go:noescape
+func epilogueRows(a *epilogue)
+
+//go:noescape
+func epilogueRowsBW(a *epilogue)
+
+//go:noescape
 func addScaled(c, t unsafe.Pointer, rows int, alpha float32)
 
 // passes512 are the passes of path AVX512; passesBF16 round faster.
 var (
-	passes512  = passesWith(storeRowsBF16BW)
-	passesBF16 = passesWith(storeRowsBF16)
+	passes512  = passesWith(storeRowsBF16BW, epilogueRowsBW)
+	passesBF16 = passesWith(storeRowsBF16, epilogueRows)
 )
 
-func passesWith(storeBF16 storePass) *passes {
+func passesWith(storeBF16 storePass, whole func(*epilogue)) *passes {
 	return &passes{
 		add:       [2]pass{addRowsF32, addRowsBF16},
 		mul:       [2]pass{mulRowsF32, mulRowsBF16},
 		store:     [2]storePass{storeRowsF32, storeBF16},
 		addScaled: addScaled,
+		whole:     whole,
 	}
 }
 

@@ -216,3 +216,275 @@ row:
 	VZEROUPPER
 	RET
 
+// func epilogueRows(a *epilogue)
+// dst = (c alpha + bias) gate + add + old, and pre is the value before the gate.
+TEXT ·epilogueRows(SB), NOSPLIT, $16-8
+	MOVQ a+0(FP), DX
+	MOVQ epilogue_c(DX), SI
+	MOVQ epilogue_rows(DX), CX
+	MOVQ epilogue_columns(DX), AX
+	KMOVD AX, K3
+	KMOVW AX, K1
+	SHRL $16, AX
+	KMOVW AX, K2
+	MOVQ epilogue_bias(DX), BX
+	MOVQ epilogue_pre(DX), R8
+	MOVQ epilogue_gate(DX), R9
+	MOVQ epilogue_add(DX), R10
+	MOVQ epilogue_old(DX), R11
+	MOVQ epilogue_dst(DX), DI
+	STMXCSR saved-8(SP)
+	MOVL $0x9FC0, flushing-16(SP)
+	LDMXCSR flushing-16(SP)
+	VBROADCASTSS epilogue_alpha(DX), Z4
+	VMOVUPS (BX), Z5
+	VMOVUPS 64(BX), Z6
+	TESTQ R9, R9
+	JEQ row
+	CMPQ epilogue_gateBF16(DX), $0
+	JNE gateNarrow
+	VMOVUPS.Z (R9), K1, Z8
+	VMOVUPS.Z 64(R9), K2, Z9
+	JMP gateLoaded
+gateNarrow:
+	VPMOVZXWD.Z (R9), K1, Z8
+	VPSLLD $16, Z8, Z8
+	VPMOVZXWD.Z 32(R9), K2, Z9
+	VPSLLD $16, Z9, Z9
+gateLoaded:
+row:
+	VMOVUPS 0(SI), Z0
+	VMULPS Z4, Z0, Z0
+	VADDPS Z5, Z0, Z0
+	VMOVUPS 64(SI), Z1
+	VMULPS Z4, Z1, Z1
+	VADDPS Z6, Z1, Z1
+	TESTQ R8, R8
+	JEQ gated
+	VMOVAPS Z0, Z2
+	VMOVAPS Z1, Z3
+	CMPQ epilogue_preBF16(DX), $0
+	JNE preNarrow
+	VMOVUPS Z2, K1, (R8)
+	VMOVUPS Z3, K2, 64(R8)
+	JMP preStored
+preNarrow:
+	LONG $0x4867F262; WORD $0xD272 // VCVTNE2PS2BF16 Z2, Z3, Z2
+	VMOVDQU16 Z2, K3, (R8)
+preStored:
+	ADDQ epilogue_preStride(DX), R8
+gated:
+	TESTQ R9, R9
+	JEQ added
+	VMULPS Z8, Z0, Z0
+	VMULPS Z9, Z1, Z1
+added:
+	TESTQ R10, R10
+	JEQ kept
+	CMPQ epilogue_addBF16(DX), $0
+	JNE addNarrow
+	VMOVUPS.Z (R10), K1, Z2
+	VMOVUPS.Z 64(R10), K2, Z3
+	JMP addLoaded
+addNarrow:
+	VPMOVZXWD.Z (R10), K1, Z2
+	VPSLLD $16, Z2, Z2
+	VPMOVZXWD.Z 32(R10), K2, Z3
+	VPSLLD $16, Z3, Z3
+addLoaded:
+	VADDPS Z2, Z0, Z0
+	VADDPS Z3, Z1, Z1
+	ADDQ epilogue_addStride(DX), R10
+kept:
+	TESTQ R11, R11
+	JEQ stored
+	VMOVUPS.Z (R11), K1, Z2
+	VMOVUPS.Z 64(R11), K2, Z3
+	VADDPS Z2, Z0, Z0
+	VADDPS Z3, Z1, Z1
+	ADDQ epilogue_oldStride(DX), R11
+stored:
+	VMOVAPS Z0, Z2
+	VMOVAPS Z1, Z3
+	CMPQ epilogue_dstBF16(DX), $0
+	JNE dstNarrow
+	VMOVUPS Z2, K1, (DI)
+	VMOVUPS Z3, K2, 64(DI)
+	JMP dstStored
+dstNarrow:
+	LONG $0x4867F262; WORD $0xD272 // VCVTNE2PS2BF16 Z2, Z3, Z2
+	VMOVDQU16 Z2, K3, (DI)
+dstStored:
+	ADDQ epilogue_dstStride(DX), DI
+	ADDQ $128, SI
+	DECQ CX
+	JNE row
+	LDMXCSR saved-8(SP)
+	VZEROUPPER
+	RET
+
+// func epilogueRowsBW(a *epilogue)
+// dst = (c alpha + bias) gate + add + old, and pre is the value before the gate.
+TEXT ·epilogueRowsBW(SB), NOSPLIT, $16-8
+	MOVQ a+0(FP), DX
+	MOVL $1, AX
+	VPBROADCASTD AX, Z25
+	MOVL $0x7FFF, AX
+	VPBROADCASTD AX, Z26
+	MOVL $0x400000, AX
+	VPBROADCASTD AX, Z27
+	MOVL $0x7F800000, AX
+	VPBROADCASTD AX, Z28
+	MOVL $0xFFFF0000, AX
+	VPBROADCASTD AX, Z29
+	MOVQ epilogue_c(DX), SI
+	MOVQ epilogue_rows(DX), CX
+	MOVQ epilogue_columns(DX), AX
+	KMOVD AX, K3
+	KMOVW AX, K1
+	SHRL $16, AX
+	KMOVW AX, K2
+	MOVQ epilogue_bias(DX), BX
+	MOVQ epilogue_pre(DX), R8
+	MOVQ epilogue_gate(DX), R9
+	MOVQ epilogue_add(DX), R10
+	MOVQ epilogue_old(DX), R11
+	MOVQ epilogue_dst(DX), DI
+	STMXCSR saved-8(SP)
+	MOVL $0x9FC0, flushing-16(SP)
+	LDMXCSR flushing-16(SP)
+	VBROADCASTSS epilogue_alpha(DX), Z4
+	VMOVUPS (BX), Z5
+	VMOVUPS 64(BX), Z6
+	TESTQ R9, R9
+	JEQ row
+	CMPQ epilogue_gateBF16(DX), $0
+	JNE gateNarrow
+	VMOVUPS.Z (R9), K1, Z8
+	VMOVUPS.Z 64(R9), K2, Z9
+	JMP gateLoaded
+gateNarrow:
+	VPMOVZXWD.Z (R9), K1, Z8
+	VPSLLD $16, Z8, Z8
+	VPMOVZXWD.Z 32(R9), K2, Z9
+	VPSLLD $16, Z9, Z9
+gateLoaded:
+row:
+	VMOVUPS 0(SI), Z0
+	VMULPS Z4, Z0, Z0
+	VADDPS Z5, Z0, Z0
+	VMOVUPS 64(SI), Z1
+	VMULPS Z4, Z1, Z1
+	VADDPS Z6, Z1, Z1
+	TESTQ R8, R8
+	JEQ gated
+	VMOVAPS Z0, Z2
+	VMOVAPS Z1, Z3
+	CMPQ epilogue_preBF16(DX), $0
+	JNE preNarrow
+	VMOVUPS Z2, K1, (R8)
+	VMOVUPS Z3, K2, 64(R8)
+	JMP preStored
+preNarrow:
+	VPSRLD $16, Z2, Z24
+	VPANDD Z25, Z24, Z24
+	VPADDD Z26, Z24, Z24
+	VPADDD Z2, Z24, Z24
+	VCMPPS $3, Z2, Z2, K7
+	VPORD Z27, Z2, K7, Z24
+	VPTESTNMD Z28, Z2, K7
+	VPSRLD $31, Z2, K7, Z24
+	VPSLLD $31, Z24, K7, Z24
+	VMOVDQA32 Z24, Z2
+	VPSRLD $16, Z2, Z2
+	VPMOVDW Z2, Y2
+	VPSRLD $16, Z3, Z24
+	VPANDD Z25, Z24, Z24
+	VPADDD Z26, Z24, Z24
+	VPADDD Z3, Z24, Z24
+	VCMPPS $3, Z3, Z3, K7
+	VPORD Z27, Z3, K7, Z24
+	VPTESTNMD Z28, Z3, K7
+	VPSRLD $31, Z3, K7, Z24
+	VPSLLD $31, Z24, K7, Z24
+	VMOVDQA32 Z24, Z3
+	VPSRLD $16, Z3, Z3
+	VPMOVDW Z3, Y3
+	VINSERTI64X4 $1, Y3, Z2, Z2
+	VMOVDQU16 Z2, K3, (R8)
+preStored:
+	ADDQ epilogue_preStride(DX), R8
+gated:
+	TESTQ R9, R9
+	JEQ added
+	VMULPS Z8, Z0, Z0
+	VMULPS Z9, Z1, Z1
+added:
+	TESTQ R10, R10
+	JEQ kept
+	CMPQ epilogue_addBF16(DX), $0
+	JNE addNarrow
+	VMOVUPS.Z (R10), K1, Z2
+	VMOVUPS.Z 64(R10), K2, Z3
+	JMP addLoaded
+addNarrow:
+	VPMOVZXWD.Z (R10), K1, Z2
+	VPSLLD $16, Z2, Z2
+	VPMOVZXWD.Z 32(R10), K2, Z3
+	VPSLLD $16, Z3, Z3
+addLoaded:
+	VADDPS Z2, Z0, Z0
+	VADDPS Z3, Z1, Z1
+	ADDQ epilogue_addStride(DX), R10
+kept:
+	TESTQ R11, R11
+	JEQ stored
+	VMOVUPS.Z (R11), K1, Z2
+	VMOVUPS.Z 64(R11), K2, Z3
+	VADDPS Z2, Z0, Z0
+	VADDPS Z3, Z1, Z1
+	ADDQ epilogue_oldStride(DX), R11
+stored:
+	VMOVAPS Z0, Z2
+	VMOVAPS Z1, Z3
+	CMPQ epilogue_dstBF16(DX), $0
+	JNE dstNarrow
+	VMOVUPS Z2, K1, (DI)
+	VMOVUPS Z3, K2, 64(DI)
+	JMP dstStored
+dstNarrow:
+	VPSRLD $16, Z2, Z24
+	VPANDD Z25, Z24, Z24
+	VPADDD Z26, Z24, Z24
+	VPADDD Z2, Z24, Z24
+	VCMPPS $3, Z2, Z2, K7
+	VPORD Z27, Z2, K7, Z24
+	VPTESTNMD Z28, Z2, K7
+	VPSRLD $31, Z2, K7, Z24
+	VPSLLD $31, Z24, K7, Z24
+	VMOVDQA32 Z24, Z2
+	VPSRLD $16, Z2, Z2
+	VPMOVDW Z2, Y2
+	VPSRLD $16, Z3, Z24
+	VPANDD Z25, Z24, Z24
+	VPADDD Z26, Z24, Z24
+	VPADDD Z3, Z24, Z24
+	VCMPPS $3, Z3, Z3, K7
+	VPORD Z27, Z3, K7, Z24
+	VPTESTNMD Z28, Z3, K7
+	VPSRLD $31, Z3, K7, Z24
+	VPSLLD $31, Z24, K7, Z24
+	VMOVDQA32 Z24, Z3
+	VPSRLD $16, Z3, Z3
+	VPMOVDW Z3, Y3
+	VINSERTI64X4 $1, Y3, Z2, Z2
+	VMOVDQU16 Z2, K3, (DI)
+dstStored:
+	ADDQ epilogue_dstStride(DX), DI
+	ADDQ $128, SI
+	DECQ CX
+	JNE row
+	LDMXCSR saved-8(SP)
+	VZEROUPPER
+	RET
+

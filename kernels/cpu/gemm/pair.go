@@ -6,64 +6,70 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 )
 
-// A product with a pair is two products, as in package ref. Those of NT go by blocks of rows, so that the pair's sums
-// stay in cache until the product takes them up, and need no memory for all rows. Rows know nothing of each other:
-// blocks change no bit.
+// A product with a pair is two products, as in package ref. A task computes a block of both, one after the other, so
+// that the pair's sums never leave the cache. Rows are independent: blocks change no bit.
 
-// pairBudget bounds the pair's sums of a block, in bytes; a block has at least pairRows rows.
-const (
-	pairBudget = 8 << 20
-	pairRows   = 384
-)
-
-// PairScratch is the memory of the pair's sums in a product of m rows and n columns.
-func PairScratch(m, n int) int { return 4 * n * min(m, max(pairRows, pairBudget/max(4*n, 1))) }
-
-func (e *Engine) paired(a *kernels.Gemm, m, n int, par Parallel) {
-	if a.Layout == kernels.NN {
-		first, second := a.Apart(kernels.Mat{})
-		e.Gemm(first, par)
-		e.Gemm(second, par)
-		return
+// lowOf parts a product: the first without its pair, and the pair's.
+func lowOf(e *Engine, u unit, g *kernels.Gemm) (*kernels.Gemm, *product) {
+	var whole, low *kernels.Gemm
+	if g.Layout == kernels.NN {
+		whole, low = g.Apart(kernels.Mat{})
+	} else {
+		low, whole = g.Apart(kernels.Mat{}) // its sums are added in scratch
 	}
-	rows := PairScratch(m, n) / (4 * n)
-	if a.W == nil { // a block would pack the right side anew
-		rows = m
-	}
-	s := e.stages.take(4 * n * rows)
-	defer e.stages.put(s)
-	u := &kernels.Buffer{Host: unsafe.Slice((*byte)(s.get(0)), 4*n*rows)}
-	for lo := 0; lo < m; {
-		hi := min(lo+rows, m)
-		switch each := a.GateRows; { // a block has whole samples, or is of one
-		case a.Gate.Empty():
-		case lo%each == 0 && rows >= each:
-			hi = min(hi, lo+rows/each*each)
-		default:
-			hi = min(hi, lo-lo%each+each)
-		}
-		sums := kernels.NewMat(kernels.Span{Buf: u, Len: n * (hi - lo), DType: kernels.F32}, hi-lo, n)
-		first, second := rowsOf(a, lo, hi).Apart(sums)
-		e.Gemm(first, par)
-		e.Gemm(second, par)
-		lo = hi
-	}
+	p := newProduct(e, u, low, g.C.Rows, g.C.Cols, low.A.Cols)
+	p.parts = parts{a: partLowA, c: partLowC, bias: partLowBias}
+	return whole, p
 }
 
-// rowsOf are rows lo to hi-1 of a product with a pair.
-func rowsOf(a *kernels.Gemm, lo, hi int) *kernels.Gemm {
-	part, pair := *a, *a.Pair
-	part.Pair = &pair
-	for _, m := range []*kernels.Mat{&part.A, &part.C, &part.Pre, &part.Residual, &pair.A, &pair.Pre} {
-		if !m.Empty() {
-			*m = m.RowRange(lo, hi)
+// lowBytes is the size of a row of the pair's packed A, 0 for a product without one.
+func (p *product) lowBytes() int {
+	if p.low == nil {
+		return 0
+	}
+	return p.low.rowBytes
+}
+
+// packLow packs all panels of the pair's B, of which low is the product. The returned function frees their memory.
+func (p *product) packLow(par Parallel) (done func()) {
+	if p.shared != nil {
+		return func() {}
+	}
+	s := p.e.stages.take(panels(p.n)*p.size, tmpBytes)
+	p.shared, p.to = s.get(0), panels(p.n)
+	if each := max(1, 1<<18/p.size); each < p.to {
+		p.packShared(0, each, par)
+	} else {
+		for j := range p.to {
+			p.packPanel(p.panel(j), s.get(1), j)
 		}
 	}
-	if each := a.GateRows; !a.Gate.Empty() {
-		part.Gate = a.Gate.RowRange(lo/each, (hi-1)/each+1)
-		if (hi-1)/each == lo/each {
-			part.GateRows = hi - lo
-		}
+	return func() { p.e.stages.put(s) }
+}
+
+// sums is a block of an NT product's pair, with its own epilogue, in scratch.
+func (p *product) sums(s *arena, m0, rows, j int) unsafe.Pointer {
+	c := s.get(p.parts.c)
+	p.block(s, p.panel(j), nil, m0, rows, j, false, false)
+	if p.later || p.alpha != 1 {
+		p.finishTo(target{p: c, stride: panel * 4}, s, nil, p.bias(s, j), m0, rows, j)
 	}
-	return &part
+	return c
+}
+
+// apart computes a product with a pair by the loops of ref, which need memory for the pair's sums.
+func (e *Engine) apart(a *kernels.Gemm, m, n int, par Parallel) {
+	s := e.stages.take(e.PairScratch(a))
+	defer e.stages.put(s)
+	first, second := a.Apart(kernels.NewMat(s.span(0, m*n, kernels.F32), m, n))
+	e.Gemm(first, par)
+	e.Gemm(second, par)
+}
+
+// PairScratch is the memory of a pair's sums.
+func (e *Engine) PairScratch(a *kernels.Gemm) int {
+	if _, ok := e.units[a.Math]; ok || a.Layout == kernels.NN {
+		return 0
+	}
+	return 4 * a.C.Rows * a.C.Cols
 }

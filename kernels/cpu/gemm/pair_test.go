@@ -21,40 +21,52 @@ func (e *Engine) adapted(m, n, k, rank, each int) *kernels.Gemm {
 	return g
 }
 
-// TestPairBlocks: blocks of rows change no bit, wherever samples end.
-func TestPairBlocks(t *testing.T) {
-	const m, n = 900, 5500 // a block has 384 rows
-	if PairScratch(m, n) != 4*n*384 {
-		t.Fatal(PairScratch(m, n))
-	}
-	e := New(isa.Best(), 2)
-	for _, each := range []int{0, 1, 100, 383, 385, 450, 900} {
-		g := e.adapted(m, n, 8, 2, each)
-		want, pair := *g, *g.Pair
-		want.C, want.Pre, pair.Pre, want.Pair = clone(g.C), clone(g.Pre), clone(g.Pair.Pre), &pair
-		first, second := want.Apart(randomMat(kernels.F32, m, n))
+// TestPair: one product with a pair has the bits of the two that it is, on all paths, wherever samples end.
+func TestPair(t *testing.T) {
+	const m, n, k, rank = 450, 200, 40, 6
+	for _, path := range isa.Paths() {
+		e := New(path, 2)
+		for _, each := range []int{0, 1, 100, 191, 193, 450} {
+			g := e.adapted(m, n, k, rank, each)
+			want, pair := *g, *g.Pair
+			want.C, want.Pre, pair.Pre, want.Pair = clone(g.C), clone(g.Pre), clone(g.Pair.Pre), &pair
+			first, second := want.Apart(randomMat(kernels.F32, m, n))
+			e.Gemm(first, threaded)
+			e.Gemm(second, threaded)
+			e.Gemm(g, threaded)
+			for _, x := range [][2]kernels.Mat{{g.C, want.C}, {g.Pre, want.Pre}, {g.Pair.Pre, pair.Pre}} {
+				if err := same(x[0], x[1]); err != nil {
+					t.Errorf("%s, a gate every %d rows: %v", path, each, err)
+				}
+			}
+		}
+		back := e.adapted(m, n, k, rank, 0)
+		back.Layout, back.A, back.C = kernels.NN, randomMat(kernels.BF16, m, n), randomMat(kernels.BF16, m, k)
+		back.Residual = randomMat(kernels.BF16, m, k)
+		back.Pair = &kernels.Pair{A: back.Pair.A, B: randomMat(kernels.F32, rank, k), Alpha: 0.75}
+		want := *back
+		want.C = clone(back.C)
+		first, second := want.Apart(kernels.Mat{})
 		e.Gemm(first, threaded)
 		e.Gemm(second, threaded)
-		e.Gemm(g, threaded)
-		for _, x := range [][2]kernels.Mat{{g.C, want.C}, {g.Pre, want.Pre}, {g.Pair.Pre, pair.Pre}} {
-			if err := same(x[0], x[1]); err != nil {
-				t.Errorf("a gate every %d rows: %v", each, err)
-			}
+		e.Gemm(back, threaded)
+		if err := same(back.C, want.C); err != nil {
+			t.Errorf("%s, backward: %v", path, err)
 		}
 	}
 }
 
-// BenchmarkPair times adapters' layers by blocks, and with the pair's sums of all rows in memory.
+// BenchmarkPair times adapters' layers as one product, and as two with the pair's sums of all rows in memory.
 func BenchmarkPair(b *testing.B) {
 	path, err := isa.Choose()
 	if err != nil {
 		b.Skip(err)
 	}
 	e := New(path, runtime.NumCPU())
-	for _, s := range [][2]int{{974, 1536}, {4096, 1536}, {5074, 3072}} {
+	for _, s := range [][2]int{{1152, 128}, {974, 1536}, {4096, 1536}, {5074, 3072}} {
 		g := e.adapted(s[0], s[1], s[1], 32, s[0]/2)
 		u := randomMat(kernels.F32, s[0], s[1])
-		b.Run(fmt.Sprintf("blocks/%dx%d", s[0], s[1]), func(b *testing.B) {
+		b.Run(fmt.Sprintf("one/%dx%d", s[0], s[1]), func(b *testing.B) {
 			for b.Loop() {
 				e.Gemm(g, threaded)
 			}

@@ -28,6 +28,9 @@ type product struct {
 	simple   bool   // there is not, and the sum is one
 	shared   unsafe.Pointer
 	from, to int // panels in shared
+
+	low   *product // of the pair (pair.go)
+	parts parts    // of a task's arena
 }
 
 // Budgets, in bytes. A task's block of A stays in L2 beside the panels that stream by;
@@ -42,6 +45,9 @@ const MostScratch = sharedBudget
 
 func newProduct(e *Engine, u unit, g *kernels.Gemm, m, n, k int) *product {
 	p := &product{Gemm: g, e: e, u: u, m: m, n: n, k: k, alpha: g.Alpha}
+	if g.Pair != nil {
+		p.Gemm, p.low = lowOf(e, u, g)
+	}
 	if p.alpha == 0 {
 		p.alpha = 1
 	}
@@ -65,8 +71,9 @@ func newProduct(e *Engine, u unit, g *kernels.Gemm, m, n, k int) *product {
 		p.shared, p.to = pointer(g.W.Buf.Host), panels(n)
 	}
 	p.rowBytes = u.rowBytes(p.kp)
-	p.later = g.Act != kernels.Identity || !g.Pre.Empty() || !g.Gate.Empty() || !g.Residual.Empty() || g.Accumulate && len(g.Segments) == 0
+	p.later = g.Act != kernels.Identity || !g.Pre.Empty() || !g.Gate.Empty() || !p.Residual.Empty() || g.Accumulate && len(g.Segments) == 0
 	p.simple = !p.later && p.alpha == 1 && len(g.Segments) == 0 && k > 0
+	p.parts = parts{a: partA, c: partC, bias: partBias}
 	p.cut()
 	return p
 }
@@ -100,6 +107,9 @@ func (p *product) cut() {
 // run packs B in stages of as many panels as the budget holds, where several row
 // blocks read them, and computes.
 func (p *product) run(par Parallel) {
+	if p.low != nil {
+		defer p.low.packLow(par)()
+	}
 	blocks := (p.m + p.rowBlock - 1) / p.rowBlock
 	if p.shared != nil || blocks == 1 {
 		p.compute(0, panels(p.n), par)
@@ -110,17 +120,21 @@ func (p *product) run(par Parallel) {
 	p.shared = s.get(0)
 	for lo := 0; lo < panels(p.n); lo += stage {
 		p.from, p.to = lo, min(lo+stage, panels(p.n))
-		each := max(1, 1<<18/p.size)
-		par((p.to-lo+each-1)/each, func(i int) {
-			s := p.e.scratch.take(tmpBytes)
-			for j := lo + i*each; j < min(lo+(i+1)*each, p.to); j++ {
-				p.packPanel(p.panel(j), s.get(0), j)
-			}
-			p.e.scratch.put(s)
-		})
+		p.packShared(lo, max(1, 1<<18/p.size), par)
 		p.compute(lo, p.to, par)
 	}
 	p.e.stages.put(s)
+}
+
+// packShared packs panels from lo on into shared memory; a task has `each` of them.
+func (p *product) packShared(lo, each int, par Parallel) {
+	par((p.to-lo+each-1)/each, func(i int) {
+		s := p.e.scratch.take(tmpBytes)
+		for j := lo + i*each; j < min(lo+(i+1)*each, p.to); j++ {
+			p.packPanel(p.panel(j), s.get(0), j)
+		}
+		p.e.scratch.put(s)
+	})
 }
 
 // panel is where panel j is in shared memory.
@@ -155,22 +169,31 @@ const (
 	partSample
 	partPanel
 	partBias
+	partLowA
+	partLowC
+	partLowBias
 )
+
+// parts are those of a product, or of its pair.
+type parts struct{ a, c, bias int }
 
 // task computes rows m0 and on of panels j0 to j1-1.
 func (p *product) task(m0, rows, j0, j1 int) {
-	own := 0
+	own, tall := 0, roundUp(rows, 16)
 	if p.shared == nil {
 		own = p.size
 	}
-	cBytes := roundUp(rows, 16) * panel * 4
-	s := p.e.scratch.take(tmpBytes, roundUp(rows, 16)*p.rowBytes, cBytes, cBytes, own, panel*4)
-	k0, at := 0, 0
-	for _, length := range p.samples {
-		if length > 0 {
-			p.u.packA(s.get(partA), s.get(partTmp), p.rowBytes, p.a, m0, rows, k0, length, at)
-		}
-		k0, at = k0+length, at+roundUp(length, p.u.step())
+	cBytes, sample, low := tall*panel*4, 0, 0
+	if len(p.Segments) > 0 {
+		sample = cBytes
+	}
+	if p.low != nil {
+		low = 1
+	}
+	s := p.e.scratch.take(tmpBytes, tall*p.rowBytes, cBytes, sample, own, panel*4, tall*p.lowBytes(), low*cBytes, low*panel*4)
+	p.packRows(s, m0, rows)
+	if p.low != nil {
+		p.low.packRows(s, m0, rows)
 	}
 	for j := j0; j < j1; j++ {
 		b := s.get(partPanel)
@@ -179,26 +202,51 @@ func (p *product) task(m0, rows, j0, j1 int) {
 		} else {
 			p.packPanel(b, s.get(partTmp), j)
 		}
-		p.setBias(s, j)
 		s.narrow = p.narrow(j)
-		direct := p.simple && p.u.direct(p.C.DType) && (j+1)*panel <= p.n
-		p.block(s, b, m0, rows, j, j+1 < j1 && p.shared != nil, direct)
-		if !direct {
-			p.finish(s, m0, rows, j)
+		more := j+1 < j1 && p.shared != nil
+		switch {
+		case p.low == nil:
+			p.one(s, nil, b, m0, rows, j, more)
+		case p.Layout == kernels.NN:
+			p.one(s, nil, b, m0, rows, j, more)
+			p.low.one(s, nil, p.low.panel(j), m0, rows, j, false)
+		default:
+			p.one(s, p.low.sums(s, m0, rows, j), b, m0, rows, j, more)
 		}
 	}
 	p.e.scratch.put(s)
 }
 
+// packRows packs a task's block of A.
+func (p *product) packRows(s *arena, m0, rows int) {
+	k0, at := 0, 0
+	for _, length := range p.samples {
+		if length > 0 {
+			p.u.packA(s.get(p.parts.a), s.get(partTmp), p.rowBytes, p.a, m0, rows, k0, length, at)
+		}
+		k0, at = k0+length, at+roundUp(length, p.u.step())
+	}
+}
+
+// one computes a block of C, and adds u to it: a block in scratch, nil for none.
+func (p *product) one(s *arena, u, b unsafe.Pointer, m0, rows, j int, more bool) {
+	bias := p.bias(s, j)
+	direct := p.simple && u == nil && p.u.direct(p.C.DType) && (j+1)*panel <= p.n
+	p.block(s, b, bias, m0, rows, j, more, direct)
+	if !direct {
+		p.finish(s, u, bias, m0, rows, j)
+	}
+}
+
 // block adds up one block of C in scratch, sample after sample.
-func (p *product) block(s *arena, b unsafe.Pointer, m0, rows, j int, more, direct bool) {
-	c := s.get(partC)
+func (p *product) block(s *arena, b, bias unsafe.Pointer, m0, rows, j int, more, direct bool) {
+	c := s.get(p.parts.c)
 	if len(p.Segments) == 0 {
 		var out unsafe.Pointer
 		if direct {
 			out = operandOf(p.C, false).at(m0, j*panel)
 		}
-		p.sum(c, s, b, out, rows, 0, p.k, more)
+		p.sum(c, s, b, out, bias, rows, 0, p.k, more)
 		return
 	}
 	// The sum begins with C, or with the first product: -0 + x is x.
@@ -211,7 +259,7 @@ func (p *product) block(s *arena, b unsafe.Pointer, m0, rows, j int, more, direc
 	}
 	at := 0
 	for _, length := range p.Segments {
-		p.sum(s.get(partSample), s, b, nil, rows, at, length, false)
+		p.sum(s.get(partSample), s, b, nil, nil, rows, at, length, false)
 		p.u.passes().addScaled(c, s.get(partSample), rows, p.alpha)
 		at += roundUp(length, p.u.step())
 	}
@@ -222,7 +270,7 @@ func (p *product) narrow(j int) bool { return p.n-j*panel <= panel/2 }
 
 // sum is one sample's block of C: chunks of k, so that a chunk of the panel stays in
 // L1 while the rows go by. The last one stores the block where out is set.
-func (p *product) sum(c unsafe.Pointer, s *arena, b, out unsafe.Pointer, rows, at, k int, more bool) {
+func (p *product) sum(c unsafe.Pointer, s *arena, b, out, bias unsafe.Pointer, rows, at, k int, more bool) {
 	chunk := p.u.chunk()
 	if rows <= p.u.rows() {
 		chunk = k // the panel is read once
@@ -237,13 +285,13 @@ func (p *product) sum(c unsafe.Pointer, s *arena, b, out unsafe.Pointer, rows, a
 		if done+length < k || more {
 			next = unsafe.Add(b, p.u.panelBytes(roundUp(at+done+length, p.u.step())))
 		}
-		s.block = block{c: uintptr(c), a: uintptr(s.get(partA)), b: uintptr(from), lda: uintptr(p.rowBytes),
+		s.block = block{c: uintptr(c), a: uintptr(s.get(p.parts.a)), b: uintptr(from), lda: uintptr(p.rowBytes),
 			ahead: uintptr(next), aheadBytes: p.u.panelBytes(length), narrow: s.narrow}
 		if done > 0 {
 			s.block.start = 1
 		}
 		if out != nil && done+length == k {
-			s.block.out, s.block.outStride, s.block.bias = uintptr(out), uintptr(p.C.Stride*p.C.DType.Size()), uintptr(s.get(partBias))
+			s.block.out, s.block.outStride, s.block.bias = uintptr(out), uintptr(p.C.Stride*p.C.DType.Size()), uintptr(bias)
 			s.block.outBF16 = int(p.C.DType)
 		}
 		p.u.run(&s.block, rows, at+done, length)
@@ -252,50 +300,147 @@ func (p *product) sum(c unsafe.Pointer, s *arena, b, out unsafe.Pointer, rows, a
 
 var negativeZero = math.Float32frombits(1 << 31)
 
+// finish is the epilogue of a block of C, and adds u, a block in scratch.
+func (p *product) finish(s *arena, u, bias unsafe.Pointer, m0, rows, j int) {
+	o := operandOf(p.C, false)
+	p.finishTo(target{p: o.at(m0, j*panel), stride: o.stride, dtype: p.C.DType}, s, u, bias, m0, rows, j)
+}
+
+// finishTo is finish for any target: by one pass where the path has it, or by one for each thing asked for, and one
+// that stores.
+func (p *product) finishTo(to target, s *arena, u, bias unsafe.Pointer, m0, rows, j int) {
+	if p.u.passes().whole != nil {
+		p.finishWhole(to, s, u, bias, m0, rows, j)
+		return
+	}
+	p.finishSums(s, u, bias, m0, rows, j)
+	row := s.get(p.parts.bias)
+	if (p.later || u != nil) && !p.Bias.Empty() {
+		fill(unsafe.Slice((*float32)(row), panel), negativeZero) // it was added
+	}
+	p.u.passes().store[to.dtype](s.get(p.parts.c), to.p, to.stride, rows, p.columns(j), row)
+}
+
+// target is where a finished block goes.
+type target struct {
+	p      unsafe.Pointer
+	stride int
+	dtype  kernels.DType
+}
+
+// finishSums is the epilogue but for the last bias, where nothing else follows it, in the block itself.
+func (p *product) finishSums(s *arena, u, bias unsafe.Pointer, m0, rows, j int) {
+	c, ps := s.get(p.parts.c), p.u.passes()
+	if p.alpha != 1 && len(p.Segments) == 0 {
+		row := s.get(p.parts.bias)
+		fill(unsafe.Slice((*float32)(row), panel), p.alpha)
+		ps.mul[kernels.F32](c, row, 0, rows, bits(panel))
+		bias = p.bias(s, j)
+	}
+	if !p.later && u == nil {
+		return
+	}
+	if !p.Bias.Empty() {
+		ps.add[kernels.F32](c, bias, 0, rows, bits(panel))
+	}
+	if !p.Pre.Empty() {
+		o, row := operandOf(p.Pre, false), s.get(partTmp)
+		fill(unsafe.Slice((*float32)(row), panel), negativeZero)
+		ps.store[p.Pre.DType](c, o.at(m0, j*panel), o.stride, rows, p.columns(j), row)
+	}
+	if p.Act != kernels.Identity {
+		p.e.Activate(p.Act, unsafe.Slice((*float32)(c), rows*panel))
+	}
+	if !p.Gate.Empty() {
+		o := operandOf(p.Gate, false)
+		p.runs(m0, rows, func(r, n int) {
+			ps.mul[p.Gate.DType](unsafe.Add(c, r*panel*4), o.at((m0+r)/p.GateRows, j*panel), 0, n, p.columns(j))
+		})
+	}
+	if !p.Residual.Empty() {
+		p.pass(ps.add, c, p.Residual, m0, rows, j)
+	}
+	if u != nil {
+		ps.addScaled(c, u, rows, 1)
+	}
+	if p.Accumulate && len(p.Segments) == 0 {
+		p.pass(ps.add, c, p.C, m0, rows, j)
+	}
+}
+
+// finishWhole is finish by one pass, or by one before an activation and one behind it.
+func (p *product) finishWhole(to target, s *arena, u, bias unsafe.Pointer, m0, rows, j int) {
+	c, whole := s.get(p.parts.c), p.u.passes().whole
+	e := &s.epilogue
+	*e = epilogue{c: uintptr(c), rows: rows, columns: int(p.columns(j)), bias: uintptr(bias), alpha: p.alpha}
+	if len(p.Segments) > 0 {
+		e.alpha = 1
+	}
+	// at is the address of a matrix's block, its stride and type.
+	at := func(m kernels.Mat, r int) (uintptr, uintptr, int) {
+		o := operandOf(m, false)
+		return uintptr(o.at(m0+r, j*panel)), uintptr(o.stride), int(m.DType)
+	}
+	if !p.Pre.Empty() {
+		e.pre, e.preStride, e.preBF16 = at(p.Pre, 0)
+	}
+	if p.Act != kernels.Identity {
+		if e.pre != 0 || e.alpha != 1 || !p.Bias.Empty() {
+			e.dst, e.dstStride = e.c, panel*4
+			whole(e)
+		}
+		p.e.Activate(p.Act, unsafe.Slice((*float32)(c), rows*panel))
+		e.pre, e.alpha, e.bias = 0, 1, uintptr(unsafe.Pointer(&noBias))
+	}
+	e.dstBF16, e.dstStride = int(to.dtype), uintptr(to.stride)
+	pre := e.pre
+	p.runs(m0, rows, func(r, n int) {
+		e.c, e.rows, e.dst = uintptr(c)+uintptr(r*panel*4), n, uintptr(to.p)+uintptr(r)*e.dstStride
+		if pre != 0 {
+			e.pre = pre + uintptr(r)*e.preStride
+		}
+		if !p.Gate.Empty() {
+			o := operandOf(p.Gate, false)
+			e.gate, e.gateBF16 = uintptr(o.at((m0+r)/p.GateRows, j*panel)), int(p.Gate.DType)
+		}
+		switch {
+		case u != nil:
+			e.add, e.addStride, e.addBF16 = uintptr(u)+uintptr(r*panel*4), panel*4, 0
+		case !p.Residual.Empty():
+			e.add, e.addStride, e.addBF16 = at(p.Residual, r)
+		}
+		if p.Accumulate && len(p.Segments) == 0 {
+			e.old, e.oldStride, _ = at(p.C, r)
+		}
+		whole(e)
+	})
+}
+
 // columns has a bit for each column of panel j that C has.
 func (p *product) columns(j int) uint32 { return bits(min(panel, p.n-j*panel)) }
 
-// finish is the epilogue of a block: one pass over scratch for each thing asked for,
-// and one that stores.
-func (p *product) finish(s *arena, m0, rows, j int) {
-	c, ps := s.get(partC), p.u.passes()
-	row := unsafe.Slice((*float32)(s.get(partBias)), panel)
-	if p.alpha != 1 && len(p.Segments) == 0 {
-		fill(row, p.alpha)
-		ps.mul[kernels.F32](c, s.get(partBias), 0, rows, bits(panel))
-		p.setBias(s, j)
-	}
-	if p.later {
-		if !p.Bias.Empty() {
-			ps.add[kernels.F32](c, s.get(partBias), 0, rows, bits(panel))
-			fill(row, negativeZero)
-		}
-		if !p.Pre.Empty() {
-			p.store(s, p.Pre, m0, rows, j)
-		}
-		if p.Act != kernels.Identity {
-			p.e.Activate(p.Act, unsafe.Slice((*float32)(c), rows*panel))
-		}
-		if !p.Gate.Empty() {
-			p.gate(c, m0, rows, j)
-		}
-		if !p.Residual.Empty() {
-			p.pass(ps.add, c, p.Residual, m0, rows, j)
-		}
-		if p.Accumulate {
-			p.pass(ps.add, c, p.C, m0, rows, j)
-		}
-	}
-	p.store(s, p.C, m0, rows, j)
-}
+// noBias changes no number that it is added to.
+var noBias = func() (row [panel]float32) {
+	fill(row[:], negativeZero)
+	return row
+}()
 
-// setBias puts the panel's biases into scratch. Without biases it is -0, which changes no number that it is added to.
-func (p *product) setBias(s *arena, j int) {
-	row := unsafe.Slice((*float32)(s.get(partBias)), panel)
+// bias is where a panel's 32 biases are: in scratch, where they do not lie in memory as they are needed.
+func (p *product) bias(s *arena, j int) unsafe.Pointer {
+	if p.u.passes().whole != nil {
+		switch {
+		case p.Bias.Empty():
+			return unsafe.Pointer(&noBias)
+		case p.Bias.DType == kernels.F32 && (j+1)*panel <= p.n:
+			return unsafe.Pointer(&p.Bias.F32()[j*panel])
+		}
+	}
+	row := unsafe.Slice((*float32)(s.get(p.parts.bias)), panel)
 	fill(row, negativeZero)
 	if !p.Bias.Empty() {
 		ref.Load(row[:min(panel, p.n-j*panel)], p.Bias, j*panel)
 	}
+	return pointer(row)
 }
 
 func fill(row []float32, x float32) {
@@ -310,18 +455,14 @@ func (p *product) pass(f [2]pass, c unsafe.Pointer, m kernels.Mat, m0, rows, j i
 	f[m.DType](c, o.at(m0, j*panel), o.stride, rows, p.columns(j))
 }
 
-// gate multiplies runs of rows that share a row of Gate.
-func (p *product) gate(c unsafe.Pointer, m0, rows, j int) {
-	o := operandOf(p.Gate, false)
+// runs are the runs of a block's rows that share a row of Gate.
+func (p *product) runs(m0, rows int, do func(r, n int)) {
 	for r := 0; r < rows; {
-		row := (m0 + r) / p.GateRows
-		n := min(rows-r, (row+1)*p.GateRows-m0-r)
-		p.u.passes().mul[p.Gate.DType](unsafe.Add(c, r*panel*4), o.at(row, j*panel), 0, n, p.columns(j))
+		n := rows - r
+		if !p.Gate.Empty() {
+			n = min(n, p.GateRows-(m0+r)%p.GateRows)
+		}
+		do(r, n)
 		r += n
 	}
-}
-
-func (p *product) store(s *arena, m kernels.Mat, m0, rows, j int) {
-	o := operandOf(m, false)
-	p.u.passes().store[m.DType](s.get(partC), o.at(m0, j*panel), o.stride, rows, p.columns(j), s.get(partBias))
 }

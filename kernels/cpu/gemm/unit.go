@@ -80,6 +80,27 @@ type passes struct {
 	add, mul  [2]pass                                            // by the other operand's type: F32, BF16
 	store     [2]storePass                                       // dst = c + bias
 	addScaled func(c, t unsafe.Pointer, rows int, alpha float32) // c += alpha t
+	whole     func(*epilogue)                                    // all of them in one; nil: one after the other
+}
+
+// epilogue is the argument of passes.whole, which is dst = (c alpha + bias) gate + add + old, with the value before the
+// gate in pre. Addresses other than c, bias and dst may be 0. Strides are bytes; all rows have one row of the gate.
+type epilogue struct {
+	c       uintptr // rows of 32 float32
+	rows    int
+	columns int     // bits of the columns of other operands
+	bias    uintptr // 32 float32
+	alpha   float32
+
+	pre, preStride uintptr
+	preBF16        int // 0: fp32
+	gate           uintptr
+	gateBF16       int
+	add, addStride uintptr
+	addBF16        int
+	old, oldStride uintptr // fp32
+	dst, dstStride uintptr
+	dstBF16        int
 }
 
 type (

@@ -972,5 +972,104 @@ func finishFile() *file {
 		f.storeRows(float)
 	}
 	f.addScaled()
+	for _, f.bf16 = range []bool{true, false} {
+		f.epilogue()
+	}
+	f.bf16 = true
 	return f
+}
+
+// epilogue is the passes over a block in one: a row is read once and stored once.
+func (f *file) epilogue() {
+	name := f.named("epilogueRows")
+	f.fn(name, 8, fmt.Sprintf(`func %s(a *epilogue)
+		dst = (c alpha + bias) gate + add + old, and pre is the value before the gate.`, name))
+	f.op("MOVQ a+0(FP), DX")
+	f.cvtConstants()
+	f.op("MOVQ epilogue_c(DX), SI")
+	f.op("MOVQ epilogue_rows(DX), CX")
+	f.op("MOVQ epilogue_columns(DX), AX")
+	f.op("KMOVD AX, K3")
+	f.op("KMOVW AX, K1")
+	f.op("SHRL $16, AX")
+	f.op("KMOVW AX, K2")
+	f.op("MOVQ epilogue_bias(DX), BX")
+	f.op("MOVQ epilogue_pre(DX), R8")
+	f.op("MOVQ epilogue_gate(DX), R9")
+	f.op("MOVQ epilogue_add(DX), R10")
+	f.op("MOVQ epilogue_old(DX), R11")
+	f.op("MOVQ epilogue_dst(DX), DI")
+	f.flush()
+	f.op("VBROADCASTSS epilogue_alpha(DX), Z4")
+	f.op("VMOVUPS (BX), Z5")
+	f.op("VMOVUPS 64(BX), Z6")
+	load := func(label, kind, at string, lo, hi int) {
+		f.op("CMPQ epilogue_%s(DX), $0", kind)
+		f.op("JNE %sNarrow", label)
+		f.op("VMOVUPS.Z (%s), K1, Z%d", at, lo)
+		f.op("VMOVUPS.Z 64(%s), K2, Z%d", at, hi)
+		f.op("JMP %sLoaded", label)
+		f.label(label + "Narrow")
+		f.op("VPMOVZXWD.Z (%s), K1, Z%d", at, lo)
+		f.op("VPSLLD $16, Z%d, Z%d", lo, lo)
+		f.op("VPMOVZXWD.Z 32(%s), K2, Z%d", at, hi)
+		f.op("VPSLLD $16, Z%d, Z%d", hi, hi)
+		f.label(label + "Loaded")
+	}
+	store := func(label, kind, at string) { // Z2 and Z3 are lost
+		f.op("CMPQ epilogue_%s(DX), $0", kind)
+		f.op("JNE %sNarrow", label)
+		f.op("VMOVUPS Z2, K1, (%s)", at)
+		f.op("VMOVUPS Z3, K2, 64(%s)", at)
+		f.op("JMP %sStored", label)
+		f.label(label + "Narrow")
+		f.cvt2bf16(2, 3, 2)
+		f.op("VMOVDQU16 Z2, K3, (%s)", at)
+		f.label(label + "Stored")
+		f.op("ADDQ epilogue_%sStride(DX), %s", label, at)
+	}
+	both := func(op string, from int) {
+		for half := range 2 {
+			f.op("%s Z%d, Z%d, Z%d", op, from+half, half, half)
+		}
+	}
+	f.op("TESTQ R9, R9")
+	f.op("JEQ row")
+	load("gate", "gateBF16", "R9", 8, 9)
+	f.label("row")
+	for half := range 2 {
+		f.op("VMOVUPS %d(SI), Z%d", half*64, half)
+		f.op("VMULPS Z4, Z%d, Z%d", half, half)
+		f.op("VADDPS Z%d, Z%d, Z%d", 5+half, half, half)
+	}
+	f.op("TESTQ R8, R8")
+	f.op("JEQ gated")
+	f.op("VMOVAPS Z0, Z2")
+	f.op("VMOVAPS Z1, Z3")
+	store("pre", "preBF16", "R8")
+	f.label("gated")
+	f.op("TESTQ R9, R9")
+	f.op("JEQ added")
+	both("VMULPS", 8)
+	f.label("added")
+	f.op("TESTQ R10, R10")
+	f.op("JEQ kept")
+	load("add", "addBF16", "R10", 2, 3)
+	both("VADDPS", 2)
+	f.op("ADDQ epilogue_addStride(DX), R10")
+	f.label("kept")
+	f.op("TESTQ R11, R11")
+	f.op("JEQ stored")
+	f.op("VMOVUPS.Z (R11), K1, Z2")
+	f.op("VMOVUPS.Z 64(R11), K2, Z3")
+	both("VADDPS", 2)
+	f.op("ADDQ epilogue_oldStride(DX), R11")
+	f.label("stored")
+	f.op("VMOVAPS Z0, Z2")
+	f.op("VMOVAPS Z1, Z3")
+	store("dst", "dstBF16", "DI")
+	f.op("ADDQ $128, SI")
+	f.op("DECQ CX")
+	f.op("JNE row")
+	f.ret()
 }
