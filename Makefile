@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench bench-beside models kill peer memory methods device exports recipes fleet gradients homes attacks deploy real shapes presets release hero docs faults soak ptx results nodes published
+.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench bench-beside models kill peer memory methods device exports recipes fleet gradients homes attacks deploy real shapes iterations presets release hero docs faults soak ptx results nodes published
 
 help: ## these lines
 	@grep -E '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -209,6 +209,23 @@ results: ## runs/results, docs/results.md
 REAL ?= runs/real
 
 shapes: $(addprefix $(REAL)/,$(addsuffix /model_index.json,sd3.5-medium sd1.5 qwen-image-6 wan2.1-1.3b))
+
+# Steps of all kinds beside PyTorch's, TURNS of each in turn, and iterations of the quickstart's task: an hour or two of a
+# quiet machine with 24 GiB and 35 GB of disk. PYTHON has torch, diffusers, transformers and PEFT.
+TURNS ?= 2
+
+iterations: shapes $(REAL)/sd3-6/model_index.json $(REAL)/qwen2.5-vl-4/config.json ## runs/real/beside.md: steps, answers and iterations beside PyTorch
+	REAL=$(REAL) PYTHON=$(PYTHON) TURNS=$(TURNS) internal/realsteps/beside.sh
+
+$(REAL)/sd3-6/model_index.json:
+	mkdir -p $(REAL)
+	rm -rf $(@D)
+	go run ./internal/shapes --as sd3-medium --layers 6 --out $(@D)
+
+$(REAL)/qwen2.5-vl-4/config.json:
+	mkdir -p $(REAL)
+	rm -rf $(@D)
+	go run ./internal/shapes --as qwen2.5-vl-7b --layers 4 --out $(@D)
 
 $(REAL)/%/model_index.json:
 	mkdir -p $(REAL)

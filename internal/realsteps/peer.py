@@ -57,11 +57,49 @@ ap.add_argument("--decoder", default="", choices=["", "bf16", "f32"], help="the 
 ap.add_argument("--forward", action="store_true", help="sampling alone")
 ap.add_argument("--full", action="store_true")
 ap.add_argument("--checkpoint", action="store_true")
+ap.add_argument("--talk", action="store_true", help="time answers of a vision-language model")
+ap.add_argument("--prompt", type=int, default=512, help="tokens of a prompt")
+ap.add_argument("--answer", type=int, default=64, help="tokens of an answer")
 a = ap.parse_args()
 torch.set_num_threads(a.threads)
 torch.manual_seed(0)
 bf = a.precision == "bf16"
 dtype = torch.bfloat16 if bf else torch.float32
+
+
+def talk():
+    """Prompts are read at once, and known tokens follow one by one with transformers' cache."""
+    from transformers import Qwen2_5_VLForConditionalGeneration
+
+    net = {}
+
+    def load():
+        net["m"] = Qwen2_5_VLForConditionalGeneration.from_pretrained(a.model, torch_dtype=dtype).eval()
+
+    found = dict(by="transformers", precision=a.precision, batch=a.batch, loading=best(1, load))
+    ids = torch.randint(0, 256, (a.batch, a.prompt + a.answer))
+
+    def ask(ids, cache):
+        return net["m"](input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1).past_key_values
+
+    def read():
+        net["cache"] = ask(ids[:, : a.prompt], None)
+
+    def write():
+        for at in range(a.prompt, a.prompt + a.answer):
+            net["cache"] = ask(ids[:, at : at + 1], net["cache"])
+
+    with torch.no_grad():
+        if a.repeat > 1:
+            read()
+        found["reading"] = best(a.repeat, read)
+        found["writing"] = best(1, write)
+    print(json.dumps(found))
+
+
+if a.talk:
+    talk()
+    raise SystemExit
 part = "unet" if os.path.exists(os.path.join(a.model, "unet")) else "transformer"
 named = json.load(open(os.path.join(a.model, part, "config.json")))["_class_name"]
 # Where everything is trained, weights are fp32 and products bf16; a frozen network is bf16.
