@@ -53,9 +53,9 @@ func (m *Motion) Camera(asked ...Move) (sum Camera, err error) {
 	if err := m.Check(); err != nil {
 		return sum, err
 	}
-	n, least := float64(len(m.Forward)), threshold(m.Clip)/4
+	n, least, steady := float64(len(m.Forward)), threshold(m.Clip)/4, m.steadiness(len(asked))
 	for t := range m.Forward {
-		home, seen := m.Home(t)
+		home, visible := m.Home(t)
 		c, squares := cameraOf(m.Forward[t], home)
 		sum.Pan, sum.Tilt, sum.Zoom, sum.Roll = sum.Pan+c.Pan/n, sum.Tilt+c.Tilt/n, sum.Zoom+c.Zoom/n, sum.Roll+c.Roll/n
 		want := asked[m.leg(t, len(asked))]
@@ -64,8 +64,8 @@ func (m *Motion) Camera(asked ...Move) (sum Camera, err error) {
 			continue
 		}
 		if a := max(0, c.part(want)); a > 0 {
-			p, steady := m.pair(t, home, seen), m.steady(t, len(asked))
-			sum.Value += float64(a*a) / squares * min(1, a/least) * p.Explained * p.Visible * steady / n
+			p := m.borne(t, home, visible)
+			sum.Value += float64(a*a) / squares * min(1, a/least) * p.Explained * p.Visible * steady[t] / n
 		}
 	}
 	return sum, nil

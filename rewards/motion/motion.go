@@ -1,6 +1,7 @@
 package motion
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,8 +162,38 @@ func longest(f *video.Field) float64 {
 	for i := range lengths {
 		lengths[i] = f.Length(i)
 	}
-	slices.Sort(lengths)
-	return mean(lengths[len(lengths)-int(float64(len(lengths))*0.05):])
+	return mean(greatest(lengths, int(float64(len(lengths))*0.05)))
+}
+
+// greatest are the n greatest numbers, which it leaves at the end of x in order.
+func greatest(x []float64, n int) []float64 {
+	first, at, end := len(x)-n, 0, len(x)
+	for end-at > 64 { // those below at are no greater, those from end on no less
+		pivot, low, high := x[at+(end-at)/2], at, end-1
+		for low <= high {
+			for cmp.Less(x[low], pivot) {
+				low++
+			}
+			for cmp.Less(pivot, x[high]) {
+				high--
+			}
+			if low <= high {
+				x[low], x[high] = x[high], x[low]
+				low, high = low+1, high-1
+			}
+		}
+		switch {
+		case first <= high:
+			end = high + 1
+		case first >= low:
+			at = low
+		default:
+			at, end = first, first
+		}
+	}
+	slices.Sort(x[at:end])
+	slices.Sort(x[first:])
+	return x[first:]
 }
 
 // Card: whether the moving parts go in the wanted direction, at the wanted speed. For each pair of frames
@@ -171,9 +202,13 @@ func longest(f *video.Field) float64 {
 //	           the longest 5 % are
 //	agreement  max(0, 1 - |v - asked| / |asked|)
 //
-// Where the prompt names a direction w alone, a vector of length 1, with s = 1.5·min(height, width)/256
+// Where a direction w alone is asked for, with s = 1.5·min(height, width)/256
 //
-//	agreement  max(0, v·w/|v|) · min(1, |v|/s)
+//	agreement  max(0, v·w/|v||w|) · min(1, |v|/s)
+//
+// and where a speed |asked| alone is
+//
+//	agreement  max(0, 1 - ||v| - |asked||/|asked|)
 //
 // Where several motions are asked for, the pairs are shared out among them in order, and steadiness is not asked for
 // where one follows another.
@@ -196,6 +231,14 @@ func (m *Motion) Heading(legs ...[2]float64) (Heading, error) {
 	})
 }
 
+// Speed compares the lengths of the clip's motion with those that were asked for, one after another, wherever it goes.
+func (m *Motion) Speed(legs ...[2]float64) (Heading, error) {
+	return m.heading(legs, func(x, y float64, asked [2]float64) float64 {
+		long := math.Sqrt(squared(asked[0], asked[1]))
+		return max(0, 1-math.Abs(math.Sqrt(squared(x, y))-long)/long)
+	})
+}
+
 // Direction compares the clip's motion with directions that were asked for, one after another, at any speed.
 func (m *Motion) Direction(ways ...[2]float64) (Heading, error) {
 	least := threshold(m.Clip) / 4
@@ -204,23 +247,24 @@ func (m *Motion) Direction(ways ...[2]float64) (Heading, error) {
 		if long == 0 {
 			return 0
 		}
-		return max(0, float64(x*asked[0])+float64(y*asked[1])) / long * min(1, long/least)
+		along := (float64(x*asked[0]) + float64(y*asked[1])) / math.Sqrt(squared(asked[0], asked[1]))
+		return max(0, along) / long * min(1, long/least)
 	})
 }
 
 func (m *Motion) heading(legs [][2]float64, agrees func(x, y float64, asked [2]float64) float64) (Heading, error) {
 	var h Heading
-	q, err := m.Quality()
-	if err != nil {
+	if err := m.Check(); err != nil {
 		return h, err
 	}
-	n := float64(len(m.Forward))
-	for t, p := range q.Pairs {
+	n, steady := float64(len(m.Forward)), m.steadiness(len(legs))
+	for t := range m.Forward {
+		home, visible := m.Home(t)
+		p := m.borne(t, home, visible)
 		x, y := m.moving(t)
 		agreement := agrees(x, y, legs[m.leg(t, len(legs))])
 		h.X, h.Y, h.Agreement = h.X+x/n, h.Y+y/n, h.Agreement+agreement/n
-		steady := m.steady(t, len(legs))
-		h.Value += agreement * p.Explained * p.Visible * steady / n
+		h.Value += agreement * p.Explained * p.Visible * steady[t] / n
 	}
 	return h, nil
 }

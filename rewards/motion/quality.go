@@ -2,6 +2,7 @@ package motion
 
 import (
 	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/video"
 )
@@ -41,10 +42,11 @@ func (m *Motion) Quality() (Quality, error) {
 	if err := m.Check(); err != nil {
 		return q, err
 	}
-	n := float64(len(m.Forward))
+	n, steady := float64(len(m.Forward)), m.steadiness(1)
 	for t := range m.Forward {
-		home, seen := m.Home(t)
-		p := m.pair(t, home, seen)
+		home, visible := m.Home(t)
+		p := m.borne(t, home, visible)
+		p.Steady, p.Camera = steady[t], camera(m.Forward[t], home)
 		q.Pairs = append(q.Pairs, p)
 		q.Value += p.value() / n
 		q.Amount += p.Amount / n
@@ -59,11 +61,10 @@ func (m *Motion) Quality() (Quality, error) {
 // doubt is the squared error that rounding to bytes leaves, in levels.
 const doubt = 0.5 * 0.5
 
-// pair measures the motion to the next frame, over the n pixels that return.
-func (m *Motion) pair(t int, home []bool, n int) Pair {
-	f := m.Forward[t]
-	p := Pair{Visible: float64(n) / float64(len(home)), Steady: m.steady(t, 1), Camera: camera(f, home)}
-	top := longest(f)
+// borne says how far frames bear out the flow of a pair, n of whose pixels return.
+func (m *Motion) borne(t int, home []bool, n int) Pair {
+	p := Pair{Visible: float64(n) / float64(len(home))}
+	top := longest(m.Forward[t])
 	if math.IsNaN(top) || n == 0 {
 		return p
 	}
@@ -177,16 +178,17 @@ func solved(m [3][4]float64) (c [3]float64) {
 // leg is which of some equal parts of the clip pair t belongs to.
 func (m *Motion) leg(t, legs int) int { return t * legs / len(m.Forward) }
 
-// steady compares the flow of a pair with those before and after in its leg, along the path; the worse
-// counts. A clip of one pair is steady.
-func (m *Motion) steady(t, legs int) float64 {
-	least := 1.0
-	for _, a := range []int{t - 1, t} {
-		if a >= 0 && a+1 < len(m.Forward) && m.leg(a, legs) == m.leg(a+1, legs) {
-			least = min(least, agreement(m.Forward[a], m.Forward[a+1]))
+// steadiness compares the flow of every pair with those before and after in its leg, along the path; the worse counts. A
+// leg of one pair is steady.
+func (m *Motion) steadiness(legs int) []float64 {
+	steady := slices.Repeat([]float64{1}, len(m.Forward))
+	for t := range len(m.Forward) - 1 {
+		if m.leg(t, legs) == m.leg(t+1, legs) {
+			a := agreement(m.Forward[t], m.Forward[t+1])
+			steady[t], steady[t+1] = min(steady[t], a), min(steady[t+1], a)
 		}
 	}
-	return least
+	return steady
 }
 
 func agreement(before, after *video.Field) float64 {
