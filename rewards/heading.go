@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/rewards/motion"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/video/flow"
@@ -20,7 +21,11 @@ import (
 type Heading struct {
 	Flow      motion.Flow // nil: Farneback's, which is steady on small frames
 	PerSecond float64     // frames that are looked at; 0: all
+	Measure   string      // "direction", "speed"; else both
 }
+
+// errAnySpeed is why words have no speed.
+var errAnySpeed = errors.New("the prompt's words ask for a direction at any speed\nhint: measure = \"direction\", or pixels a frame in meta.motion")
 
 // errRest is why rest is not judged.
 var errRest = errors.New("the prompt asks for no motion, which has no heading (reward flicker judges rest)")
@@ -47,12 +52,15 @@ func directions(prompt string) (all [][2]float64) {
 }
 
 // Target is the motion that a prompt asks for, of equal parts of the clip; words ask for directions at any speed.
-func (Heading) Target(prompt string, meta Meta) (legs [][2]float64, anySpeed bool, err error) {
+func (r Heading) Target(prompt string, meta Meta) (legs [][2]float64, anySpeed bool, err error) {
 	var one [2]float64
 	if s, other := moving.Parse(prompt); meta["motion"] == nil && other == nil {
 		legs = s.Legs()
 	} else if words := directions(prompt); meta["motion"] == nil && words != nil {
-		return words, true, nil
+		if r.Measure == "speed" {
+			err = errAnySpeed
+		}
+		return words, true, err
 	} else if meta.Read("motion", &legs) != nil || len(legs) == 0 {
 		err = meta.Read("motion", &one)
 		legs = [][2]float64{one}
@@ -94,8 +102,11 @@ func (r Heading) Score(ctx context.Context, item Item) (Score, error) {
 		return Score{}, err
 	}
 	judge := m.Heading
-	if anySpeed {
+	switch {
+	case anySpeed || r.Measure == "direction":
 		judge = m.Direction
+	case r.Measure == "speed":
+		judge = m.Speed
 	}
 	h, err := judge(asked...)
 	s := Score{Value: h.Value, Parts: map[string]float64{"agreement": h.Agreement, "x": h.X, "y": h.Y}}
@@ -107,19 +118,43 @@ func (r Heading) Score(ctx context.Context, item Item) (Score, error) {
 	return s, err
 }
 
+// HeadingKey is the table of HeadingOptions.
+type HeadingKey struct {
+	Heading *HeadingOptions `toml:"heading" doc:"of reward heading: which of a motion's two halves counts"`
+}
+
+// HeadingOptions are of reward heading.
+type HeadingOptions struct {
+	Measure string `toml:"measure" enum:"motion,direction,speed" doc:"both, the direction at any speed, or the speed in any direction"`
+}
+
+// SetDefaults asks for both.
+func (o *HeadingOptions) SetDefaults() { o.Measure = "motion" }
+
+// headingKeys are all keys of reward heading.
+type headingKeys struct {
+	MotionKey
+	HeadingKey
+}
+
+// of is the reward without its flow.
+func (k headingKeys) of() Heading { return Heading{Measure: config.Filled(k.Heading).Measure} }
+
 // HeadingKind is reward heading. It asks the steady flow, and looks at all frames, where the file says nothing.
 var HeadingKind = Kind{
 	Name:    "heading",
-	Card:    "Whether a clip moves where its prompt asks, and as fast: the caption of a moving scene, words such as \"to the left\", or meta.motion = [x, y] in pixels a frame, or a list of such for equal parts of the clip; known tricks do not game it.",
+	Card:    "Whether a clip moves where its prompt asks, and as fast: the caption of a moving scene, words such as \"to the left\", or meta.motion = [x, y] in pixels a frame, or a list of such for equal parts of the clip, or one half of this, direction or speed; known tricks do not game it.",
 	Paper:   "Darkroom, over Farneback's flow (2003)",
 	Parts:   []string{"agreement", "x", "y"},
 	Judges:  Clips,
 	Traits:  Flows,
-	Options: MotionKey{},
+	Options: headingKeys{},
 	Bounds:  Unit,
-	Needs:   Always(func(p Prompt) error { _, _, err := Heading{}.Target(p.Text, p.Meta); return err }),
-	Open: Opens(func(k MotionKey, _ Bench) (Opened, error) {
-		h := Heading{}
+	Needs: With(func(k headingKeys) Need {
+		return func(p Prompt) error { _, _, err := k.of().Target(p.Text, p.Meta); return err }
+	}),
+	Open: Opens(func(k headingKeys, _ Bench) (Opened, error) {
+		h := k.of()
 		if k.Motion != nil {
 			if err := k.Motion.built(); err != nil {
 				return Opened{}, err

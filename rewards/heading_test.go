@@ -75,6 +75,31 @@ func TestHeading(t *testing.T) {
 			t.Errorf("%q: %+v, %v; from %v to %v", prompt, got, err, c.least, c.most)
 		}
 	}
+	words.Prompt = turns.Prompt() // one half of what it asks for, of clips that have the other half wrong
+	of := func(heading, then, pace string) *video.Clip {
+		other := turns
+		other.Heading, other.Then, other.Pace = heading, then, pace
+		return moving.Large.Draw(other, moving.Place{Half: 8})
+	}
+	for name, c := range map[string]struct {
+		measure     string
+		clip        *video.Clip
+		least, most float64
+	}{
+		"direction, slowly": {"direction", of("left", "up", "slowly"), 0.8, 1}, "direction, elsewhere": {"direction", of("right", "down", "fast"), 0, 0.02},
+		"direction, in the other order": {"direction", of("up", "left", "fast"), 0, 0.05},
+		"speed, elsewhere":              {"speed", of("right", "down", "fast"), 0.8, 1}, "speed, slowly": {"speed", of("left", "up", "slowly"), 0.3, 0.5},
+		"both, slowly": {"motion", of("left", "up", "slowly"), 0.3, 0.5},
+	} {
+		words.Clip = c.clip
+		if got, err := (Heading{Measure: c.measure}).Score(t.Context(), words); err != nil || got.Value < c.least || got.Value > c.most {
+			t.Errorf("%s: %+v, %v; from %v to %v", name, got, err, c.least, c.most)
+		}
+	}
+	words.Prompt = "it flies to the left"
+	if _, err := (Heading{Measure: "speed"}).Score(t.Context(), words); !errors.Is(err, errAnySpeed) {
+		t.Errorf("the speed of words: %v", err)
+	}
 	for prompt, meta := range map[string]Meta{"a dog to the left of a tree": nil, "a cat": nil, "rest": {"motion": json.RawMessage("[0, 0]")}, "a leg of rest": {"motion": json.RawMessage("[[1, 0], [0, 0]]")}, "odd": {"motion": json.RawMessage(`"left"`)}} {
 		if _, err := (Heading{}).Score(t.Context(), Item{Prompt: prompt, Meta: meta, Clip: moving.Small.Draw(s, at)}); err == nil {
 			t.Errorf("%q has a heading", prompt)

@@ -83,6 +83,7 @@ type Options struct {
 	scorers.IdentityKey
 	rewards.LayoutKey
 	rewards.MotionKey
+	rewards.HeadingKey
 	preference.VideoKey
 	judge.JudgeKey
 	answers.RulesKey
