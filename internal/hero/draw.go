@@ -26,8 +26,20 @@ var (
 	no    = color.RGBA{190, 40, 40, 255}
 )
 
-// draw lays pairs out on one picture of 256 colours.
-func draw(pairs []pair) (*image.Paletted, error) {
+// draw lays pairs out, in as many pictures as their samples have frames.
+func draw(pairs []pair) (all []*vision.Image, err error) {
+	for frame := range pairs[0].before.frames {
+		m, err := drawFrame(pairs, frame)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// drawFrame lays a frame of pairs out.
+func drawFrame(pairs []pair, frame int) (*vision.Image, error) {
 	cellWidth, cellHeight := 2*side+gap+margin, side+mark+caption+margin
 	rows := (len(pairs) + columns - 1) / columns
 	m := &vision.Image{Width: columns*cellWidth + margin, Height: rows*cellHeight + margin}
@@ -36,7 +48,7 @@ func draw(pairs []pair) (*image.Paletted, error) {
 	for i, p := range pairs {
 		x, y := margin+i%columns*cellWidth, margin+i/columns*cellHeight
 		for k, s := range []sample{p.before, p.after} {
-			small, err := s.picture.Resize(side, side, vision.Bicubic)
+			small, err := s.frames[frame].Resize(side, side, vision.Bicubic)
 			if err != nil {
 				return nil, err
 			}
@@ -49,7 +61,7 @@ func draw(pairs []pair) (*image.Paletted, error) {
 			m.Text(x, y+side+mark+2+13*n, line, ink, 1)
 		}
 	}
-	return paletted(m), nil
+	return m, nil
 }
 
 // lines are a prompt in lines that fit below a pair.

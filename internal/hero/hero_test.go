@@ -48,19 +48,27 @@ func TestHero(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if says != "everything right: 0 of 2 pictures before, 1 of 2 after iteration 20" {
+	if says != "everything right: 0 of 2 before, 1 of 2 after iteration 20" {
 		t.Error(says)
 	}
 	for p, of := range pairs {
 		if of.text != fmt.Sprint("prompt ", p) || of.before.right || of.after.right != (p == 1) {
 			t.Errorf("prompt %d: %q, right %v and %v", p, of.text, of.before.right, of.after.right)
 		}
-		if b, a := of.before.picture.Pix, of.after.picture.Pix; b[0] != 0 || a[0] != 20 || int(b[1]) != p || int(a[1]) != p {
+		if b, a := of.before.frames[0].Pix, of.after.frames[0].Pix; b[0] != 0 || a[0] != 20 || int(b[1]) != p || int(a[1]) != p {
 			t.Errorf("prompt %d has the pictures of others", p)
 		}
 	}
-	if m, err := draw(pairs); err != nil || m.Bounds().Dx() != columns*(2*side+gap+margin)+margin {
-		t.Errorf("%v, %v", m.Bounds(), err)
+	if m, err := draw(pairs); err != nil || len(m) != 1 || m[0].Width != columns*(2*side+gap+margin)+margin {
+		t.Errorf("%d pictures, %v", len(m), err)
+	}
+	for i := range pairs { // of two frames
+		for _, s := range []*sample{&pairs[i].before, &pairs[i].after} {
+			s.frames = append(s.frames, pairs[0].after.frames[0])
+		}
+	}
+	if m, err := draw(pairs); err != nil || len(m) != 2 || bytes.Equal(m[0].Pix, m[1].Pix) {
+		t.Errorf("%d frames, or equal ones, %v", len(m), err)
 	}
 	first, _, _ := strings.Cut(lines.String(), "\n")
 	write(first)

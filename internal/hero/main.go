@@ -1,7 +1,9 @@
-// Command hero draws the picture of README.md from a run of the quickstart: the first held-out prompts in their order,
-// each with its first sample before and after training, and a tick where everything that the prompt asks for is right.
+// Command hero draws the pictures of README.md from runs of the quickstart and of example clip: the first held-out
+// prompts in their order, each with its first sample before and after training, and a tick where everything that the
+// prompt asks for is right. Clips play, in a GIF file.
 //
 //	go run ./internal/hero runs/quickstart assets/quickstart.png   // make hero
+//	go run ./internal/hero runs/clip assets/clip.gif
 //
 // It reads heldout.jsonl, which says where a sample is on the run's sheets. Start with read;
 // draw.go lays out the picture.
@@ -15,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -37,21 +40,31 @@ func work(run, to string) error {
 	if err != nil {
 		return err
 	}
-	picture, err := draw(pairs)
+	frames, err := draw(pairs)
 	if err != nil {
 		return err
+	}
+	fmt.Println(says)
+	if len(frames) > 1 {
+		c := &video.Clip{Width: frames[0].Width, Height: frames[0].Height, Rate: video.Rate{Num: played, Den: 1}}
+		for _, m := range frames {
+			c.Frames = append(c.Frames, m.Pix)
+		}
+		return video.WriteFile(to, c)
 	}
 	out, err := os.Create(to)
 	if err != nil {
 		return err
 	}
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}
-	if err := encoder.Encode(out, picture); err != nil {
+	if err := encoder.Encode(out, paletted(frames[0])); err != nil {
 		return err
 	}
-	fmt.Println(says)
 	return out.Close()
 }
+
+// played is how many frames of a clip play in a second.
+const played = 8
 
 // A pair is a prompt's first sample before and after.
 type pair struct {
@@ -59,9 +72,10 @@ type pair struct {
 	before, after sample
 }
 
+// A sample is a picture, or a clip of several.
 type sample struct {
-	picture *vision.Image
-	right   bool
+	frames []*vision.Image
+	right  bool
 }
 
 // A line holds the fields read of heldout.jsonl.
@@ -69,11 +83,49 @@ type line struct {
 	Iteration, Prompt, Sample int
 	Text                      string
 	At                        *[4]int
-	Scores                    map[string]struct{ Parts map[string]float64 }
+	Scores                    map[string]struct {
+		Value float64
+		Parts map[string]float64
+	}
 }
 
-// right says whether everything that the prompt asks for is in the picture.
-func (l line) right() bool { return l.Scores["scene"].Parts["strict"] == 1 }
+// right says whether everything that the prompt asks for is in the picture, or in the clip: its thing goes and turns as
+// asked, by at most a quarter off, in frames that show it.
+func (l line) right() bool {
+	if h, ok := l.Scores["heading"]; ok {
+		return h.Parts["agreement"] >= 0.75 && l.Scores["thing"].Value >= 0.9
+	}
+	return l.Scores["scene"].Parts["strict"] == 1
+}
+
+// sheet are the frames of a run's sheet, one where nothing plays.
+func sheet(path string) ([]*vision.Image, error) {
+	if !video.Plays(path) {
+		m, err := vision.Open(path, vision.Limits{})
+		return []*vision.Image{m}, err
+	}
+	c, err := video.Open(path, video.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	var frames []*vision.Image
+	for _, px := range c.Frames {
+		frames = append(frames, &vision.Image{Width: c.Width, Height: c.Height, Pix: px})
+	}
+	return frames, nil
+}
+
+// cut are the frames of a sample of a sheet.
+func cut(frames []*vision.Image, at [4]int) (all []*vision.Image, err error) {
+	for _, m := range frames {
+		one, err := m.Crop(at[0], at[1], at[2], at[3])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
 
 // read is the first prompts of a run, and a sentence about all of them.
 func read(run string) (pairs []pair, says string, err error) {
@@ -81,9 +133,9 @@ func read(run string) (pairs []pair, says string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	sheets := map[int]*vision.Image{}
+	sheets := map[int][]*vision.Image{}
 	for iteration, name := range map[int]string{0: "heldout_before.png", last: fmt.Sprintf("heldout_%06d.png", last)} {
-		if sheets[iteration], err = vision.Open(filepath.Join(run, "images", name), vision.Limits{}); err != nil {
+		if sheets[iteration], err = sheet(filepath.Join(run, "images", name)); err != nil {
 			return nil, "", err
 		}
 	}
@@ -106,21 +158,21 @@ func read(run string) (pairs []pair, says string, err error) {
 		switch l.Iteration {
 		case 0:
 			p.before.right = l.right()
-			p.before.picture, err = sheets[0].Crop(at[0], at[1], at[2], at[3])
+			p.before.frames, err = cut(sheets[0], at)
 		case last:
 			p.after.right = l.right()
-			p.after.picture, err = sheets[last].Crop(at[0], at[1], at[2], at[3])
+			p.after.frames, err = cut(sheets[last], at)
 		}
 		if err != nil {
 			return nil, "", err
 		}
 	}
 	for i, p := range pairs {
-		if p.before.picture == nil || p.after.picture == nil {
+		if p.before.frames == nil || len(p.after.frames) != len(p.before.frames) {
 			return nil, "", fmt.Errorf("%s: prompt %d has no pictures before and after", run, i)
 		}
 	}
-	return pairs, fmt.Sprintf("everything right: %d of %d pictures before, %d of %d after iteration %d", rights[0], all, rights[last], all, last), nil
+	return pairs, fmt.Sprintf("everything right: %d of %d before, %d of %d after iteration %d", rights[0], all, rights[last], all, last), nil
 }
 
 // readLines are the lines of a file, and the last iteration in them.
