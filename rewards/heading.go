@@ -24,7 +24,7 @@ type Heading struct {
 	Measure   string      // "direction", "speed"; else both
 }
 
-// errAnySpeed is why words have no speed.
+// errAnySpeed refuses the speed of words.
 var errAnySpeed = errors.New("the prompt's words ask for a direction at any speed\nhint: measure = \"direction\", or pixels a frame in meta.motion")
 
 // errRest is why rest is not judged.
@@ -120,7 +120,7 @@ func (r Heading) Score(ctx context.Context, item Item) (Score, error) {
 
 // HeadingKey is the table of HeadingOptions.
 type HeadingKey struct {
-	Heading *HeadingOptions `toml:"heading" doc:"of reward heading: which of a motion's two halves counts"`
+	Heading *HeadingOptions `toml:"heading" doc:"of reward heading: the half of the motion that counts"`
 }
 
 // HeadingOptions are of reward heading.

@@ -75,7 +75,7 @@ func TestHeading(t *testing.T) {
 			t.Errorf("%q: %+v, %v; from %v to %v", prompt, got, err, c.least, c.most)
 		}
 	}
-	words.Prompt = turns.Prompt() // one half of what it asks for, of clips that have the other half wrong
+	words.Prompt = turns.Prompt() // clips that have a half of its motion right
 	of := func(heading, then, pace string) *video.Clip {
 		other := turns
 		other.Heading, other.Then, other.Pace = heading, then, pace

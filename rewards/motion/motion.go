@@ -168,7 +168,7 @@ func longest(f *video.Field) float64 {
 // greatest are the n greatest numbers, which it leaves at the end of x in order.
 func greatest(x []float64, n int) []float64 {
 	first, at, end := len(x)-n, 0, len(x)
-	for end-at > 64 { // those below at are no greater, those from end on no less
+	for end-at > 64 { // everything below at <= everything within <= everything from end on
 		pivot, low, high := x[at+(end-at)/2], at, end-1
 		for low <= high {
 			for cmp.Less(x[low], pivot) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestGreatest: the greatest numbers, in the order of a sort, of any list, with ties and with numbers that are none.
+// TestGreatest: the greatest numbers, in the order of a sort, of any list, with ties and NaN.
 func TestGreatest(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for n := range 400 {

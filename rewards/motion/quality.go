@@ -178,8 +178,8 @@ func solved(m [3][4]float64) (c [3]float64) {
 // leg is which of some equal parts of the clip pair t belongs to.
 func (m *Motion) leg(t, legs int) int { return t * legs / len(m.Forward) }
 
-// steadiness compares the flow of every pair with those before and after in its leg, along the path; the worse counts. A
-// leg of one pair is steady.
+// steadiness compares the flow of every pair with those before and after in its leg, along the path; the worse
+// counts. A leg of one pair is steady.
 func (m *Motion) steadiness(legs int) []float64 {
 	steady := slices.Repeat([]float64{1}, len(m.Forward))
 	for t := range len(m.Forward) - 1 {
