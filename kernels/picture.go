@@ -39,6 +39,29 @@ type ConvBackward struct {
 	DWeight, DBias Span
 }
 
+// Depthwise is a convolution of f32 in which each channel has a kernel of its own: X is [N, H, W, C] with its padding
+// in it, Weight [KH, KW, C], Y [N, OH, OW, C]. A number is one chain of fused products from +0 over the places, rows
+// first, and then the Bias. Y is not X.
+type Depthwise struct {
+	X, Y                 Span
+	N, H, W, C           int // of X
+	KH, KW               int
+	StrideY, StrideX     int
+	DilationY, DilationX int
+	Weight               Span
+	Bias                 Span // optional, [C]
+}
+
+// OutSize is the height and width of Y.
+func (a *Depthwise) OutSize() (int, int) {
+	return (a.H-(a.KH-1)*a.DilationY-1)/a.StrideY + 1, (a.W-(a.KW-1)*a.DilationX-1)/a.StrideX + 1
+}
+
+// A Depthwiser is a backend of host memory with depthwise convolutions.
+type Depthwiser interface {
+	Depthwise(*Depthwise)
+}
+
 // Upsample repeats each pixel of X [N, H, W, C] Factor x Factor times.
 type Upsample struct {
 	X, Y       Span

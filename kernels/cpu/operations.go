@@ -51,6 +51,12 @@ func (b *Backend) ConvBackward(a *kernels.ConvBackward) {
 	b.SumRows(&kernels.SumRows{X: kernels.NewMat(a.DY, a.N*oh*ow, a.Shape.Out), Segments: samples, Out: a.DBias, Accumulate: true})
 }
 
+// Depthwise computes every line.
+func (b *Backend) Depthwise(a *kernels.Depthwise) {
+	oh, ow := a.OutSize()
+	b.byRows(a.N*oh, ow*a.C*max(1, a.KH*a.KW/4), func(lo, hi int) { b.rows.Depthwise(a, lo, hi) })
+}
+
 // Upsample repeats pixels.
 func (b *Backend) Upsample(a *kernels.Upsample) {
 	b.byRows(a.N*a.H*a.Factor, a.W*a.Factor*a.C, func(lo, hi int) { ref.Upsample(a, lo, hi) })

@@ -259,3 +259,32 @@ func (Backend) Upsample(a *kernels.Upsample) { Upsample(a, 0, a.N*a.H*a.Factor) 
 
 // UpsampleBackward computes every row.
 func (Backend) UpsampleBackward(a *kernels.UpsampleBackward) { UpsampleBackward(a, 0, a.N*a.H) }
+
+// Depthwise, for lines lo to hi-1 of all pictures.
+func Depthwise(a *kernels.Depthwise, lo, hi int) {
+	oh, ow := a.OutSize()
+	x, w, y := a.X.F32(), a.Weight.F32(), a.Y.F32()
+	for line := lo; line < hi; line++ {
+		for ox := range ow {
+			at := ((line/oh*a.H+line%oh*a.StrideY)*a.W + ox*a.StrideX) * a.C
+			to := y[(line*ow+ox)*a.C:][:a.C]
+			for c := range to {
+				sum := float32(0)
+				for p := range a.KH * a.KW {
+					place := (p/a.KW*a.DilationY*a.W + p%a.KW*a.DilationX) * a.C
+					sum = FMA(x[at+place+c], w[p*a.C+c], sum)
+				}
+				if !a.Bias.Empty() {
+					sum = Add(sum, a.Bias.F32()[c])
+				}
+				to[c] = sum
+			}
+		}
+	}
+}
+
+// Depthwise computes every line.
+func (Backend) Depthwise(a *kernels.Depthwise) {
+	oh, _ := a.OutSize()
+	Depthwise(a, 0, a.N*oh)
+}

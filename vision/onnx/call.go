@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/vision/onnx/proto"
 )
 
@@ -367,7 +366,7 @@ func (r *run) stop() {
 }
 
 // backend is where products run.
-func (r *run) backend() kernels.Backend { return r.model.backend }
+func (r *run) backend() Backend { return r.model.backend }
 
 // threadsOf is how many goroutines compute.
 func threadsOf(n int) int {

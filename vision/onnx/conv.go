@@ -9,8 +9,8 @@ import (
 // Card: convolutions, of any number of axes, groups, strides and dilations. A pixel is one chain of fp32 fused
 // multiply-adds over the kernel's places, rows first, and for each place over the input channels of the group;
 // padding is zeros that are multiplied. Pictures lie channels last. Three ways lead to these same bits: the backend's
-// Conv, a product over gathered patches, and, where each channel has its own kernel, rows that are added place by
-// place (Gated). ConvTranspose is one product, whose columns are added to their places in rising order.
+// Conv, its Depthwise, where each channel has a kernel of its own, and a product over gathered patches. ConvTranspose
+// is one product, whose columns are added to their places in rising order.
 
 func convolutions() []operator {
 	return []operator{
@@ -92,7 +92,6 @@ type weights struct {
 	groups []*kernels.Packed
 	rows   []float32 // [Out, places, In/group]
 	turned []float32 // depthwise: [places, C]
-	gates  []float32 // turned, repeated along a line; kept where it is short
 }
 
 // arranged is a weight [Out, In/group, places] as [Out, places, In/group].
@@ -281,40 +280,26 @@ func (c *call) gathered(out, x *Tensor, w *weights, bias []float32, g window, gr
 	c.drop(patches)
 }
 
-// depthwise is a convolution in which each channel has a kernel of its own: line += line of the place · w[place],
-// place by place. A line is all channels of a row of pixels, and w is repeated along it. Where the kernel steps over
-// pixels, those of every phase of the step lie beside each other. The bias is added last, as in a product.
+// depthwise is a convolution in which each channel has a kernel of its own. Its padding is copied around the pixels.
 func (c *call) depthwise(out, x *Tensor, w *weights, bias []float32, g window) {
 	n, ch := x.Shape[0], x.Shape[1]
-	places, width, step := g.kernel[0]*g.kernel[1], g.out[1]*ch, g.stride[1]
-	h, wide := g.in[0]+g.low[0]+g.high[0], (g.in[1]+g.low[1]+g.high[1]+step-1)/step
+	places := g.kernel[0] * g.kernel[1]
+	h, wide := g.in[0]+g.low[0]+g.high[0], g.in[1]+g.low[1]+g.high[1]
 	padded := x.F
-	if step > 1 || h != g.in[0] || wide != g.in[1] {
-		t := c.new(Float, n, step, h, wide*ch)
+	if h != g.in[0] || wide != g.in[1] {
+		t := c.new(Float, n, h, wide*ch)
 		defer c.drop(t)
 		padded = t.F
-		c.each(n*step*h, wide*ch, func(lo, hi int) {
+		c.each(n*h, wide*ch, func(lo, hi int) {
 			for r := lo; r < hi; r++ {
-				line, y, phase := padded[r*wide*ch:(r+1)*wide*ch], r%h-g.low[0], r/h%step
+				line, y := padded[r*wide*ch:(r+1)*wide*ch], r%h-g.low[0]
 				if y < 0 || y >= g.in[0] {
 					clear(line)
 					continue
 				}
-				from := x.F[(r/h/step*g.in[0]+y)*g.in[1]*ch:][:g.in[1]*ch]
-				if step == 1 {
-					clear(line[:g.low[1]*ch])
-					copy(line[g.low[1]*ch:], from)
-					clear(line[(g.low[1]+g.in[1])*ch:])
-					continue
-				}
-				for at := range wide {
-					to, sx := line[at*ch:(at+1)*ch], at*step+phase-g.low[1]
-					if sx < 0 || sx >= g.in[1] {
-						clear(to)
-						continue
-					}
-					copy(to, from[sx*ch:])
-				}
+				clear(line[:g.low[1]*ch])
+				copy(line[g.low[1]*ch:], x.F[(r/h*g.in[0]+y)*g.in[1]*ch:][:g.in[1]*ch])
+				clear(line[(g.low[1]+g.in[1])*ch:])
 			}
 		})
 	}
@@ -326,40 +311,14 @@ func (c *call) depthwise(out, x *Tensor, w *weights, bias []float32, g window) {
 			}
 		}
 	}
-	gates := w.gates
-	if len(gates) != places*width {
-		if places*width <= mostGates {
-			gates = make([]float32, places*width)
-			w.gates = gates
-		} else {
-			t := c.new(Float, places, width)
-			defer c.drop(t)
-			gates = t.F
-		}
-		tile(gates, w.turned, places, ch, g.out[1])
+	a := &kernels.Depthwise{X: span(padded), Y: span(out.F), N: n, H: h, W: wide, C: ch, KH: g.kernel[0], KW: g.kernel[1],
+		StrideY: g.stride[0], StrideX: g.stride[1], DilationY: g.dilation[0], DilationX: g.dilation[1],
+		Weight: span(w.turned), Bias: span(bias)}
+	if oh, ow := a.OutSize(); oh != g.out[0] || ow != g.out[1] {
+		c.fail("%v of %v gives %d x %d", g, x, oh, ow)
 	}
-	clear(out.F)
-	lines := max(1, 1<<17/max(width, 1))
-	for s := range n {
-		for y0 := 0; y0 < g.out[0]; y0 += lines {
-			count := min(lines, g.out[0]-y0)
-			y := mat(out.F[(s*g.out[0]+y0)*width:][:count*width], count, width)
-			for p := range places {
-				dy, dx := p/g.kernel[1]*g.dilation[0], p%g.kernel[1]*g.dilation[1]
-				at := (((s*step+dx%step)*h+y0*g.stride[0]+dy)*wide + dx/step) * ch
-				pitch := g.stride[0] * wide * ch
-				from := kernels.Mat{Span: span(padded[at : at+(count-1)*pitch+width]), Rows: count, Cols: width, Stride: pitch}
-				c.backend().Gated(&kernels.Gated{X: from, Residual: y, Y: y, Gate: mat(gates[p*width:(p+1)*width], 1, width), RowsPerSample: count})
-			}
-		}
-	}
-	if bias != nil {
-		c.backend().Binary(&kernels.Binary{Op: kernels.Add, X: span(out.F), Y: span(bias), Z: span(out.F)})
-	}
+	c.backend().Depthwise(a)
 }
-
-// mostGates is how many numbers of a depthwise convolution's repeated weights stay between runs.
-const mostGates = 1 << 16
 
 // tile repeats each of some rows of numbers.
 func tile(to, from []float32, rows, n, times int) {

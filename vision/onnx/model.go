@@ -17,17 +17,23 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/onnx/proto"
 )
 
+// A Backend computes on the host: cpu's and ref's.
+type Backend interface {
+	kernels.Backend
+	kernels.Depthwiser
+}
+
 // Options say how a model runs.
 type Options struct {
-	Backend kernels.Backend // of host memory; products and plain arithmetic run on it
-	Threads int             // of other operators; 0: as many as there are processors
-	Limits  Limits          // 0: the default
+	Backend Backend // of host memory; products and plain arithmetic run on it
+	Threads int     // of other operators; 0: as many as there are processors
+	Limits  Limits  // 0: the default
 }
 
 // A Model is an ONNX file that can run. Any goroutine may run it; runs wait for each other.
 type Model struct {
 	name      string
-	backend   kernels.Backend
+	backend   Backend
 	threads   int
 	limits    Limits
 	opset     int

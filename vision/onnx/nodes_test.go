@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/vision/onnx"
 	"github.com/darkroom-rl/darkroom/vision/onnx/nodetest"
 )
 
@@ -86,7 +86,7 @@ func TestNodes(t *testing.T) {
 }
 
 // nodeCase runs one case and compares its outputs.
-func nodeCase(root fs.FS, dir string, b kernels.Backend) (op string, err error) {
+func nodeCase(root fs.FS, dir string, b onnx.Backend) (op string, err error) {
 	c, err := nodetest.Open(root, dir, b)
 	if err != nil {
 		return c.Op, err

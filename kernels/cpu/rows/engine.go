@@ -267,6 +267,7 @@ type job struct {
 	dst    unsafe.Pointer
 	n      int        // elements of a row
 	rows   int        // of a loop down the rows: at least 1
+	places int        // of a depthwise convolution
 	stride [3]int     // the same, of sources 0 and 1, and of dst: bytes
 	s      [8]float32 // numbers that every element takes part with
 	total  float32    // the result of a sum

@@ -59,5 +59,6 @@ const (
 	groupGradPast
 	groupSlope
 	groupUnit
+	taps
 	kernelCount
 )

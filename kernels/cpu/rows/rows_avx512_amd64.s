@@ -21547,6 +21547,380 @@ done:
 	VZEROUPPER
 	RET
 
+// func tapsFFAVX512(a *job)
+TEXT ·tapsFFAVX512(SB), NOSPLIT, $16-8
+	PCALIGN $64
+	STMXCSR saved-8(SP)
+	MOVL $0x9FC0, flushing-16(SP)
+	LDMXCSR flushing-16(SP)
+	MOVQ a+0(FP), BX
+	MOVQ job_dst(BX), DI
+	MOVQ job_src+24(BX), R8
+	MOVQ job_stride+0(BX), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), R12
+	MOVQ job_stride+8(BX), R14
+	XORQ CX, CX
+channels:
+	MOVQ job_n(BX), DX
+	SUBQ CX, DX
+	JEQ done
+	CMPQ DX, $16
+	JLT tail
+	MOVQ job_src+0(BX), SI
+	LEAQ (SI)(CX*4), SI
+	MOVQ job_dst(BX), DI
+	LEAQ (DI)(CX*4), DI
+	MOVQ job_rows(BX), R15
+block8:
+	CMPQ R15, $8
+	JLT after8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ job_src+8(BX), R13
+	LEAQ (R13)(CX*4), R13
+	XORQ DX, DX
+block8places:
+	MOVQ (R8)(DX*8), AX
+	ADDQ SI, AX
+	VMOVUPS (R13), Z8
+	VFMADD231PS (AX), Z8, Z0
+	VFMADD231PS (AX)(R9*1), Z8, Z1
+	VFMADD231PS (AX)(R9*2), Z8, Z2
+	VFMADD231PS (AX)(R10*1), Z8, Z3
+	VFMADD231PS (AX)(R9*4), Z8, Z4
+	VFMADD231PS (AX)(R11*1), Z8, Z5
+	VFMADD231PS (AX)(R10*2), Z8, Z6
+	VFMADD231PS (AX)(R12*1), Z8, Z7
+	ADDQ R14, R13
+	INCQ DX
+	CMPQ DX, job_places(BX)
+	JLT block8places
+	MOVQ job_src+16(BX), AX
+	TESTQ AX, AX
+	JEQ block8stores
+	VMOVUPS (AX)(CX*4), Z8
+	VADDPS Z8, Z0, Z0
+	VADDPS Z8, Z1, Z1
+	VADDPS Z8, Z2, Z2
+	VADDPS Z8, Z3, Z3
+	VADDPS Z8, Z4, Z4
+	VADDPS Z8, Z5, Z5
+	VADDPS Z8, Z6, Z6
+	VADDPS Z8, Z7, Z7
+block8stores:
+	MOVQ job_stride+16(BX), DX
+	VMOVUPS Z0, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z1, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z2, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z3, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z4, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z5, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z6, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z7, (DI)
+	ADDQ DX, DI
+	LEAQ (SI)(R9*8), SI
+	SUBQ $8, R15
+	JMP block8
+after8:
+	TESTQ $4, R15
+	JEQ after4
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ job_src+8(BX), R13
+	LEAQ (R13)(CX*4), R13
+	XORQ DX, DX
+block4places:
+	MOVQ (R8)(DX*8), AX
+	ADDQ SI, AX
+	VMOVUPS (R13), Z8
+	VFMADD231PS (AX), Z8, Z0
+	VFMADD231PS (AX)(R9*1), Z8, Z1
+	VFMADD231PS (AX)(R9*2), Z8, Z2
+	VFMADD231PS (AX)(R10*1), Z8, Z3
+	ADDQ R14, R13
+	INCQ DX
+	CMPQ DX, job_places(BX)
+	JLT block4places
+	MOVQ job_src+16(BX), AX
+	TESTQ AX, AX
+	JEQ block4stores
+	VMOVUPS (AX)(CX*4), Z8
+	VADDPS Z8, Z0, Z0
+	VADDPS Z8, Z1, Z1
+	VADDPS Z8, Z2, Z2
+	VADDPS Z8, Z3, Z3
+block4stores:
+	MOVQ job_stride+16(BX), DX
+	VMOVUPS Z0, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z1, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z2, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z3, (DI)
+	ADDQ DX, DI
+	LEAQ (SI)(R9*4), SI
+after4:
+	TESTQ $2, R15
+	JEQ after2
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ job_src+8(BX), R13
+	LEAQ (R13)(CX*4), R13
+	XORQ DX, DX
+block2places:
+	MOVQ (R8)(DX*8), AX
+	ADDQ SI, AX
+	VMOVUPS (R13), Z8
+	VFMADD231PS (AX), Z8, Z0
+	VFMADD231PS (AX)(R9*1), Z8, Z1
+	ADDQ R14, R13
+	INCQ DX
+	CMPQ DX, job_places(BX)
+	JLT block2places
+	MOVQ job_src+16(BX), AX
+	TESTQ AX, AX
+	JEQ block2stores
+	VMOVUPS (AX)(CX*4), Z8
+	VADDPS Z8, Z0, Z0
+	VADDPS Z8, Z1, Z1
+block2stores:
+	MOVQ job_stride+16(BX), DX
+	VMOVUPS Z0, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z1, (DI)
+	ADDQ DX, DI
+	LEAQ (SI)(R9*2), SI
+after2:
+	TESTQ $1, R15
+	JEQ after1
+	VPXORD Z0, Z0, Z0
+	MOVQ job_src+8(BX), R13
+	LEAQ (R13)(CX*4), R13
+	XORQ DX, DX
+block1places:
+	MOVQ (R8)(DX*8), AX
+	ADDQ SI, AX
+	VMOVUPS (R13), Z8
+	VFMADD231PS (AX), Z8, Z0
+	ADDQ R14, R13
+	INCQ DX
+	CMPQ DX, job_places(BX)
+	JLT block1places
+	MOVQ job_src+16(BX), AX
+	TESTQ AX, AX
+	JEQ block1stores
+	VMOVUPS (AX)(CX*4), Z8
+	VADDPS Z8, Z0, Z0
+block1stores:
+	MOVQ job_stride+16(BX), DX
+	VMOVUPS Z0, (DI)
+	ADDQ DX, DI
+	LEAQ (SI)(R9*1), SI
+after1:
+	ADDQ $16, CX
+	JMP channels
+tail:
+	MOVQ $-1, AX
+	BZHIQ DX, AX, AX
+	KMOVW AX, K1
+	SHRQ $16, AX
+	KMOVW AX, K2
+	SHRQ $16, AX
+	KMOVW AX, K3
+	SHRQ $16, AX
+	KMOVW AX, K4
+	SHRQ $16, AX
+	MOVQ job_stride+8(BX), R14
+	MOVQ job_src+0(BX), SI
+	LEAQ (SI)(CX*4), SI
+	MOVQ job_dst(BX), DI
+	LEAQ (DI)(CX*4), DI
+	MOVQ job_rows(BX), R15
+blockTail8:
+	CMPQ R15, $8
+	JLT afterTail8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ job_src+8(BX), R13
+	LEAQ (R13)(CX*4), R13
+	XORQ DX, DX
+blockTail8places:
+	MOVQ (R8)(DX*8), AX
+	ADDQ SI, AX
+	VMOVUPS.Z (R13), K1, Z8
+	VFMADD231PS (AX), Z8, K1, Z0
+	VFMADD231PS (AX)(R9*1), Z8, K1, Z1
+	VFMADD231PS (AX)(R9*2), Z8, K1, Z2
+	VFMADD231PS (AX)(R10*1), Z8, K1, Z3
+	VFMADD231PS (AX)(R9*4), Z8, K1, Z4
+	VFMADD231PS (AX)(R11*1), Z8, K1, Z5
+	VFMADD231PS (AX)(R10*2), Z8, K1, Z6
+	VFMADD231PS (AX)(R12*1), Z8, K1, Z7
+	ADDQ R14, R13
+	INCQ DX
+	CMPQ DX, job_places(BX)
+	JLT blockTail8places
+	MOVQ job_src+16(BX), AX
+	TESTQ AX, AX
+	JEQ blockTail8stores
+	VMOVUPS.Z (AX)(CX*4), K1, Z8
+	VADDPS Z8, Z0, Z0
+	VADDPS Z8, Z1, Z1
+	VADDPS Z8, Z2, Z2
+	VADDPS Z8, Z3, Z3
+	VADDPS Z8, Z4, Z4
+	VADDPS Z8, Z5, Z5
+	VADDPS Z8, Z6, Z6
+	VADDPS Z8, Z7, Z7
+blockTail8stores:
+	MOVQ job_stride+16(BX), DX
+	VMOVUPS Z0, K1, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z1, K1, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z2, K1, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z3, K1, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z4, K1, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z5, K1, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z6, K1, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z7, K1, (DI)
+	ADDQ DX, DI
+	LEAQ (SI)(R9*8), SI
+	SUBQ $8, R15
+	JMP blockTail8
+afterTail8:
+	TESTQ $4, R15
+	JEQ afterTail4
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ job_src+8(BX), R13
+	LEAQ (R13)(CX*4), R13
+	XORQ DX, DX
+blockTail4places:
+	MOVQ (R8)(DX*8), AX
+	ADDQ SI, AX
+	VMOVUPS.Z (R13), K1, Z8
+	VFMADD231PS (AX), Z8, K1, Z0
+	VFMADD231PS (AX)(R9*1), Z8, K1, Z1
+	VFMADD231PS (AX)(R9*2), Z8, K1, Z2
+	VFMADD231PS (AX)(R10*1), Z8, K1, Z3
+	ADDQ R14, R13
+	INCQ DX
+	CMPQ DX, job_places(BX)
+	JLT blockTail4places
+	MOVQ job_src+16(BX), AX
+	TESTQ AX, AX
+	JEQ blockTail4stores
+	VMOVUPS.Z (AX)(CX*4), K1, Z8
+	VADDPS Z8, Z0, Z0
+	VADDPS Z8, Z1, Z1
+	VADDPS Z8, Z2, Z2
+	VADDPS Z8, Z3, Z3
+blockTail4stores:
+	MOVQ job_stride+16(BX), DX
+	VMOVUPS Z0, K1, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z1, K1, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z2, K1, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z3, K1, (DI)
+	ADDQ DX, DI
+	LEAQ (SI)(R9*4), SI
+afterTail4:
+	TESTQ $2, R15
+	JEQ afterTail2
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ job_src+8(BX), R13
+	LEAQ (R13)(CX*4), R13
+	XORQ DX, DX
+blockTail2places:
+	MOVQ (R8)(DX*8), AX
+	ADDQ SI, AX
+	VMOVUPS.Z (R13), K1, Z8
+	VFMADD231PS (AX), Z8, K1, Z0
+	VFMADD231PS (AX)(R9*1), Z8, K1, Z1
+	ADDQ R14, R13
+	INCQ DX
+	CMPQ DX, job_places(BX)
+	JLT blockTail2places
+	MOVQ job_src+16(BX), AX
+	TESTQ AX, AX
+	JEQ blockTail2stores
+	VMOVUPS.Z (AX)(CX*4), K1, Z8
+	VADDPS Z8, Z0, Z0
+	VADDPS Z8, Z1, Z1
+blockTail2stores:
+	MOVQ job_stride+16(BX), DX
+	VMOVUPS Z0, K1, (DI)
+	ADDQ DX, DI
+	VMOVUPS Z1, K1, (DI)
+	ADDQ DX, DI
+	LEAQ (SI)(R9*2), SI
+afterTail2:
+	TESTQ $1, R15
+	JEQ afterTail1
+	VPXORD Z0, Z0, Z0
+	MOVQ job_src+8(BX), R13
+	LEAQ (R13)(CX*4), R13
+	XORQ DX, DX
+blockTail1places:
+	MOVQ (R8)(DX*8), AX
+	ADDQ SI, AX
+	VMOVUPS.Z (R13), K1, Z8
+	VFMADD231PS (AX), Z8, K1, Z0
+	ADDQ R14, R13
+	INCQ DX
+	CMPQ DX, job_places(BX)
+	JLT blockTail1places
+	MOVQ job_src+16(BX), AX
+	TESTQ AX, AX
+	JEQ blockTail1stores
+	VMOVUPS.Z (AX)(CX*4), K1, Z8
+	VADDPS Z8, Z0, Z0
+blockTail1stores:
+	MOVQ job_stride+16(BX), DX
+	VMOVUPS Z0, K1, (DI)
+	ADDQ DX, DI
+	LEAQ (SI)(R9*1), SI
+afterTail1:
+done:
+	LDMXCSR saved-8(SP)
+	VZEROUPPER
+	RET
+
 DATA ·c3f800000<>+0(SB)/8, $0x3f8000003f800000
 DATA ·c3f800000<>+8(SB)/8, $0x3f8000003f800000
 DATA ·c3f800000<>+16(SB)/8, $0x3f8000003f800000

@@ -26573,6 +26573,789 @@ done:
 exact:
 	MSR R24, FPCR
 	RET
+
+// func tapsFFNEON(a *job)
+TEXT ·tapsFFNEON(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	MRS FPCR, R24
+	ORR $(1<<24), R24, R25 // FZ
+	MSR R25, FPCR
+	MSR ZR, FPSR
+	MOVD ZR, R1
+	MOVD job_stride+0(R0), R2
+	MOVD job_stride+8(R0), R4
+	MOVD job_stride+16(R0), R3
+	MOVD job_n(R0), R9
+	SUBS $4, R9
+	BLT few
+vector:
+	MOVD job_src+0(R0), R6
+	ADD R1, R6
+	MOVD job_dst(R0), R7
+	ADD R1, R7
+	MOVD job_rows(R0), R10
+block667:
+	CMP $8, R10
+	BLT after668
+	WORD $0x6f00e410 // MOVI V16.2D, #0
+	WORD $0x6f00e411 // MOVI V17.2D, #0
+	WORD $0x6f00e412 // MOVI V18.2D, #0
+	WORD $0x6f00e413 // MOVI V19.2D, #0
+	WORD $0x6f00e414 // MOVI V20.2D, #0
+	WORD $0x6f00e415 // MOVI V21.2D, #0
+	WORD $0x6f00e416 // MOVI V22.2D, #0
+	WORD $0x6f00e417 // MOVI V23.2D, #0
+	MOVD job_src+8(R0), R5
+	ADD R1, R5
+	MOVD job_src+24(R0), R12
+	MOVD job_places(R0), R11
+places669:
+	MOVD (R12), R13
+	ADD R6, R13
+	ADD $8, R12
+	FMOVQ (R5), F10
+	FMOVQ (R13), F11
+	WORD $0x4e2acd70 // FMLA V16.4S, V11.4S, V10.4S
+	ADD R2, R13
+	FMOVQ (R13), F11
+	WORD $0x4e2acd71 // FMLA V17.4S, V11.4S, V10.4S
+	ADD R2, R13
+	FMOVQ (R13), F11
+	WORD $0x4e2acd72 // FMLA V18.4S, V11.4S, V10.4S
+	ADD R2, R13
+	FMOVQ (R13), F11
+	WORD $0x4e2acd73 // FMLA V19.4S, V11.4S, V10.4S
+	ADD R2, R13
+	FMOVQ (R13), F11
+	WORD $0x4e2acd74 // FMLA V20.4S, V11.4S, V10.4S
+	ADD R2, R13
+	FMOVQ (R13), F11
+	WORD $0x4e2acd75 // FMLA V21.4S, V11.4S, V10.4S
+	ADD R2, R13
+	FMOVQ (R13), F11
+	WORD $0x4e2acd76 // FMLA V22.4S, V11.4S, V10.4S
+	ADD R2, R13
+	FMOVQ (R13), F11
+	WORD $0x4e2acd77 // FMLA V23.4S, V11.4S, V10.4S
+	ADD R4, R5
+	SUBS $1, R11
+	BNE places669
+	MOVD job_src+16(R0), R13
+	CBZ R13, stores670
+	ADD R1, R13
+	FMOVQ (R13), F10
+	WORD $0x4e2ad610 // FADD V16.4S, V16.4S, V10.4S
+	WORD $0x4e2ad631 // FADD V17.4S, V17.4S, V10.4S
+	WORD $0x4e2ad652 // FADD V18.4S, V18.4S, V10.4S
+	WORD $0x4e2ad673 // FADD V19.4S, V19.4S, V10.4S
+	WORD $0x4e2ad694 // FADD V20.4S, V20.4S, V10.4S
+	WORD $0x4e2ad6b5 // FADD V21.4S, V21.4S, V10.4S
+	WORD $0x4e2ad6d6 // FADD V22.4S, V22.4S, V10.4S
+	WORD $0x4e2ad6f7 // FADD V23.4S, V23.4S, V10.4S
+stores670:
+	FMOVQ F16, (R7)
+	ADD R3, R7
+	ADD R2, R6
+	FMOVQ F17, (R7)
+	ADD R3, R7
+	ADD R2, R6
+	FMOVQ F18, (R7)
+	ADD R3, R7
+	ADD R2, R6
+	FMOVQ F19, (R7)
+	ADD R3, R7
+	ADD R2, R6
+	FMOVQ F20, (R7)
+	ADD R3, R7
+	ADD R2, R6
+	FMOVQ F21, (R7)
+	ADD R3, R7
+	ADD R2, R6
+	FMOVQ F22, (R7)
+	ADD R3, R7
+	ADD R2, R6
+	FMOVQ F23, (R7)
+	ADD R3, R7
+	ADD R2, R6
+	SUB $8, R10
+	B block667
+after668:
+	TST $4, R10
+	BEQ after672
+	WORD $0x6f00e410 // MOVI V16.2D, #0
+	WORD $0x6f00e411 // MOVI V17.2D, #0
+	WORD $0x6f00e412 // MOVI V18.2D, #0
+	WORD $0x6f00e413 // MOVI V19.2D, #0
+	MOVD job_src+8(R0), R5
+	ADD R1, R5
+	MOVD job_src+24(R0), R12
+	MOVD job_places(R0), R11
+places673:
+	MOVD (R12), R13
+	ADD R6, R13
+	ADD $8, R12
+	FMOVQ (R5), F10
+	FMOVQ (R13), F11
+	WORD $0x4e2acd70 // FMLA V16.4S, V11.4S, V10.4S
+	ADD R2, R13
+	FMOVQ (R13), F11
+	WORD $0x4e2acd71 // FMLA V17.4S, V11.4S, V10.4S
+	ADD R2, R13
+	FMOVQ (R13), F11
+	WORD $0x4e2acd72 // FMLA V18.4S, V11.4S, V10.4S
+	ADD R2, R13
+	FMOVQ (R13), F11
+	WORD $0x4e2acd73 // FMLA V19.4S, V11.4S, V10.4S
+	ADD R4, R5
+	SUBS $1, R11
+	BNE places673
+	MOVD job_src+16(R0), R13
+	CBZ R13, stores674
+	ADD R1, R13
+	FMOVQ (R13), F10
+	WORD $0x4e2ad610 // FADD V16.4S, V16.4S, V10.4S
+	WORD $0x4e2ad631 // FADD V17.4S, V17.4S, V10.4S
+	WORD $0x4e2ad652 // FADD V18.4S, V18.4S, V10.4S
+	WORD $0x4e2ad673 // FADD V19.4S, V19.4S, V10.4S
+stores674:
+	FMOVQ F16, (R7)
+	ADD R3, R7
+	ADD R2, R6
+	FMOVQ F17, (R7)
+	ADD R3, R7
+	ADD R2, R6
+	FMOVQ F18, (R7)
+	ADD R3, R7
+	ADD R2, R6
+	FMOVQ F19, (R7)
+	ADD R3, R7
+	ADD R2, R6
+after672:
+	TST $2, R10
+	BEQ after676
+	WORD $0x6f00e410 // MOVI V16.2D, #0
+	WORD $0x6f00e411 // MOVI V17.2D, #0
+	MOVD job_src+8(R0), R5
+	ADD R1, R5
+	MOVD job_src+24(R0), R12
+	MOVD job_places(R0), R11
+places677:
+	MOVD (R12), R13
+	ADD R6, R13
+	ADD $8, R12
+	FMOVQ (R5), F10
+	FMOVQ (R13), F11
+	WORD $0x4e2acd70 // FMLA V16.4S, V11.4S, V10.4S
+	ADD R2, R13
+	FMOVQ (R13), F11
+	WORD $0x4e2acd71 // FMLA V17.4S, V11.4S, V10.4S
+	ADD R4, R5
+	SUBS $1, R11
+	BNE places677
+	MOVD job_src+16(R0), R13
+	CBZ R13, stores678
+	ADD R1, R13
+	FMOVQ (R13), F10
+	WORD $0x4e2ad610 // FADD V16.4S, V16.4S, V10.4S
+	WORD $0x4e2ad631 // FADD V17.4S, V17.4S, V10.4S
+stores678:
+	FMOVQ F16, (R7)
+	ADD R3, R7
+	ADD R2, R6
+	FMOVQ F17, (R7)
+	ADD R3, R7
+	ADD R2, R6
+after676:
+	TST $1, R10
+	BEQ after680
+	WORD $0x6f00e410 // MOVI V16.2D, #0
+	MOVD job_src+8(R0), R5
+	ADD R1, R5
+	MOVD job_src+24(R0), R12
+	MOVD job_places(R0), R11
+places681:
+	MOVD (R12), R13
+	ADD R6, R13
+	ADD $8, R12
+	FMOVQ (R5), F10
+	FMOVQ (R13), F11
+	WORD $0x4e2acd70 // FMLA V16.4S, V11.4S, V10.4S
+	ADD R4, R5
+	SUBS $1, R11
+	BNE places681
+	MOVD job_src+16(R0), R13
+	CBZ R13, stores682
+	ADD R1, R13
+	FMOVQ (R13), F10
+	WORD $0x4e2ad610 // FADD V16.4S, V16.4S, V10.4S
+stores682:
+	FMOVQ F16, (R7)
+	ADD R3, R7
+	ADD R2, R6
+after680:
+	ADD $16, R1
+	SUBS $4, R9
+	BGE vector
+few:
+	ADDS $4, R9
+	BEQ whole
+	MOVD $·masks<>+16(SB), R20
+	SUB R9<<2, R20
+	FMOVQ (R20), F9
+	MOVD job_src+0(R0), R6
+	ADD R1, R6
+	MOVD job_dst(R0), R7
+	ADD R1, R7
+	MOVD job_rows(R0), R10
+block683:
+	CMP $8, R10
+	BLT after684
+	WORD $0x6f00e410 // MOVI V16.2D, #0
+	WORD $0x6f00e411 // MOVI V17.2D, #0
+	WORD $0x6f00e412 // MOVI V18.2D, #0
+	WORD $0x6f00e413 // MOVI V19.2D, #0
+	WORD $0x6f00e414 // MOVI V20.2D, #0
+	WORD $0x6f00e415 // MOVI V21.2D, #0
+	WORD $0x6f00e416 // MOVI V22.2D, #0
+	WORD $0x6f00e417 // MOVI V23.2D, #0
+	MOVD job_src+8(R0), R5
+	ADD R1, R5
+	MOVD job_src+24(R0), R12
+	MOVD job_places(R0), R11
+places685:
+	MOVD (R12), R13
+	ADD R6, R13
+	ADD $8, R12
+	CMP $2, R9
+	BLT one687
+	FMOVD (R5), F10
+	BEQ moved688
+	ADD $8, R5, R20
+	WORD $0x4d40828a // LD1 {V10.S}[2], [X20]
+	B moved688
+one687:
+	FMOVS (R5), F10
+moved688:
+	CMP $2, R9
+	BLT one689
+	FMOVD (R13), F11
+	BEQ moved690
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved690
+one689:
+	FMOVS (R13), F11
+moved690:
+	WORD $0x4e2acd70 // FMLA V16.4S, V11.4S, V10.4S
+	ADD R2, R13
+	CMP $2, R9
+	BLT one691
+	FMOVD (R13), F11
+	BEQ moved692
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved692
+one691:
+	FMOVS (R13), F11
+moved692:
+	WORD $0x4e2acd71 // FMLA V17.4S, V11.4S, V10.4S
+	ADD R2, R13
+	CMP $2, R9
+	BLT one693
+	FMOVD (R13), F11
+	BEQ moved694
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved694
+one693:
+	FMOVS (R13), F11
+moved694:
+	WORD $0x4e2acd72 // FMLA V18.4S, V11.4S, V10.4S
+	ADD R2, R13
+	CMP $2, R9
+	BLT one695
+	FMOVD (R13), F11
+	BEQ moved696
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved696
+one695:
+	FMOVS (R13), F11
+moved696:
+	WORD $0x4e2acd73 // FMLA V19.4S, V11.4S, V10.4S
+	ADD R2, R13
+	CMP $2, R9
+	BLT one697
+	FMOVD (R13), F11
+	BEQ moved698
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved698
+one697:
+	FMOVS (R13), F11
+moved698:
+	WORD $0x4e2acd74 // FMLA V20.4S, V11.4S, V10.4S
+	ADD R2, R13
+	CMP $2, R9
+	BLT one699
+	FMOVD (R13), F11
+	BEQ moved700
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved700
+one699:
+	FMOVS (R13), F11
+moved700:
+	WORD $0x4e2acd75 // FMLA V21.4S, V11.4S, V10.4S
+	ADD R2, R13
+	CMP $2, R9
+	BLT one701
+	FMOVD (R13), F11
+	BEQ moved702
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved702
+one701:
+	FMOVS (R13), F11
+moved702:
+	WORD $0x4e2acd76 // FMLA V22.4S, V11.4S, V10.4S
+	ADD R2, R13
+	CMP $2, R9
+	BLT one703
+	FMOVD (R13), F11
+	BEQ moved704
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved704
+one703:
+	FMOVS (R13), F11
+moved704:
+	WORD $0x4e2acd77 // FMLA V23.4S, V11.4S, V10.4S
+	ADD R4, R5
+	SUBS $1, R11
+	BNE places685
+	MOVD job_src+16(R0), R13
+	CBZ R13, stores686
+	ADD R1, R13
+	CMP $2, R9
+	BLT one705
+	FMOVD (R13), F10
+	BEQ moved706
+	ADD $8, R13, R20
+	WORD $0x4d40828a // LD1 {V10.S}[2], [X20]
+	B moved706
+one705:
+	FMOVS (R13), F10
+moved706:
+	WORD $0x4e2ad610 // FADD V16.4S, V16.4S, V10.4S
+	WORD $0x4e2ad631 // FADD V17.4S, V17.4S, V10.4S
+	WORD $0x4e2ad652 // FADD V18.4S, V18.4S, V10.4S
+	WORD $0x4e2ad673 // FADD V19.4S, V19.4S, V10.4S
+	WORD $0x4e2ad694 // FADD V20.4S, V20.4S, V10.4S
+	WORD $0x4e2ad6b5 // FADD V21.4S, V21.4S, V10.4S
+	WORD $0x4e2ad6d6 // FADD V22.4S, V22.4S, V10.4S
+	WORD $0x4e2ad6f7 // FADD V23.4S, V23.4S, V10.4S
+stores686:
+	CMP $2, R9
+	BLT one707
+	FMOVD F16, (R7)
+	BEQ moved708
+	ADD $8, R7, R20
+	WORD $0x4d008290 // ST1 {V16.S}[2], [X20]
+	B moved708
+one707:
+	FMOVS F16, (R7)
+moved708:
+	ADD R3, R7
+	ADD R2, R6
+	CMP $2, R9
+	BLT one709
+	FMOVD F17, (R7)
+	BEQ moved710
+	ADD $8, R7, R20
+	WORD $0x4d008291 // ST1 {V17.S}[2], [X20]
+	B moved710
+one709:
+	FMOVS F17, (R7)
+moved710:
+	ADD R3, R7
+	ADD R2, R6
+	CMP $2, R9
+	BLT one711
+	FMOVD F18, (R7)
+	BEQ moved712
+	ADD $8, R7, R20
+	WORD $0x4d008292 // ST1 {V18.S}[2], [X20]
+	B moved712
+one711:
+	FMOVS F18, (R7)
+moved712:
+	ADD R3, R7
+	ADD R2, R6
+	CMP $2, R9
+	BLT one713
+	FMOVD F19, (R7)
+	BEQ moved714
+	ADD $8, R7, R20
+	WORD $0x4d008293 // ST1 {V19.S}[2], [X20]
+	B moved714
+one713:
+	FMOVS F19, (R7)
+moved714:
+	ADD R3, R7
+	ADD R2, R6
+	CMP $2, R9
+	BLT one715
+	FMOVD F20, (R7)
+	BEQ moved716
+	ADD $8, R7, R20
+	WORD $0x4d008294 // ST1 {V20.S}[2], [X20]
+	B moved716
+one715:
+	FMOVS F20, (R7)
+moved716:
+	ADD R3, R7
+	ADD R2, R6
+	CMP $2, R9
+	BLT one717
+	FMOVD F21, (R7)
+	BEQ moved718
+	ADD $8, R7, R20
+	WORD $0x4d008295 // ST1 {V21.S}[2], [X20]
+	B moved718
+one717:
+	FMOVS F21, (R7)
+moved718:
+	ADD R3, R7
+	ADD R2, R6
+	CMP $2, R9
+	BLT one719
+	FMOVD F22, (R7)
+	BEQ moved720
+	ADD $8, R7, R20
+	WORD $0x4d008296 // ST1 {V22.S}[2], [X20]
+	B moved720
+one719:
+	FMOVS F22, (R7)
+moved720:
+	ADD R3, R7
+	ADD R2, R6
+	CMP $2, R9
+	BLT one721
+	FMOVD F23, (R7)
+	BEQ moved722
+	ADD $8, R7, R20
+	WORD $0x4d008297 // ST1 {V23.S}[2], [X20]
+	B moved722
+one721:
+	FMOVS F23, (R7)
+moved722:
+	ADD R3, R7
+	ADD R2, R6
+	SUB $8, R10
+	B block683
+after684:
+	TST $4, R10
+	BEQ after724
+	WORD $0x6f00e410 // MOVI V16.2D, #0
+	WORD $0x6f00e411 // MOVI V17.2D, #0
+	WORD $0x6f00e412 // MOVI V18.2D, #0
+	WORD $0x6f00e413 // MOVI V19.2D, #0
+	MOVD job_src+8(R0), R5
+	ADD R1, R5
+	MOVD job_src+24(R0), R12
+	MOVD job_places(R0), R11
+places725:
+	MOVD (R12), R13
+	ADD R6, R13
+	ADD $8, R12
+	CMP $2, R9
+	BLT one727
+	FMOVD (R5), F10
+	BEQ moved728
+	ADD $8, R5, R20
+	WORD $0x4d40828a // LD1 {V10.S}[2], [X20]
+	B moved728
+one727:
+	FMOVS (R5), F10
+moved728:
+	CMP $2, R9
+	BLT one729
+	FMOVD (R13), F11
+	BEQ moved730
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved730
+one729:
+	FMOVS (R13), F11
+moved730:
+	WORD $0x4e2acd70 // FMLA V16.4S, V11.4S, V10.4S
+	ADD R2, R13
+	CMP $2, R9
+	BLT one731
+	FMOVD (R13), F11
+	BEQ moved732
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved732
+one731:
+	FMOVS (R13), F11
+moved732:
+	WORD $0x4e2acd71 // FMLA V17.4S, V11.4S, V10.4S
+	ADD R2, R13
+	CMP $2, R9
+	BLT one733
+	FMOVD (R13), F11
+	BEQ moved734
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved734
+one733:
+	FMOVS (R13), F11
+moved734:
+	WORD $0x4e2acd72 // FMLA V18.4S, V11.4S, V10.4S
+	ADD R2, R13
+	CMP $2, R9
+	BLT one735
+	FMOVD (R13), F11
+	BEQ moved736
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved736
+one735:
+	FMOVS (R13), F11
+moved736:
+	WORD $0x4e2acd73 // FMLA V19.4S, V11.4S, V10.4S
+	ADD R4, R5
+	SUBS $1, R11
+	BNE places725
+	MOVD job_src+16(R0), R13
+	CBZ R13, stores726
+	ADD R1, R13
+	CMP $2, R9
+	BLT one737
+	FMOVD (R13), F10
+	BEQ moved738
+	ADD $8, R13, R20
+	WORD $0x4d40828a // LD1 {V10.S}[2], [X20]
+	B moved738
+one737:
+	FMOVS (R13), F10
+moved738:
+	WORD $0x4e2ad610 // FADD V16.4S, V16.4S, V10.4S
+	WORD $0x4e2ad631 // FADD V17.4S, V17.4S, V10.4S
+	WORD $0x4e2ad652 // FADD V18.4S, V18.4S, V10.4S
+	WORD $0x4e2ad673 // FADD V19.4S, V19.4S, V10.4S
+stores726:
+	CMP $2, R9
+	BLT one739
+	FMOVD F16, (R7)
+	BEQ moved740
+	ADD $8, R7, R20
+	WORD $0x4d008290 // ST1 {V16.S}[2], [X20]
+	B moved740
+one739:
+	FMOVS F16, (R7)
+moved740:
+	ADD R3, R7
+	ADD R2, R6
+	CMP $2, R9
+	BLT one741
+	FMOVD F17, (R7)
+	BEQ moved742
+	ADD $8, R7, R20
+	WORD $0x4d008291 // ST1 {V17.S}[2], [X20]
+	B moved742
+one741:
+	FMOVS F17, (R7)
+moved742:
+	ADD R3, R7
+	ADD R2, R6
+	CMP $2, R9
+	BLT one743
+	FMOVD F18, (R7)
+	BEQ moved744
+	ADD $8, R7, R20
+	WORD $0x4d008292 // ST1 {V18.S}[2], [X20]
+	B moved744
+one743:
+	FMOVS F18, (R7)
+moved744:
+	ADD R3, R7
+	ADD R2, R6
+	CMP $2, R9
+	BLT one745
+	FMOVD F19, (R7)
+	BEQ moved746
+	ADD $8, R7, R20
+	WORD $0x4d008293 // ST1 {V19.S}[2], [X20]
+	B moved746
+one745:
+	FMOVS F19, (R7)
+moved746:
+	ADD R3, R7
+	ADD R2, R6
+after724:
+	TST $2, R10
+	BEQ after748
+	WORD $0x6f00e410 // MOVI V16.2D, #0
+	WORD $0x6f00e411 // MOVI V17.2D, #0
+	MOVD job_src+8(R0), R5
+	ADD R1, R5
+	MOVD job_src+24(R0), R12
+	MOVD job_places(R0), R11
+places749:
+	MOVD (R12), R13
+	ADD R6, R13
+	ADD $8, R12
+	CMP $2, R9
+	BLT one751
+	FMOVD (R5), F10
+	BEQ moved752
+	ADD $8, R5, R20
+	WORD $0x4d40828a // LD1 {V10.S}[2], [X20]
+	B moved752
+one751:
+	FMOVS (R5), F10
+moved752:
+	CMP $2, R9
+	BLT one753
+	FMOVD (R13), F11
+	BEQ moved754
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved754
+one753:
+	FMOVS (R13), F11
+moved754:
+	WORD $0x4e2acd70 // FMLA V16.4S, V11.4S, V10.4S
+	ADD R2, R13
+	CMP $2, R9
+	BLT one755
+	FMOVD (R13), F11
+	BEQ moved756
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved756
+one755:
+	FMOVS (R13), F11
+moved756:
+	WORD $0x4e2acd71 // FMLA V17.4S, V11.4S, V10.4S
+	ADD R4, R5
+	SUBS $1, R11
+	BNE places749
+	MOVD job_src+16(R0), R13
+	CBZ R13, stores750
+	ADD R1, R13
+	CMP $2, R9
+	BLT one757
+	FMOVD (R13), F10
+	BEQ moved758
+	ADD $8, R13, R20
+	WORD $0x4d40828a // LD1 {V10.S}[2], [X20]
+	B moved758
+one757:
+	FMOVS (R13), F10
+moved758:
+	WORD $0x4e2ad610 // FADD V16.4S, V16.4S, V10.4S
+	WORD $0x4e2ad631 // FADD V17.4S, V17.4S, V10.4S
+stores750:
+	CMP $2, R9
+	BLT one759
+	FMOVD F16, (R7)
+	BEQ moved760
+	ADD $8, R7, R20
+	WORD $0x4d008290 // ST1 {V16.S}[2], [X20]
+	B moved760
+one759:
+	FMOVS F16, (R7)
+moved760:
+	ADD R3, R7
+	ADD R2, R6
+	CMP $2, R9
+	BLT one761
+	FMOVD F17, (R7)
+	BEQ moved762
+	ADD $8, R7, R20
+	WORD $0x4d008291 // ST1 {V17.S}[2], [X20]
+	B moved762
+one761:
+	FMOVS F17, (R7)
+moved762:
+	ADD R3, R7
+	ADD R2, R6
+after748:
+	TST $1, R10
+	BEQ after764
+	WORD $0x6f00e410 // MOVI V16.2D, #0
+	MOVD job_src+8(R0), R5
+	ADD R1, R5
+	MOVD job_src+24(R0), R12
+	MOVD job_places(R0), R11
+places765:
+	MOVD (R12), R13
+	ADD R6, R13
+	ADD $8, R12
+	CMP $2, R9
+	BLT one767
+	FMOVD (R5), F10
+	BEQ moved768
+	ADD $8, R5, R20
+	WORD $0x4d40828a // LD1 {V10.S}[2], [X20]
+	B moved768
+one767:
+	FMOVS (R5), F10
+moved768:
+	CMP $2, R9
+	BLT one769
+	FMOVD (R13), F11
+	BEQ moved770
+	ADD $8, R13, R20
+	WORD $0x4d40828b // LD1 {V11.S}[2], [X20]
+	B moved770
+one769:
+	FMOVS (R13), F11
+moved770:
+	WORD $0x4e2acd70 // FMLA V16.4S, V11.4S, V10.4S
+	ADD R4, R5
+	SUBS $1, R11
+	BNE places765
+	MOVD job_src+16(R0), R13
+	CBZ R13, stores766
+	ADD R1, R13
+	CMP $2, R9
+	BLT one771
+	FMOVD (R13), F10
+	BEQ moved772
+	ADD $8, R13, R20
+	WORD $0x4d40828a // LD1 {V10.S}[2], [X20]
+	B moved772
+one771:
+	FMOVS (R13), F10
+moved772:
+	WORD $0x4e2ad610 // FADD V16.4S, V16.4S, V10.4S
+stores766:
+	CMP $2, R9
+	BLT one773
+	FMOVD F16, (R7)
+	BEQ moved774
+	ADD $8, R7, R20
+	WORD $0x4d008290 // ST1 {V16.S}[2], [X20]
+	B moved774
+one773:
+	FMOVS F16, (R7)
+moved774:
+	ADD R3, R7
+	ADD R2, R6
+after764:
+whole:
+	MRS FPSR, R25
+	ANDS $8, R25, R25 // UFC
+	BEQ exact
+	MOVD R25, job_flushed(R0)
+exact:
+	MSR R24, FPCR
+	RET
 DATA ·c3f800000<>+0(SB)/8, $0x3f8000003f800000
 DATA ·c3f800000<>+8(SB)/8, $0x3f8000003f800000
 GLOBL ·c3f800000<>(SB), RODATA|NOPTR, $16

@@ -63,6 +63,7 @@ func setAVX2() *set {
 	s[groupGradPast][0][0] = groupGradPastFFAVX2
 	s[groupSlope][0][0] = groupSlopeFFAVX2
 	s[groupUnit][0][0] = groupUnitFFAVX2
+	s[taps][0][0] = tapsFFAVX2
 	return s
 }
 
@@ -237,6 +238,9 @@ func groupSlopeFFAVX2(a *job)
 //go:noescape
 func groupUnitFFAVX2(a *job)
 
+//go:noescape
+func tapsFFAVX2(a *job)
+
 func setAVX512() *set {
 	s := new(set)
 	s[actIdentity][0][0] = actIdentityFFAVX512
@@ -353,6 +357,7 @@ func setAVX512() *set {
 	s[groupSlope][1][0] = groupSlopeBFAVX512
 	s[groupUnit][0][0] = groupUnitFFAVX512
 	s[groupUnit][1][0] = groupUnitBFAVX512
+	s[taps][0][0] = tapsFFAVX512
 	return s
 }
 
@@ -697,6 +702,9 @@ func groupUnitFFAVX512(a *job)
 
 //go:noescape
 func groupUnitBFAVX512(a *job)
+
+//go:noescape
+func tapsFFAVX512(a *job)
 
 func setBF16() *set {
 	s := setAVX512()

@@ -114,6 +114,7 @@ func setNEON() *set {
 	s[groupSlope][1][0] = watched(groupSlope, "xxccc", "f", "bf", groupSlopeBFNEON)
 	s[groupUnit][0][0] = watched(groupUnit, "xcc", "f", "ff", groupUnitFFNEON)
 	s[groupUnit][1][0] = watched(groupUnit, "xcc", "f", "bf", groupUnitBFNEON)
+	s[taps][0][0] = watched(taps, "", "", "ff", tapsFFNEON)
 	return s
 }
 
@@ -440,3 +441,6 @@ func groupUnitFFNEON(a *job)
 
 //go:noescape
 func groupUnitBFNEON(a *job)
+
+//go:noescape
+func tapsFFNEON(a *job)

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/vision/onnx"
 	"github.com/darkroom-rl/darkroom/vision/onnx/proto"
 )
@@ -32,7 +31,7 @@ type Case struct {
 }
 
 // Open reads a case. Op is known where the file can be read, also with an error.
-func Open(root fs.FS, dir string, be kernels.Backend) (c Case, err error) {
+func Open(root fs.FS, dir string, be onnx.Backend) (c Case, err error) {
 	data, err := fs.ReadFile(root, path.Join(dir, "model.onnx"))
 	if err != nil {
 		return c, err

@@ -36,7 +36,8 @@ func kernels() []kernel {
 			v.store(0, 1)
 		}})
 	}
-	return append(append(out, formulas()...), groupNorm()...)
+	out = append(append(out, formulas()...), groupNorm()...)
+	return append(out, kernel{name: "taps", variants: []string{"ff"}, taps: true})
 }
 
 func formulas() []kernel {

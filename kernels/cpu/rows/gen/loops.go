@@ -23,6 +23,7 @@ type kernel struct {
 	rows     bool     // the loop runs over every row in order
 	past     bool     // the result goes past the caches: rows begin at multiples of 64 bytes
 	abreast  int      // the body's registers, if its vectors go side by side on AVX-512
+	taps     bool     // a line of pixels, each a sum over places of a depthwise convolution (taps.go)
 	cast     bool     // AVX2 has the variants with bf16, over whole blocks
 	body     func(v *vector)
 }
@@ -63,6 +64,11 @@ func (v *vector) kernel(k kernel, types string) {
 		v.op("MOVQ", fmt.Sprintf("job_src+%d(BX)", 8*i), srcRegs[i])
 	}
 	v.op("MOVQ", "job_dst(BX)", dstReg)
+	if k.taps {
+		v.tapsOfLine()
+		v.end()
+		return
+	}
 	v.rehearse()
 	if k.sum && !k.columns || k.max {
 		for j := range 64 / v.lanes() {
@@ -82,6 +88,11 @@ func (v *vector) kernel(k kernel, types string) {
 		v.op("SFENCE")
 	}
 	v.total()
+	v.end()
+}
+
+// end restores the arithmetic's mode and returns.
+func (v *vector) end() {
 	v.op("LDMXCSR", "saved-8(SP)")
 	v.op("VZEROUPPER")
 	v.op("RET")

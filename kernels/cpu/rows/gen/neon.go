@@ -235,6 +235,13 @@ func (v *vector) kernelNEON() {
 	}
 	w.Fn(v.name(), frame, 8, fmt.Sprintf("func %s(a *job)", v.name()))
 	w.Op("MOVD a+0(FP), R0")
+	if v.k.taps {
+		w.Flush()
+		v.Write(w.Bytes())
+		v.tapsNEON()
+		v.arm(func(w *neon.Writer) { w.Ret("job_flushed(R0)") })
+		return
+	}
 	for i := range v.k.src {
 		w.Op("MOVD job_src+%d(R0), R%d", 8*i, 1+i)
 	}
