@@ -39,12 +39,8 @@ func OpenDetector(k NetworkKeys, d DetectorKey, b Bench, published bool) (*Folde
 
 // Detect finds things.
 func (f *FolderDetector) Detect(ctx context.Context, m *vision.Image, labels []string) ([]Detection, error) {
-	if list := f.Labels(); list != nil {
-		for _, l := range labels {
-			if !slices.Contains(list, l) {
-				return nil, fmt.Errorf("the detector has no class %q; its classes are %s", l, shortened(list))
-			}
-		}
+	if err := f.knows(labels); err != nil {
+		return nil, err
 	}
 	all, err := f.Detector.Detect(ctx, m, labels, f.Least)
 	if err != nil {
@@ -55,6 +51,28 @@ func (f *FolderDetector) Detect(ctx context.Context, m *vision.Image, labels []s
 		found = append(found, Detection{Class: a.Label, Color: ColorOf(m, a.Box, a.Mask), Box: boxes.Box(a.Box), Score: a.Score, Mask: a.Mask})
 	}
 	return f.sure(found), nil
+}
+
+// knows refuses labels that are no classes of a list.
+func (f *FolderDetector) knows(labels []string) error {
+	list := f.Labels()
+	for _, l := range labels {
+		if list != nil && !slices.Contains(list, l) {
+			return fmt.Errorf("the detector has no class %q; its classes are %s", l, shortened(list))
+		}
+	}
+	return nil
+}
+
+// everything is a detector that finds things of all its classes, whatever is looked for.
+type everything struct{ *FolderDetector }
+
+// Detect finds things.
+func (e everything) Detect(ctx context.Context, m *vision.Image, labels []string) ([]Detection, error) {
+	if err := e.knows(labels); err != nil {
+		return nil, err
+	}
+	return e.FolderDetector.Detect(ctx, m, nil)
 }
 
 // shortened is a list, and an ellipsis where it is long.

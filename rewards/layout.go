@@ -109,11 +109,25 @@ func withLabel(labels []string, label string) []string {
 }
 
 // LayoutOptions are of reward layout.
-type LayoutOptions struct{ boxes.Matching }
+type LayoutOptions struct {
+	boxes.Matching
+	Extra string `toml:"extra" enum:"ignore,count" doc:"things of labels that the prompt does not name, by a detector of a list of classes at path: count, as boxes too many, or ignore"`
+}
 
-// SetDefaults is the IoU, boxes too many cost.
+// SetDefaults is the IoU, boxes too many of the prompt's labels cost.
 func (o *LayoutOptions) SetDefaults() {
-	*o = LayoutOptions{boxes.Matching{Score: "iou", DivideBy: "max"}}
+	*o = LayoutOptions{Matching: boxes.Matching{Score: "iou", DivideBy: "max"}, Extra: "ignore"}
+}
+
+// Check refuses things that no one would look for, or that would cost nothing.
+func (k LayoutKey) Check(n NetworkKeys, report Report) {
+	switch {
+	case k.Layout == nil || k.Layout.Extra != "count":
+	case n.Path == "":
+		report("layout.extra", "things of all labels are found by a detector at path alone", `write its path, or extra = "ignore"`)
+	case k.Layout.DivideBy == "want":
+		report("layout.extra", `things too many cost nothing where the sum is divided by what was asked for`, `write divide_by = "max", or extra = "ignore"`)
+	}
 }
 
 // LayoutKey is the table of LayoutOptions.
@@ -140,6 +154,7 @@ var LayoutKind = Kind{
 	Options: layoutKeys{},
 	Check: Checks(func(k layoutKeys, report Report) {
 		k.DetectorKey.Check(k.NetworkKeys, k.ServerKeys, report)
+		k.LayoutKey.Check(k.NetworkKeys, report)
 	}),
 	Needs: With(func(k layoutKeys) Need {
 		if k.URL == "" && k.Path == "" {
@@ -153,7 +168,8 @@ var LayoutKind = Kind{
 		}
 	}),
 	Open: Opens(func(k layoutKeys, b Bench) (Opened, error) {
-		match := config.Filled(k.Layout).Matching
+		options := config.Filled(k.Layout)
+		match := options.Matching
 		if k.URL == "" && k.Path == "" {
 			return One(SceneLayout{Matching: match}), nil
 		}
@@ -165,7 +181,15 @@ var LayoutKind = Kind{
 			if k.Detector == nil {
 				d.Least = usualLeast
 			}
-			return Opened{Judge: Each(Layout{Detector: d, Matching: match}, 1), Close: func() error { d.Close(); return nil }}, nil
+			l := Layout{Detector: d, Matching: match}
+			if options.Extra == "count" {
+				if d.Labels() == nil {
+					d.Close()
+					return Opened{}, fmt.Errorf("layout.extra is \"count\", and %s finds what a text names alone; a detector of a list of classes is needed\nhint: write extra = \"ignore\"", k.Path)
+				}
+				l.Detector = everything{d}
+			}
+			return Opened{Judge: Each(l, 1), Close: func() error { d.Close(); return nil }}, nil
 		}
 		d, err := k.At(k.ServerKeys, b)
 		return One(Layout{Detector: d, Matching: match}), err

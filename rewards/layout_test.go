@@ -3,11 +3,17 @@ package rewards
 import (
 	"context"
 	"errors"
+	"image"
+	"image/color"
+	"math"
 	"slices"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/features"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
@@ -62,5 +68,44 @@ func TestLayoutOfScenes(t *testing.T) {
 		if got, err := (Layout{Detector: found}).Score(t.Context(), item); err != nil || got.Value > 0.1 {
 			t.Errorf("%s: meta.boxes does not count: %+v, %v", prompt, got, err)
 		}
+	}
+}
+
+// TestLayoutExtra: by a detector of ours a thing that nobody asked for costs nothing, or counts as a box too many.
+func TestLayoutExtra(t *testing.T) {
+	const prompt = "a red circle on white"
+	scene, err := scenes.Parse(prompt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: scene.Draw(nil)}
+	m.Fill(image.Rect(3, 3, 19, 19), color.RGBA{45, 85, 205, 255})
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	pool := tensor.NewPool(be)
+	bench := Bench{Device: func() (*features.Device, error) { return features.On(pool, features.F32), nil }}
+	score := func(table string) (float64, error) {
+		key := NetworkKeys{PathKey: PathKey{Path: "embed:tiny-mask2former"}}
+		options := &LayoutOptions{}
+		options.SetDefaults()
+		options.Extra = table
+		o, err := LayoutKind.Open(layoutKeys{NetworkKeys: key, LayoutKey: LayoutKey{options},
+			DetectorKey: DetectorKey{&DetectorOptions{Box: "xyxy", Least: 0.5, Overlap: 0.5, Order: "rgb"}}}, bench)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = o.Close() }()
+		got := o.Judge.Judge(t.Context(), []Item{{Prompt: prompt, Image: m}})
+		return got[0].Value, got[0].Missing
+	}
+	ignored, err := score("ignore")
+	if err != nil || ignored < 0.7 {
+		t.Fatalf("ignored, it is worth %v, %v", ignored, err)
+	}
+	if counted, err := score("count"); err != nil || math.Abs(counted-ignored/2) > 0.01 {
+		t.Errorf("counted, it is worth %v, %v; alone %v", counted, err, ignored)
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/jpeg"
@@ -141,6 +143,88 @@ func stamped(m *vision.Image, _ *rng.Stream) (*vision.Image, error) {
 	out.Fill(image.Rect(0, y, m.Width, m.Height), color.RGBA{0, 0, 0, 255})
 	out.Text((m.Width-w)/2, y+margin, word, color.RGBA{255, 255, 255, 255}, times)
 	return out, nil
+}
+
+// planter puts a thing of a shape and a colour that the prompt does not name into the emptiest corner of a picture. It
+// is a fifth as wide as that.
+func planter(prompt string) func(m *vision.Image, r *rng.Stream) (*vision.Image, error) {
+	return func(m *vision.Image, r *rng.Stream) (*vision.Image, error) {
+		out := m.Clone()
+		side := max(1, min(m.Width, m.Height)/5)
+		gap := min(side/4, (min(m.Width, m.Height)-side)/2)
+		x, y, ground := emptiest(m, side, gap)
+		ink := unnamed(prompt, rewards.ColorTable(), func(c rewards.NamedColor) string { return c.Name }, r, func(c rewards.NamedColor) bool {
+			return length([3]float64{c.RGB[0] - ground[0], c.RGB[1] - ground[1], c.RGB[2] - ground[2]}) > 100
+		})
+		shape := unnamed(prompt, []string{"circle", "square", "triangle"}, func(s string) string { return s }, r, func(string) bool { return true })
+		for i := range side * side {
+			u, v := float64(i%side)+0.5, float64(i/side)+0.5
+			half := float64(side) / 2
+			inside := true
+			switch shape {
+			case "circle":
+				inside = float64((u-half)*(u-half))+float64((v-half)*(v-half)) <= float64(half*half)
+			case "triangle":
+				inside = 2*math.Abs(u-half) <= v
+			}
+			for k := range 3 {
+				if inside {
+					out.Pix[3*((y+i/side)*m.Width+x+i%side)+k] = levels(ink.RGB[k])
+				}
+			}
+		}
+		return out, nil
+	}
+}
+
+// unnamed is one of those that a prompt does not name, where there are some, and of these one that fits.
+func unnamed[T any](prompt string, of []T, name func(T) string, r *rng.Stream, fits func(T) bool) T {
+	prompt = strings.ToLower(prompt)
+	best := of[0]
+	most := -1
+	for _, i := range r.Perm(len(of)) {
+		score := 0
+		if fits(of[i]) {
+			score++
+		}
+		if !strings.Contains(prompt, name(of[i])) {
+			score += 2
+		}
+		if score > most {
+			best, most = of[i], score
+		}
+	}
+	return best
+}
+
+// emptiest is the corner whose square has the least variance, and its mean colour.
+func emptiest(m *vision.Image, side, gap int) (x, y int, mean [3]float64) {
+	least := math.Inf(1)
+	for corner := range 4 {
+		cx, cy := gap, gap
+		if corner%2 == 1 {
+			cx = m.Width - side - gap
+		}
+		if corner/2 == 1 {
+			cy = m.Height - side - gap
+		}
+		var sum, squares [3]float64
+		for i := range side * side {
+			for k, v := range m.Pix[3*((cy+i/side)*m.Width+cx+i%side):][:3] {
+				sum[k] += float64(v)
+				squares[k] += float64(float64(v) * float64(v))
+			}
+		}
+		n, variance := float64(side*side), 0.0
+		for k := range sum {
+			variance += float64(squares[k]/n) - float64(sum[k]/n*sum[k]/n)
+		}
+		if variance < least {
+			least, x, y = variance, cx, cy
+			mean = [3]float64{sum[0] / n, sum[1] / n, sum[2] / n}
+		}
+	}
+	return x, y, mean
 }
 
 func grained(m *vision.Image, r *rng.Stream) (*vision.Image, error) {

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
@@ -173,5 +174,34 @@ func TestPlantedWeaknesses(t *testing.T) {
 				t.Logf("accuracy %.2f, typical %v", r.Order.Accuracy.Value, *r.Groups.Typical)
 			}
 		})
+	}
+}
+
+// asksFor is a detector of scenes that reports things of the labels asked for alone.
+type asksFor struct{ rewards.SceneDetector }
+
+func (d asksFor) Detect(ctx context.Context, m *vision.Image, labels []string) ([]rewards.Detection, error) {
+	all, err := d.SceneDetector.Detect(ctx, m, labels)
+	return slices.DeleteFunc(all, func(f rewards.Detection) bool { return !slices.Contains(labels, f.Class) }), err
+}
+
+// TestUnasked: a layout that looks for the caption's labels alone is warned of things that nobody asked for; one that
+// counts all things is not.
+func TestUnasked(t *testing.T) {
+	set := Scenes()
+	set.Pairs = slices.DeleteFunc(set.Pairs, func(p Pair) bool { return !strings.HasPrefix(p.Prompt, "a ") })
+	for name, c := range map[string]struct {
+		detector rewards.Detector
+		want     string
+	}{"ignored": {asksFor{}, Unseen}, "counted": {rewards.SceneDetector{}, Fine}} {
+		r, err := Run(t.Context(), name, rewards.Each(rewards.Layout{Detector: c.detector}, 1), set, Options{Probed: 12, Again: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := r.Probes[len(r.Probes)-1]
+		warned := slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, "things that nobody asked for cost nothing") })
+		if p.Name != "plant" || p.Raise == nil || p.Outcome != c.want || warned != (c.want == Unseen) {
+			t.Errorf("%s: %s %+v is %q of %v to %v, warnings %q", name, p.Name, p.Raise, p.Outcome, p.Gain, p.Prompts, r.Warnings)
+		}
 	}
 }

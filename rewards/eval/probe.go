@@ -25,6 +25,7 @@ type Probe struct {
 	picture func(m *vision.Image, r *rng.Stream) (*vision.Image, error) // each frame of a clip, with the same draws; nil: clips alone
 	clip    func(c *video.Clip, r *rng.Stream) *video.Clip
 	still   bool // of clips: compared with the still clip, since it is one too
+	planted bool // the picture has one thing more than its prompt asks for, and so is worse
 }
 
 // Probes are all there are.
@@ -46,6 +47,7 @@ func Probes() []Probe {
 		{Name: "flicker", Weakness: "flicker", Card: "Every other frame 30 levels brighter.", clip: flickering},
 		{Name: "shuffle", Weakness: "frames in any order", Card: "The frames in an order that is drawn.", clip: shuffled},
 		{Name: "cut", Weakness: "cuts", Card: "From the middle on, mirrored.", clip: cutClip},
+		{Name: "plant", Weakness: "things that nobody asked for", Card: "A disc, square or triangle that the prompt does not name, in the emptiest corner.", planted: true},
 	}
 }
 
@@ -54,6 +56,9 @@ var errNotProbed = errors.New("this is not made of such items")
 // apply returns the changed item and the item to compare it with. Draws follow from the key.
 func (p Probe) apply(item rewards.Item, key rng.Key) (changed, against rewards.Item, err error) {
 	changed, against = item, item
+	if p.planted {
+		p.picture = planter(item.Prompt)
+	}
 	switch {
 	case item.Clip != nil:
 		if err := item.Clip.Check(); err != nil {
@@ -79,7 +84,9 @@ func (p Probe) apply(item rewards.Item, key rng.Key) (changed, against rewards.I
 }
 
 // fits reports whether a probe is for samples of a kind. Replies have none.
-func (p Probe) fits(of string) bool { return of == Moving || of == Pictures && p.picture != nil }
+func (p Probe) fits(of string) bool {
+	return of == Moving || of == Pictures && (p.picture != nil || p.planted)
+}
 
 // eachFrame changes every frame. Frames that are the same bytes are changed once.
 func eachFrame(c *video.Clip, f func(m *vision.Image) (*vision.Image, error)) (*video.Clip, error) {
@@ -204,6 +211,8 @@ func (t try) ask(ctx context.Context, j rewards.Judge, p Probe) (a answer) {
 //	weakness  raised, and the mean gain is at least half of the largest gain of a raised probe;
 //	          a smaller raise is called a side effect: a reward that likes large files likes
 //	          stamps, too, by as many bytes as they add
+//	unseen    a probe that makes samples worse (plant) costs less than a quarter of a typical difference, surely: the
+//	          lower end is above that. An optimiser gains nothing by it, and may do it at will; it is a warning
 //
 // Where no two samples of a prompt differ there is no typical difference; a probe then raises the reward if its lower
 // end is above 0. The largest gain of probes decides among themselves only: one strong weakness may hide a weak one,
@@ -221,6 +230,7 @@ const (
 const (
 	Weak       = "weakness"
 	SideEffect = "side effect"
+	Unseen     = "costs nothing"
 	Fine       = "" // it does not raise the reward
 	TooFew     = "too few prompts"
 )
@@ -318,6 +328,9 @@ func (p probed) result(typical *float64, level float64, key rng.Key) ProbeResult
 			r.Raise = &raise
 			low = raise.Low - raisedAbove
 		}
+	}
+	if p.planted && r.Raise != nil && r.Raise.Low > -raisedAbove && r.Prompts >= leastPrompts {
+		r.Outcome = Unseen
 	}
 	if low > 0 {
 		r.Outcome = Weak

@@ -300,6 +300,11 @@ func warnings(r *Report) []string {
 	if r.Groups.Dead > 0.2 {
 		warn("%.0f %% of prompts have samples of one score: nothing can be learnt from them", 100*r.Groups.Dead)
 	}
+	for _, p := range r.Probes {
+		if p.Outcome == Unseen {
+			warn("%s cost nothing: %.2f typical differences (%.2f to %.2f)", p.Weakness, p.Raise.Value, p.Raise.Low, p.Raise.High)
+		}
+	}
 	if s := r.Swaps; s != nil && s.First != nil && (s.First.Low > 0 || s.First.High < 0) {
 		where := "first"
 		if s.First.Value < 0 {
