@@ -53,7 +53,7 @@ func (f *FolderDetector) Detect(ctx context.Context, m *vision.Image, labels []s
 	return f.sure(found), nil
 }
 
-// knows refuses labels that are no classes of a list.
+// knows refuses labels outside a list of classes.
 func (f *FolderDetector) knows(labels []string) error {
 	list := f.Labels()
 	for _, l := range labels {

@@ -14,7 +14,7 @@ import (
 // channels, rows the pixels; stride the bytes from pixel to pixel of x, from place to place of the weights, and from
 // pixel to pixel of dst.
 
-// sideBySide are the pixels of a block: the first repeats while so many are left, the others take the rest.
+// sideBySide are the pixels of a block: the first repeats while that many are left, the others take the rest.
 var sideBySide = []int{8, 4, 2, 1}
 
 // Registers of x86: BX the job, R8 the offsets, R9 a pixel of x, R10 three, R11 five and R12 seven; R13 the weights of
