@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench bench-beside models kill peer memory methods device exports recipes fleet gradients homes attacks deploy real shapes iterations presets release hero docs faults soak ptx results nodes published
+.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench bench-beside models kill peer memory methods device exports recipes fleet gradients homes attacks deploy gradients-time real shapes iterations presets release hero docs faults soak ptx results nodes published
 
 help: ## these lines
 	@grep -E '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -82,6 +82,9 @@ gradients: ## gradients on workers: 30 kills; all fleets and objectives; a slow 
 	go test ./cmd/darkroom -count=1 -v -timeout 30m -run TestGradientsKilled -kills 30
 	go test ./trainer/run -count=1 -v -timeout 30m -run TestGradients -long
 	go test ./cmd/darkroom -count=1 -v -timeout 30m -run TestGradientsSlowWire -long
+
+gradients-time: ## an iteration with a worker on the second core, beside one without: five pairs on a quiet machine
+	go test ./cmd/darkroom -count=1 -v -timeout 60m -run TestGradientsTime -pairs 5
 
 homes: ## frozen matrices in every home, on devices of the driver's double; every preset on compressed models
 	go test ./trainer/run -count=1 -v -timeout 60m -run 'TestHomesOfDevices|TestPresetsQuantized' -long

@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
@@ -72,10 +73,11 @@ func (o TokenPolicy) Evaluate(p Policy, samples []Sample, advantages []float64) 
 		}
 		points[i] = Point{Key: s.Key, Episode: s.Item.Episode, Entropy: o.entropy(), Value: o.Critic != nil}
 	}
+	compared := bare(points)
 	err := announce(p, func() ([]Question, error) {
 		all := []Question{{Current, points}}
 		if o.Reference {
-			all = append(all, Question{anchor(o.Anchor), points})
+			all = append(all, Question{anchor(o.Anchor), compared})
 		}
 		return all, nil
 	})
@@ -88,7 +90,7 @@ func (o TokenPolicy) Evaluate(p Policy, samples []Sample, advantages []float64) 
 	}
 	t := o.rows(samples, advantages, forward.Outputs)
 	if o.Reference {
-		reference, err := p.Eval(anchor(o.Anchor), points)
+		reference, err := p.Eval(anchor(o.Anchor), compared)
 		if err != nil {
 			return b, err
 		}
@@ -141,6 +143,18 @@ func (o TokenPolicy) Evaluate(p Policy, samples []Sample, advantages []float64) 
 		}
 	}
 	return b, forward.Back(grads)
+}
+
+// bare are points that ask for log-probabilities alone: the head of values is that of the current weights.
+func bare(points []Point) []Point {
+	if len(points) == 0 || !points[0].Entropy && !points[0].Value {
+		return points
+	}
+	all := slices.Clone(points)
+	for i := range all {
+		all[i].Entropy, all[i].Value = false, false
+	}
+	return all
 }
 
 // entropy is whether the loss looks at it.

@@ -67,6 +67,7 @@ type Fleet struct {
 	alone    time.Duration // when nobody was found to be there; it is said once
 	said     bool
 	lines    []string // for people
+	idle     string   // why nothing of the run is for this fleet's workers; "": something is
 }
 
 // New is a fleet without workers, which come when they like.
@@ -376,6 +377,9 @@ func (f *Fleet) met(e Event) {
 	}
 	f.about[e.Worker] = *e.About
 	f.told("fleet: worker %s is there (%s %s)", e.Worker, shown(e.About.Host, 80), shown(e.About.Device, 80))
+	if f.idle != "" {
+		f.told("warning: fleet: worker %s waits for nothing: %s", e.Worker, f.idle)
+	}
 }
 
 // notify lets who waits for the job look again.

@@ -298,3 +298,12 @@ func TestEach(t *testing.T) {
 		})
 	}
 }
+
+// TestIdleWorkers: a worker is named if the run has no job for it, with the reason.
+func TestIdleWorkers(t *testing.T) {
+	c := newCrew(t, Options{Local: true})
+	c.f.idle = "the run has no such jobs"
+	c.f.met(Event{Worker: "w", About: &About{}})
+	c.f.Flush()
+	c.says("worker w waits for nothing: the run has no such jobs")
+}

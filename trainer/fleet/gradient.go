@@ -87,9 +87,12 @@ type question struct {
 
 // shareGradients lets workers compute the model's gradients, where it sums them in shards.
 func (m *Model) shareGradients(s Setup, by *Fleet) error {
-	own, ok := m.Model.(shardable)
-	if by == nil || !ok || !m.e.Run.Parted() {
+	if by == nil {
 		return nil
+	}
+	own, ok := m.Model.(shardable)
+	if !ok || !m.e.Run.Parted() {
+		return m.idles(by, "run.shards sums the gradient as one\nhint: run.shards = 8 parts it, and workers compute the parts")
 	}
 	g := &gradients{m: m, fleet: by, own: own, seen: map[*trainer.Point]*question{}, points: map[Hash][]trainer.Point{}, grads: map[Hash][][]float64{}, weights: map[trainer.Weights]Blob{}, put: map[Hash]bool{}}
 	for _, p := range own.First().Moved() {
@@ -97,7 +100,7 @@ func (m *Model) shareGradients(s Setup, by *Fleet) error {
 	}
 	if size := model.GradientBytes(own.First().Moved()); size > model.MostGradient {
 		by.Tell("warning: fleet: a gradient of this run has %.1f GB, and at most %.1f GB travel: it is computed here\nhint: model.train = \"lora\"", float64(size)/1e9, float64(model.MostGradient)/1e9)
-		return nil
+		return m.idles(by, "the run's gradient is too large to travel")
 	}
 	data, err := s.pack()
 	if err != nil {
@@ -109,6 +112,15 @@ func (m *Model) shareGradients(s Setup, by *Fleet) error {
 	if g.open, err = by.Begin(context.Background(), Work{}); err == nil {
 		m.gradients = g
 	}
+	return err
+}
+
+// idles says to workers of gradients why the run has none for them.
+func (m *Model) idles(by *Fleet, why string) (err error) {
+	by.mu.Lock()
+	by.idle = why
+	by.mu.Unlock()
+	m.unused, err = by.Begin(context.Background(), Work{}) // so that their events are taken
 	return err
 }
 

@@ -44,6 +44,7 @@ type Model struct {
 	next      func() []int               // prompts that rolls to come will name; nil: nobody knows
 	read      map[Hash]result            // of jobs whose results are not learned from yet
 	gradients *gradients                 // nil: gradients are computed here
+	unused    *Batch                     // of workers of gradients that the run has none for; nil: it has some, or no such fleet
 	recaller  model.Recaller             // nil: the model's outputs during a roll are not known
 	recalled  recalled
 }
@@ -349,6 +350,9 @@ func (m *Model) Forget(w trainer.Weights) error {
 func (m *Model) Close() error {
 	m.dropAhead(m.e.Run.Iterations, m.ahead.root)
 	m.gradients.close()
+	if m.unused != nil {
+		m.unused.Drop()
+	}
 	return errors.Join(m.forget(), m.Model.Close())
 }
 

@@ -16,14 +16,14 @@ import (
 )
 
 // shardedRuns are experiments whose gradients are summed in four shards: of pictures with one update and with two, of
-// noised samples, of clips, and of episodes with an anchor.
+// noised samples, of clips, and of episodes with an anchor. -long adds a head of values.
 func shardedRuns() map[string]func(t *testing.T) *experiment.Experiment {
 	of := func(sets ...string) func(t *testing.T) *experiment.Experiment {
 		return func(t *testing.T) *experiment.Experiment {
 			return parse(t, append([]string{"run.iterations=2", "run.shards=4"}, sets...)...)
 		}
 	}
-	return map[string]func(t *testing.T) *experiment.Experiment{
+	all := map[string]func(t *testing.T) *experiment.Experiment{
 		"pictures": of("optim.updates=1"),
 		"updates":  of("optim.updates=2", "loss.kl.weight=0.01"),
 		"nft":      of("loss.objective=nft", "loss.times=2", "loss.kl.weight=1e-3", "loss.kl.estimator=velocity"),
@@ -34,6 +34,12 @@ func shardedRuns() map[string]func(t *testing.T) *experiment.Experiment {
 			return homed()["tiny-vlm"](t, "run.shards=4", "loss.kl.weight=0.01")
 		},
 	}
+	if *long {
+		all["values"] = func(t *testing.T) *experiment.Experiment {
+			return homed()["tiny-vlm"](t, "run.shards=4", "loss.kl.weight=0.01", "advantage.estimator=gae", "loss.value.warmup=1", "loss.value.lr=2e-4", "rollout.buffer={}")
+		}
+	}
+	return all
 }
 
 // TestGradients: a run whose gradients workers compute, too, leaves the bytes of one that nobody helps, however many
