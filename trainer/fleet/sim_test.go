@@ -23,7 +23,8 @@ type world struct {
 	slow          float64       // the share of workers that are five times slower
 	batches, warm int
 	seed          uint64
-	deaf          float64 // the share of workers' messages that is lost
+	deaf          float64       // the share of workers' messages that is lost
+	wire          time.Duration // of a result on the trainer's wire, one after another
 
 	rnd     *rand.Rand
 	now     time.Duration
@@ -43,6 +44,7 @@ type world struct {
 	busy    bool
 	ends    []time.Duration
 	planned time.Duration // when time is looked at next
+	taken   time.Duration // until when the trainer's wire is taken
 }
 
 // happening is an event.
@@ -199,9 +201,20 @@ func (w *world) begin(i, job int) {
 		}
 		w.at[i] = -1
 		if w.hears() {
-			w.result(job, workerName(i))
+			w.arrives(job, workerName(i))
 		}
 	})
+}
+
+// arrives takes a result once it has come over the wire, while its worker goes on.
+func (w *world) arrives(job int, by string) {
+	if w.wire == 0 {
+		w.result(job, by)
+		return
+	}
+	w.sched.Coming(w.now, jobName(job), by)
+	w.taken = max(w.taken, w.now) + w.wire
+	w.after(w.taken-w.now, func() { w.result(job, by) })
 }
 
 // result takes a result, and trains when a batch is whole.

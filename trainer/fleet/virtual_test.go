@@ -4,6 +4,8 @@ import (
 	"flag"
 	"testing"
 	"time"
+
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
 )
 
 var long = flag.Bool("long", false, "schedule fleets of 64 workers and more")
@@ -69,6 +71,46 @@ func TestVirtual(t *testing.T) {
 		t.Logf("%-46s %4d workers  lag %d  %6d jobs  busy %5.1f %%  %+v  (%.1f s)", c.what, w.workers, w.lag, len(w.length), 100*useful, w.sched.Counts, time.Since(began).Seconds())
 		if useful < c.least || w.sched.Differed > 0 {
 			t.Errorf("%s: %.1f %% of the time is useful, want %.0f", c.what, 100*useful, 100*c.least)
+		}
+	}
+}
+
+// TestVirtualGradients drives the scheduler through updates whose gradients workers compute, the trainer among them,
+// beside 1,000 workers that roll. Of each job the trainer receives a gradient, so its wire bounds the workers of use.
+// -long -v prints the table.
+func TestVirtualGradients(t *testing.T) {
+	const shards, forwards = 512, 40 * time.Second // of a shard's passes on one worker
+	for _, c := range []struct {
+		workers  int
+		gradient float64 // bytes
+		gigabits float64
+		least    float64 // of the time is useful
+		small    bool
+	}{
+		{8, 179e6, 10, 0.8, true},
+		{64, 179e6, 10, 0.65, false},
+		{256, 19e6, 10, 0.65, false},
+		{256, 179e6, 100, 0.65, false},
+		{256, 179e6, 10, 0.6, false},
+		{256, 717e6, 10, 0.2, false},
+	} {
+		if !c.small && !*long {
+			continue
+		}
+		jobs := len(exchange.Owned(shards, min(shards, 2*c.workers)))
+		w := world{workers: c.workers, jobs: jobs, base: forwards * shards / time.Duration(jobs), sigma: 0.02, cap: 2, train: time.Second, batches: 8, warm: 2, rules: Usual(), seed: 1}
+		w.wire = time.Duration(c.gradient * 8 / (c.gigabits * 1e9) * float64(time.Second))
+		useful := w.run(t)
+		update := (w.ends[w.batches-1] - w.ends[w.warm]) / time.Duration(w.batches-1-w.warm)
+		rolls := world{workers: 1000, jobs: 2048, base: 20 * time.Second, sigma: 0.08, cap: 4, train: update, lag: 1, batches: 12, warm: 4, rules: Usual(), seed: 1}
+		busy := 0.0
+		if *long {
+			busy = rolls.run(t)
+		}
+		t.Logf("%4d workers of gradients, %3.0f MB at %3.0f Gb/s: %3d jobs, %6.1f GB at the trainer (%5.1f s), an update %6.1f s, busy %5.1f %%; 1000 that roll %5.1f %%  %+v",
+			c.workers, c.gradient/1e6, c.gigabits, jobs, float64(jobs)*c.gradient/1e9, w.wire.Seconds()*float64(jobs), update.Seconds(), 100*useful, 100*busy, w.sched.Counts)
+		if useful < c.least || w.sched.Differed > 0 {
+			t.Errorf("%d workers of gradients: %.1f %% of the time is useful, want %.0f", c.workers, 100*useful, 100*c.least)
 		}
 	}
 }
