@@ -219,13 +219,7 @@ func (b *Backend) inFull(s *kernels.Stored, codes *kernels.Buffer, from int, at 
 // bring queues the copy of the bytes that are stored.
 func (b *Backend) bring(s *kernels.Stored, at, stream uintptr) error {
 	if peer, ok := s.Home.Peer.(*Backend); ok {
-		if !b.offload.reached[peer] {
-			if b.offload.reached == nil {
-				b.offload.reached = map[*Backend]bool{}
-			}
-			b.offload.reached[peer] = true
-			_ = b.d.Reach(b.dev, peer.dev, peer.context) // the copy goes through the host where it is refused
-		}
+		b.reach(peer)
 		return b.d.FromPeer(at, b.context, s.Buf.Addr, peer.context, s.Size(), stream)
 	}
 	for _, part := range s.Host {
@@ -235,6 +229,32 @@ func (b *Backend) bring(s *kernels.Stored, at, stream uintptr) error {
 		at += uintptr(len(part))
 	}
 	return nil
+}
+
+// reach asks once for the memory of a peer. Copies go through the host where it is refused.
+func (b *Backend) reach(peer *Backend) {
+	if b.offload.reached[peer] {
+		return
+	}
+	if b.offload.reached == nil {
+		b.offload.reached = map[*Backend]bool{}
+	}
+	b.offload.reached[peer] = true
+	_ = b.d.Reach(b.dev, peer.dev, peer.context)
+}
+
+// Pull queues a copy from another device's memory (exchange.Puller).
+func (b *Backend) Pull(dst kernels.Span, from kernels.Backend, src kernels.Span) bool {
+	peer, ok := from.(*Backend)
+	if !ok {
+		return false
+	}
+	b.must("Pull", func() error {
+		b.reach(peer)
+		b.offload.waited = true
+		return b.d.FromPeer(at(dst), b.context, at(src), peer.context, src.Len*src.DType.Size(), b.stream)
+	})
+	return true
 }
 
 // Await lets work wait for a weight's copy. The next kernel does not start beside the one before, which did not wait.
