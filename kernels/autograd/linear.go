@@ -103,7 +103,7 @@ func (tp *Tape) addWeight(w *Param, d, x *tensor.Tensor, segments []int, alpha f
 	if !w.Trained {
 		return
 	}
-	dw := kernels.NewMat(tp.sum(w), w.Shape[0], w.Value.Len()/w.Shape[0])
+	dw := kernels.NewMat(tp.sum(w), w.Shape[0], w.Len()/w.Shape[0])
 	tp.be.Gemm(&kernels.Gemm{Layout: kernels.TN, Math: tp.Math, A: d.Mat(), B: x.Mat(), C: dw, Segments: segments, Alpha: alpha, Accumulate: true})
 }
 

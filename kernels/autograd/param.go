@@ -15,9 +15,13 @@ type Param struct {
 	Name string
 	// A linear weight is [out, in]; a convolution's [out, KH, KW, in], over time [KT, out, KH, KW, in].
 	Shape []int
-	// Value is the stored form. It is nil for a frozen weight that only products read.
+	// Value is the stored form. It is nil for a weight that only products read: frozen, or trained with its values
+	// elsewhere (Part).
 	Value   *tensor.Tensor
 	Trained bool
+	// Products says that products alone read a trained weight. Math is their arithmetic.
+	Products bool
+	Math     kernels.Math
 	Conv    kernels.ConvShape // the geometry of a convolution's weight; zero for others
 
 	pool   *tensor.Pool
@@ -65,6 +69,47 @@ func (p *Param) Updated() {
 	p.changes++
 	p.dropPacked()
 }
+
+// Len is the number of values.
+func (p *Param) Len() int {
+	n := 1
+	for _, side := range p.Shape {
+		n *= side
+	}
+	return n
+}
+
+// Packs reports whether a trained weight can do without Value: a packed copy is all that products read.
+func (p *Param) Packs() bool {
+	return p.Trained && p.Products && p.Math == kernels.MathBF16 && p.Conv.KH == 0 && p.Len() > smallWeight
+}
+
+// Part frees Value, and leaves the packed copy. The values lie elsewhere, and Set brings other ones.
+func (p *Param) Part() {
+	if !p.Packs() {
+		panic("autograd: Part: more than products read " + p.Name)
+	}
+	p.Set(p.Value)
+	p.Value.Free()
+	p.Value = nil
+}
+
+// Set makes values in p's shape those that the network computes with: they are packed where Value is nil or t, and
+// copied into Value otherwise.
+func (p *Param) Set(t *tensor.Tensor) {
+	p.changes++
+	p.dropPacked()
+	be := p.pool.Backend()
+	if p.Value != nil && p.Value != t {
+		be.Axpby(&kernels.Axpby{A: 1, X: t.Span(), Y: p.Value.Span()})
+		return
+	}
+	n := p.Shape[0]
+	p.packed[p.Math] = be.Pack(kernels.NewMat(t.Span(), n, t.Len()/n), p.Math)
+}
+
+// Pool is where the parameter's memory comes from.
+func (p *Param) Pool() *tensor.Pool { return p.pool }
 
 // Changes is how often Value was changed.
 func (p *Param) Changes() int { return p.changes }
@@ -271,7 +316,7 @@ func (p *Param) ZeroGrad() {
 
 // keepOne lets the packed copy of a trained weight take the place of the one before it.
 func (tp *Tape) keepOne(p *Param) {
-	if tp.Lean && tp.Train && p.Trained && tp.lean != p {
+	if tp.Lean && tp.Train && p.Trained && p.Value != nil && tp.lean != p {
 		tp.dropLean()
 		tp.lean = p
 	}

@@ -53,6 +53,9 @@ func (d *Reduction) Own(spans [][]kernels.Span, owner []int) error {
 	return nil
 }
 
+// Room is the bytes of an owner's memory beside the gradients.
+func Room(ranks int) int { return (ranks - 1) * max(1, usualPiece/(ranks-1)) * kernels.F32.Size() }
+
 // of adds up the gradients of one owner.
 func (d *Reduction) of(r int, spans [][]kernels.Span, owner []int) error {
 	if !slices.Contains(owner, r) {
@@ -138,7 +141,7 @@ type Puller interface {
 	Pull(dst kernels.Span, from kernels.Backend, src kernels.Span) bool
 }
 
-// Lines copy between backends, and count what they copy. They may be used by several goroutines.
+// Lines copy between backends, and count the bytes. They may be used by several goroutines.
 type Lines struct {
 	Bytes  atomic.Int64 // copied from a rank to another, or between a rank and the host
 	Copies atomic.Int64

@@ -194,6 +194,7 @@ func (r *root) make(e *entry, src safetensors.Tensor, k kind, conv kernels.ConvS
 	if trained || k != matrix {
 		w := autograd.NewParam(e.name, t, trained)
 		w.Conv = conv
+		w.Products, w.Math = trained && k == matrix && e.frames == 0, r.Math
 		return w, nil
 	}
 	defer t.Free()

@@ -186,6 +186,9 @@ func (r *root) drawn(name string, shape []int, init initial, conv kernels.ConvSh
 	}
 	var err error
 	e.param, err = r.make(e, values, matrix, conv, true)
+	if err == nil {
+		e.param.Products = false // a pair's matrices are read where they lie
+	}
 	return e, err
 }
 

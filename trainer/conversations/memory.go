@@ -51,10 +51,17 @@ func predictMemory(e *experiment.Experiment, dry model.Dry, budget int64) (*mode
 	if err != nil {
 		return nil, err
 	}
-	return model.AtHome(e, budget, func(home nn.Home) (*model.Memory, error) {
-		dry.ResetPeak()
-		stock := nn.DryStock(dry, len(e.Run.Devices()), model.Apart(e))
-		return memoryAt(e, model.Options{Train: list, Backend: dry, Fit: model.Fit{Home: home}, Stock: stock}, dry)
+	return model.AtStates(e, budget, func(states nn.Home) (*model.Memory, error) {
+		return model.AtHome(e, budget, func(home nn.Home) (*model.Memory, error) {
+			dry.ResetPeak()
+			stock := nn.DryStock(dry, len(e.Run.Devices()), model.Apart(e))
+			at := model.Place{States: model.DryStates(states, len(e.Run.Devices()), dry)}
+			need, err := memoryAt(e, model.Options{Train: list, Backend: dry, Fit: model.Fit{Home: home}, Stock: stock, Place: at}, dry)
+			if err == nil {
+				need.HostStates = at.States.HostBytes()
+			}
+			return need, err
+		})
 	})
 }
 
@@ -64,7 +71,11 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry) (need *m
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, m.Close()) }()
+	pool := m.VLM.Options.Pool
+	defer func() {
+		err = errors.Join(err, m.Close())
+		pool.Trim() // another prediction may follow on this backend
+	}()
 	c := &memoryCounter{Model: m, dry: dry, need: model.Memory{Own: ownBytes, Fit: o.Fit}}
 	c.need.Apart, c.need.Home = model.Apart(e), o.Stock.Home(o.HomeOf(e))
 	if c.need.Home == nn.Host {

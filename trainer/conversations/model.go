@@ -145,6 +145,7 @@ func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
 	if err := m.openTeacher(e); err != nil {
 		return err
 	}
+	m.Place = o.Place
 	if err := m.Learn(m.adapter.On(), e.Optim, model.Needed(e)...); err != nil || !hasCritic(e) {
 		return err
 	}

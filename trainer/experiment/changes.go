@@ -12,7 +12,7 @@ import (
 )
 
 // free are the keys that a run may go on with other values of.
-var free = []string{"run.iterations", "run.device", "run.rank_limit", "run.memory", "model.home", "episode.parallel", "evaluate.", "checkpoint.", "monitor[", "track."}
+var free = []string{"run.iterations", "run.device", "run.rank_limit", "run.memory", "run.states", "model.home", "episode.parallel", "evaluate.", "checkpoint.", "monitor[", "track."}
 
 // isFree reports whether a run may go on with another value of a key.
 func isFree(key string) bool {

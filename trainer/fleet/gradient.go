@@ -96,7 +96,7 @@ func (m *Model) shareGradients(s Setup, by *Fleet) error {
 	}
 	g := &gradients{m: m, fleet: by, own: own, seen: map[*trainer.Point]*question{}, points: map[Hash][]trainer.Point{}, grads: map[Hash][][]float64{}, weights: map[trainer.Weights]Blob{}, put: map[Hash]bool{}}
 	for _, p := range own.First().Moved() {
-		g.lengths = append(g.lengths, p.Value.Len())
+		g.lengths = append(g.lengths, p.Len())
 	}
 	if size := model.GradientBytes(own.First().Moved()); size > model.MostGradient {
 		by.Tell("warning: fleet: a gradient of this run has %.1f GB, and at most %.1f GB travel: it is computed here\nhint: model.train = \"lora\"", float64(size)/1e9, float64(model.MostGradient)/1e9)

@@ -7,6 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
@@ -19,6 +20,10 @@ type Learner struct {
 	params   []*autograd.Param
 	mover    *optim.Optimizer
 	others   map[trainer.Weights]*optim.Shadow
+
+	states *States // nil: the device has all states
+	rank   int
+	own    []*tensor.Tensor // the values that this rank moves, nil for the others; nil: the parameters' own
 }
 
 // A Part is the trained parameters of one network.
@@ -41,8 +46,8 @@ func (p Part) Names() (all []string) {
 }
 
 // NewLearner trains parts of a model, and keeps the other sets of weights that are needed. Each part counts its own
-// updates.
-func NewLearner(o optim.Options, needs []trainer.Weights, parts ...Part) (*Learner, error) {
+// updates. at says where the states lie.
+func NewLearner(o optim.Options, needs []trainer.Weights, at Place, parts ...Part) (*Learner, error) {
 	w := &Learner{others: map[trainer.Weights]*optim.Shadow{}}
 	var groups []optim.Group
 	for _, p := range parts {
@@ -57,14 +62,34 @@ func NewLearner(o optim.Options, needs []trainer.Weights, parts ...Part) (*Learn
 	if len(w.params) == 0 {
 		return nil, errors.New("nothing is trained: no adapter, and no parameter of the model")
 	}
+	if at.States != nil {
+		w.own = at.States.join(w, at.Rank)
+		rest := w.own
+		for i := range groups {
+			n := len(groups[i].Params)
+			groups[i].Values, rest = rest[:n:n], rest[n:]
+		}
+	}
 	w.mover = optim.NewOptimizer(0, groups...)
+	if at.States != nil {
+		w.mover.Lines = &at.States.Lines
+		at.States.meet()
+	}
 	for _, n := range needs {
 		if n == trainer.Reference && w.adapters != nil {
 			continue // the model without its adapter
 		}
-		w.others[n] = optim.NewShadow(w.params)
+		w.others[n] = w.shadow()
 	}
 	return w, nil
+}
+
+// shadow is another set of weights, as the current ones are.
+func (w *Learner) shadow() *optim.Shadow {
+	if w.states == nil {
+		return optim.NewShadow(w.params)
+	}
+	return optim.NewShadowOf(w.params, w.own)
 }
 
 // With runs f under a set of weights. A nil Learner has the current ones alone.
@@ -75,7 +100,11 @@ func (w *Learner) With(s trainer.Weights, f func() error) error {
 	if w == nil {
 		return errors.New("other weights than the current ones were asked for, and nothing is trained")
 	}
-	if o := w.others[s]; o != nil {
+	if o := w.others[s]; o != nil && w.states != nil {
+		w.show(s, all)
+		defer w.show(trainer.Current, all)
+		return f()
+	} else if o != nil {
 		o.Swap()
 		defer o.Swap()
 		return f()
@@ -98,8 +127,15 @@ func (w *Learner) adapt(on bool) {
 // Norm is the length of the gathered gradient.
 func (w *Learner) Norm() (float64, error) { return w.mover.Norm(), nil }
 
-// Move takes a step of AdamW along the gradient times scale, and forgets the gradient.
-func (w *Learner) Move(scale, rate float64) { w.mover.Move(scale, rate) }
+// Move takes a step of AdamW along the gradient times scale, and forgets the gradient. Where several devices share
+// states, Refresh comes after all of them have moved.
+func (w *Learner) Move(scale, rate float64) {
+	w.reduced()
+	w.alone(func() { w.mover.Move(scale, rate) })
+	if w.states != nil && (w.states.ranks == 1 || w.pool().Dry()) {
+		w.Refresh()
+	}
+}
 
 // Skip forgets the gradient: the weights stay as they are.
 func (w *Learner) Skip() { w.mover.Skip() }
@@ -112,10 +148,10 @@ func (w *Learner) Follow(to trainer.Weights, decay float64) {
 	}
 	s := w.others[to]
 	if s == nil {
-		s = optim.NewShadow(w.params) // a reference that is reset for the first time
+		w.alone(func() { s = w.shadow() }) // a reference that is reset for the first time
 		w.others[to] = s
 	}
-	s.Follow(decay)
+	w.alone(func() { s.Follow(decay) })
 }
 
 // age moves each of the lagged weights to the next younger ones, and the youngest to the current ones.
@@ -125,7 +161,7 @@ func (w *Learner) age() {
 		w.others[at] = w.others[at+1]
 	}
 	w.others[at] = oldest
-	oldest.Follow(0)
+	w.alone(func() { oldest.Follow(0) })
 }
 
 // Forget drops other weights: the reference, until it is reset again, is the model without its
@@ -163,6 +199,9 @@ func (w *Learner) Free() {
 	w.mover.Free()
 	for _, s := range w.others {
 		s.Free()
+	}
+	if w.states != nil {
+		w.states.free(w.rank)
 	}
 }
 
@@ -259,11 +298,11 @@ func Prefix(of trainer.Weights) string {
 func (w *Learner) Tensors(prefix string) []safetensors.Tensor {
 	var all []safetensors.Tensor
 	for i, p := range w.params {
-		all = append(all, safetensors.MakeF32(fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Shape, p.Value.F32))
+		all = append(all, safetensors.MakeF32(fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Shape, w.values(trainer.Current, i).F32))
 	}
-	for of, s := range w.others {
-		for i, v := range s.Values {
-			all = append(all, safetensors.MakeF32(fmt.Sprintf("%s%s%d", prefix, Prefix(of), i), v.Shape(), v.F32))
+	for of := range w.others {
+		for i, p := range w.params {
+			all = append(all, safetensors.MakeF32(fmt.Sprintf("%s%s%d", prefix, Prefix(of), i), p.Shape, w.values(of, i).F32))
 		}
 	}
 	return append(all, w.mover.Tensors(prefix+"optimiser.")...)
@@ -276,6 +315,9 @@ func (w *Learner) Load(f *safetensors.File, prefix string) error {
 	}
 	for of, s := range w.others {
 		for i, v := range s.Values {
+			if v == nil {
+				continue // another rank's
+			}
 			x, err := numbers(f, fmt.Sprintf("%s%s%d", prefix, Prefix(of), i), v.Len())
 			if err != nil {
 				return err
@@ -290,6 +332,12 @@ func (w *Learner) Load(f *safetensors.File, prefix string) error {
 func (w *Learner) Values(of trainer.Weights, prefix string) (all []safetensors.Tensor, err error) {
 	if of == trainer.Reference && w.others[of] == nil {
 		return nil, errors.New("the reference is the model without its adapter, and has no values of its own")
+	}
+	if w.states != nil {
+		for i, p := range w.params {
+			all = append(all, safetensors.FromF32(fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Shape, w.values(of, i).F32()))
+		}
+		return all, nil
 	}
 	err = w.With(of, func() error {
 		for i, p := range w.params {
@@ -309,12 +357,11 @@ func (w *Learner) In(f *safetensors.File, prefix string) bool {
 // Take makes such values those of the current weights.
 func (w *Learner) Take(f *safetensors.File, prefix string) error {
 	for i, p := range w.params {
-		x, err := numbers(f, fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Value.Len())
+		x, err := numbers(f, fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Len())
 		if err != nil {
 			return err
 		}
-		p.Value.UploadF32(x)
-		p.Updated()
+		w.set(i, x)
 	}
 	return nil
 }
@@ -324,7 +371,7 @@ func (w *Learner) Take(f *safetensors.File, prefix string) error {
 func (w *Learner) Bytes() int64 {
 	n := 0
 	for _, p := range w.params {
-		n += p.Value.Len()
+		n += p.Len()
 	}
 	return int64(n) * 4 * int64(3+len(w.others)+1)
 }

@@ -23,7 +23,7 @@ func TestTensorsOneByOne(t *testing.T) {
 		x[i] = float32(i)
 	}
 	p := autograd.NewParam("w", pool.FromF32(kernels.F32, x, n), true)
-	w, err := NewLearner(optim.Defaults(), []trainer.Weights{trainer.Old}, Part{Params: []*autograd.Param{p}})
+	w, err := NewLearner(optim.Defaults(), []trainer.Weights{trainer.Old}, Place{}, Part{Params: []*autograd.Param{p}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,9 +40,11 @@ type Memory struct {
 	Tokens *Tokens `json:"tokens,omitempty"` // of episodes; nil of pictures and clips
 	Sent   int64   `json:"sent,omitempty"`   // of each sample in a pass forward and backward, by a rank that shares tokens
 
-	Host  int64       `json:"host,omitempty"`  // frozen matrices in the host's memory, once for all devices
-	Homes []Candidate `json:"homes,omitempty"` // of frozen matrices that were tried, in this order
-	Rows  Rows        `json:"rows,omitzero"`
+	Host       int64       `json:"host,omitempty"`         // frozen matrices in the host's memory, once for all devices
+	Homes      []Candidate `json:"homes,omitempty"`        // of frozen matrices that were tried, in this order
+	HostStates int64       `json:"states_host,omitempty"`  // the host's memory of states of trained parameters, once for all devices
+	Tried      []Candidate `json:"states_tried,omitempty"` // homes of states, in this order
+	Rows       Rows        `json:"rows,omitzero"`
 
 	Own      int64 `json:"-"` // the program's memory without the model; 0: ProgramBytes
 	Gradient int64 `json:"-"` // of the parameters that move
@@ -67,12 +69,13 @@ type Rows struct {
 
 // Fit is how a model keeps to a memory. No bit depends on it.
 type Fit struct {
-	Micro         int     `json:"micro_batch"`    // samples in a pass of the network; 0: the model's own choice
-	Lean          bool    `json:"lean,omitempty"` // no packed copies of trained parameters lie beside their gradients
-	Checkpointing int     `json:"checkpointing"`  // of four blocks, how many backward computes again (autograd.AllBlocks)
-	Home          nn.Home `json:"home,omitempty"` // where frozen matrices lie while no product reads them
-	KeepEncoders  bool    `json:"-"`              // text encoders stay beside the network, however large they are
-	Held          int     `json:"-"`              // bytes that a pool holds at most while some of them wait (tensor.Pool.Limit); 0: any
+	Micro         int     `json:"micro_batch"`      // samples in a pass of the network; 0: the model's own choice
+	Lean          bool    `json:"lean,omitempty"`   // no packed copies of trained parameters lie beside their gradients
+	Checkpointing int     `json:"checkpointing"`    // of four blocks, how many backward computes again (autograd.AllBlocks)
+	Home          nn.Home `json:"home,omitempty"`   // where frozen matrices lie while no product reads them
+	StatesHome    nn.Home `json:"states,omitempty"` // where states of trained parameters lie: device, ranks or host
+	KeepEncoders  bool    `json:"-"`                // text encoders stay beside the network, however large they are
+	Held          int     `json:"-"`                // bytes that a pool holds at most while some of them wait (tensor.Pool.Limit); 0: any
 }
 
 // Homes are those of frozen matrices that an experiment may take, the fastest first: the one that it names. Of several
@@ -96,6 +99,36 @@ func Homes(e *experiment.Experiment) (all []nn.Home) {
 func Apart(e *experiment.Experiment) bool {
 	device := e.Run.Devices()[0]
 	return device != "cpu" && device != "auto"
+}
+
+// AtStates predicts for one home of states after another, until all fits into the budget, and states into the host's
+// memory. Where it fits nowhere, the least counts.
+func AtStates(e *experiment.Experiment, budget int64, predict func(nn.Home) (*Memory, error)) (*Memory, error) {
+	return atStates(e, budget, int64(machine.Memory().Available), predict)
+}
+
+func atStates(e *experiment.Experiment, budget, unused int64, predict func(nn.Home) (*Memory, error)) (least *Memory, err error) {
+	var tried []Candidate
+	for _, home := range StatesOf(e) {
+		need, err := predict(home)
+		if err != nil {
+			return nil, err
+		}
+		need.StatesHome = home
+		room := need.HostStates+need.Host <= unused/4*3 || e.Run.States != nil
+		one := Candidate{home, need.Taken(1), need.HostStates, need.Within(budget, 1) && room, 0}
+		tried = append(tried, one)
+		if room && (least == nil || one.Taken < least.Taken(1)) {
+			least = need
+		}
+		if one.Fits {
+			break
+		}
+	}
+	if len(tried) > 1 || e.Run.States != nil {
+		least.Tried = tried
+	}
+	return least, nil
 }
 
 // HomeOf is where matrices lie: where the experiment says, or else the fit.
@@ -197,7 +230,7 @@ func (n Memory) Peak() int64 { return n.PeakOf(1) }
 // PeakOf is that of several ranks which share a memory. Each holds the model, and asks it as much at
 // once as one alone.
 func (n Memory) PeakOf(ranks int) int64 {
-	return int64(ranks)*n.phase() + n.Samples + n.Rewards + n.Host
+	return int64(ranks)*n.phase() + n.Samples + n.Rewards + n.Host + n.HostStates
 }
 
 // phase is the most of an iteration's phases, with waiting memory of those before where nothing is given back.

@@ -200,6 +200,7 @@ type Options struct {
 	Stock *nn.Stock
 	// Tokens is the model's share of the tokens of every pass; nil: it has all.
 	Tokens *autograd.Tokens
+	Place  // of the states of trained parameters
 	// Cache is a folder for encoded prompts, which runs may share; "": it is kept in memory alone.
 	Cache string
 	// Arithmetic names that of the device: two devices of one compute the same bits, and share the content of Cache.

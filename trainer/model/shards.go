@@ -23,7 +23,7 @@ const MostGradient = 2 << 30
 // GradientBytes are those of a gradient of parameters in fp32.
 func GradientBytes(moved []*autograd.Param) (n int64) {
 	for _, p := range moved {
-		n += 4 * int64(p.Value.Len())
+		n += 4 * int64(p.Len())
 	}
 	return n
 }

@@ -127,24 +127,39 @@ func (p *Pace) Next() (decay float64, due bool) {
 //	average = average + (1-d)(value - average)
 type Shadow struct {
 	Of     []*autograd.Param
-	Values []*tensor.Tensor
+	Values []*tensor.Tensor // nil among them: another rank's
+	from   []*tensor.Tensor // followed ones; nil: the parameters' own values
 }
 
 // NewShadow starts at the values.
-func NewShadow(ps []*autograd.Param) *Shadow {
-	s := &Shadow{Of: ps}
-	for _, p := range ps {
-		t := p.Value.Pool().Lasting(kernels.F32, p.Shape...).Named(p.Name + ", averaged")
-		t.Pool().Backend().Axpby(&kernels.Axpby{A: 1, X: p.Value.Span(), Y: t.Span()})
-		s.Values = append(s.Values, t)
+func NewShadow(ps []*autograd.Param) *Shadow { return NewShadowOf(ps, nil) }
+
+// NewShadowOf follows values of parameters that lie elsewhere (Group.Values), in their pool.
+func NewShadowOf(ps []*autograd.Param, values []*tensor.Tensor) *Shadow {
+	s := &Shadow{Of: ps, from: values, Values: make([]*tensor.Tensor, len(ps))}
+	for i, p := range ps {
+		if x := s.followed(i); x != nil {
+			t := x.Pool().Lasting(kernels.F32, p.Shape...).Named(p.Name + ", averaged")
+			t.Pool().Backend().Axpby(&kernels.Axpby{A: 1, X: x.Span(), Y: t.Span()})
+			s.Values[i] = t
+		}
 	}
 	return s
 }
 
+func (s *Shadow) followed(i int) *tensor.Tensor {
+	if s.from != nil {
+		return s.from[i]
+	}
+	return s.Of[i].Value
+}
+
 // Follow keeps the share decay of the average.
 func (s *Shadow) Follow(decay float64) {
-	for i, p := range s.Of {
-		p.Value.Pool().Backend().Axpby(&kernels.Axpby{A: float32(1 - decay), B: float32(decay), X: p.Value.Span(), Y: s.Values[i].Span()})
+	for i := range s.Of {
+		if x := s.followed(i); x != nil {
+			x.Pool().Backend().Axpby(&kernels.Axpby{A: float32(1 - decay), B: float32(decay), X: x.Span(), Y: s.Values[i].Span()})
+		}
 	}
 }
 
@@ -160,6 +175,8 @@ func (s *Shadow) Swap() {
 // Free gives the averages' memory back.
 func (s *Shadow) Free() {
 	for _, t := range s.Values {
-		t.Free()
+		if t != nil {
+			t.Free()
+		}
 	}
 }

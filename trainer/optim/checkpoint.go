@@ -14,7 +14,9 @@ import (
 func (mv *Optimizer) Free() {
 	for _, g := range mv.groups {
 		for _, s := range g.state {
-			s.m.Free()
+			if s.m != nil {
+				s.m.Free()
+			}
 			if s.v != nil {
 				s.v.Free()
 			}
@@ -25,16 +27,18 @@ func (mv *Optimizer) Free() {
 // stateName is by number: models that are trained together may share names.
 func stateName(kind string, group, i int) string { return fmt.Sprintf("%s.%d.%d", kind, group, i) }
 
-// Tensors is the state for writing: a pair a parameter, each made when it is written, and the updates of each.
+// Tensors is the state for writing, of all ranks: a pair a parameter, each made when it is written, and the updates of
+// each.
 func (mv *Optimizer) Tensors(prefix string) []safetensors.Tensor {
 	var all []safetensors.Tensor
 	for i, g := range mv.groups {
 		updates := make([]float32, len(g.state))
-		for j, s := range g.state {
-			updates[j] = float32(s.updates)
+		for j := range g.state {
+			updates[j] = float32(mv.at(i, j).updates)
 		}
 		all = append(all, safetensors.FromF32(fmt.Sprintf("%supdates.%d", prefix, i), []int{len(updates)}, updates))
-		for j, s := range g.state {
+		for j := range g.state {
+			s := mv.at(i, j)
 			all = append(all, safetensors.MakeF32(prefix+stateName("m", i, j), s.of.Shape, s.m.F32))
 			if s.v != nil {
 				all = append(all, safetensors.MakeF32(prefix+stateName("v", i, j), s.of.Shape, s.v.F32))
@@ -44,8 +48,8 @@ func (mv *Optimizer) Tensors(prefix string) []safetensors.Tensor {
 	return all
 }
 
-// Load reads the state of Tensors. States of before the parameters counted their own updates have one number for all:
-// one whose average is still 0 after several was held, and has none.
+// Load reads this rank's part of the state of Tensors. States of before the parameters counted their own updates have
+// one number for all: one whose average is still 0 after several was held, and has none.
 func (mv *Optimizer) Load(src interface {
 	Tensor(name string) (safetensors.Tensor, error)
 }, prefix string) error {
@@ -73,6 +77,9 @@ func (mv *Optimizer) Load(src interface {
 		}
 		for j := range g.state {
 			s := &g.state[j]
+			if s.m == nil {
+				continue
+			}
 			m, err := read(stateName("m", i, j), s.m)
 			if err != nil {
 				return err

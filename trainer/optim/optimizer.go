@@ -14,6 +14,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
@@ -66,7 +67,12 @@ func (o Options) Check(report func(key, problem, hint string)) {
 // Its float64 twins are AdamW, and Muon in the tests.
 type Optimizer struct {
 	// Clip is the largest norm of the whole gradient; 0 does not clip.
-	Clip   float64
+	Clip float64
+	// Ranks are the optimizers of all ranks, this one among them, where each has the state of its own parameters alone
+	// (Group.Values); nil: this one has all.
+	Ranks []*Optimizer
+	// Lines copy gradients to states that lie in another memory; nil: uncounted.
+	Lines  *exchange.Lines
 	groups []moved
 }
 
@@ -74,6 +80,9 @@ type Optimizer struct {
 type Group struct {
 	Name   string // put with a dot before the names of its parameters, where it is not empty
 	Params []*autograd.Param
+	// Values are those that are moved, in fp32, where they are not the parameters' own: their pool has the averages, too,
+	// and its backend moves them. nil among them: another rank moves the parameter.
+	Values []*tensor.Tensor
 	Muon   bool // matrices alone
 	Rate   float64
 	// Options' learning rate is not read: Step has it as a parameter, and Rate scales it. Of Muon, Betas[0] is the
@@ -91,9 +100,20 @@ type moved struct {
 // PyTorch: one that is held, or that no pass reached, has none of the update.
 type slot struct {
 	of      *autograd.Param
-	m, v    *tensor.Tensor
+	value   *tensor.Tensor // nil: the parameter's own
+	m, v    *tensor.Tensor // nil: another rank's
 	updates int
-	held    bool // it stays where it is
+	held    bool      // it stays where it is
+	moved   bool      // by the last Move
+	squares []float64 // of the gradient, stretch by stretch
+}
+
+// values are those that are moved. A parameter's own may be exchanged (Shadow.Swap).
+func (s *slot) values() *tensor.Tensor {
+	if s.value != nil {
+		return s.value
+	}
+	return s.of.Value
 }
 
 // NewOptimizer starts with zero state, in the pool of the parameters' values.
@@ -101,13 +121,20 @@ func NewOptimizer(clip float64, groups ...Group) *Optimizer {
 	mv := &Optimizer{Clip: clip}
 	for _, g := range groups {
 		m := moved{Group: g, adam: NewAdamW(g.Options, 0)}
-		for _, p := range g.Params {
-			s := slot{of: p, m: p.Value.Pool().LastingZeros(kernels.F32, p.Shape...).Named(p.Name + ", average")}
+		for j, p := range g.Params {
+			s := slot{of: p}
 			if g.Muon && len(p.Shape) != 2 {
 				panic(fmt.Sprintf("optim: Muon moves matrices, and %s is %v", p.Name, p.Shape))
 			}
-			if !g.Muon {
-				s.v = p.Value.Pool().LastingZeros(kernels.F32, p.Shape...).Named(p.Name + ", average of squares")
+			if g.Values != nil {
+				s.value = g.Values[j]
+			}
+			if g.Values == nil || s.value != nil {
+				pool := s.values().Pool()
+				s.m = pool.LastingZeros(kernels.F32, p.Shape...).Named(p.Name + ", average")
+				if !g.Muon {
+					s.v = pool.LastingZeros(kernels.F32, p.Shape...).Named(p.Name + ", average of squares")
+				}
 			}
 			m.state = append(m.state, s)
 		}
@@ -156,26 +183,96 @@ func Named(group, name string) string {
 	return group + "." + name
 }
 
-// Norm is that of the whole gradient, of parameters that are held apart. Every sum is computed before the first is
-// read, since reading waits for the device.
+// Norm is that of the whole gradient, of parameters that are held apart: of all ranks, in the parameters' order.
 func (mv *Optimizer) Norm() float64 {
-	var grads []*tensor.Tensor
-	for _, g := range mv.groups {
-		for _, s := range g.state {
-			if s.held {
-				s.of.ZeroGrad()
-			} else if grad := s.of.Grad(); grad != nil {
-				grads = append(grads, grad)
+	ranks := mv.Ranks
+	if ranks == nil {
+		ranks = []*Optimizer{mv}
+	}
+	sum := 0.0
+	for _, o := range ranks {
+		o.Measure()
+	}
+	for i, g := range mv.groups {
+		for j := range g.state {
+			s := mv.at(i, j)
+			for _, x := range s.squares {
+				sum += x
 			}
 		}
 	}
-	return math.Sqrt(squares(grads...))
+	for _, o := range ranks {
+		o.unmeasured()
+	}
+	return math.Sqrt(sum)
+}
+
+// Measure adds up the squares of this optimizer's own gradients, for Norm. Every sum is computed before the first is
+// read, since reading waits for the device.
+func (mv *Optimizer) Measure() {
+	var grads []*tensor.Tensor
+	var of []*slot
+	for _, g := range mv.groups {
+		for j := range g.state {
+			s := &g.state[j]
+			if s.squares != nil {
+				return // it was done
+			}
+			if s.held {
+				s.of.ZeroGrad()
+			} else if grad := s.grad(); grad != nil {
+				grads, of = append(grads, grad), append(of, s)
+			}
+		}
+	}
+	all := squares(grads...)
+	for k, s := range of {
+		n := stretches(grads[k])
+		s.squares, all = all[:n:n], all[n:]
+	}
+}
+
+func (mv *Optimizer) unmeasured() {
+	for _, g := range mv.groups {
+		for j := range g.state {
+			g.state[j].squares = nil
+		}
+	}
+}
+
+// grad is the gradient of a parameter that is moved here.
+func (s *slot) grad() *tensor.Tensor {
+	if s.m == nil {
+		return nil
+	}
+	return s.of.Grad()
+}
+
+// at is a parameter's state, at the rank that has it.
+func (mv *Optimizer) at(i, j int) *slot {
+	for _, o := range mv.Ranks {
+		if s := &o.groups[i].state[j]; s.m != nil {
+			return s
+		}
+	}
+	return &mv.groups[i].state[j]
+}
+
+// HasMoved reports whether the last Move moved a parameter, by its number over all groups.
+func (mv *Optimizer) HasMoved(k int) bool {
+	for i, g := range mv.groups {
+		if k < len(g.state) {
+			return mv.at(i, k).moved
+		}
+		k -= len(g.state)
+	}
+	return false
 }
 
 // Move moves all parameters by their gradients times scale, and forgets those.
 func (mv *Optimizer) Move(scale, lr float64) {
 	for _, g := range mv.groups {
-		g.step(float32(scale), lr*g.Rate)
+		g.step(float32(scale), lr*g.Rate, mv.Lines)
 	}
 }
 
@@ -188,28 +285,59 @@ func (mv *Optimizer) Skip() {
 	}
 }
 
-func (g *moved) step(scale float32, lr float64) {
+func (g *moved) step(scale float32, lr float64, lines *exchange.Lines) {
 	for i := range g.state {
 		s := &g.state[i]
+		s.moved = false
 		if s.held {
 			s.of.ZeroGrad()
 			continue
 		}
-		grad := s.of.Grad()
+		grad := s.grad()
 		if grad == nil {
+			s.of.ZeroGrad()
 			continue
 		}
 		s.updates++
+		s.moved = true
 		if g.Muon {
 			g.muon(s, grad, scale, lr)
 		} else {
 			k := g.adam.kernel(s.updates, lr)
 			k.GradScale = scale
-			k.P, k.Grad, k.M, k.V = s.of.Value.Span(), grad.Span(), s.m.Span(), s.v.Span()
-			grad.Pool().Backend().AdamW(&k)
+			s.step(&k, grad, lines)
 		}
-		s.of.Updated()
+		if s.values() == s.of.Value {
+			s.of.Updated()
+		}
 		s.of.ZeroGrad()
+	}
+}
+
+// Piece is how many numbers of a gradient lie beside a state in another memory.
+const Piece = 4 << 20
+
+// step takes the step where the state lies. A gradient of another memory comes there piece by piece: the step is one
+// for each number.
+func (s *slot) step(k *kernels.AdamW, grad *tensor.Tensor, lines *exchange.Lines) {
+	value, g := s.values(), grad.Span()
+	be := value.Pool().Backend()
+	if grad.Pool().Backend() == be {
+		k.P, k.Grad, k.M, k.V = value.Span(), g, s.m.Span(), s.v.Span()
+		be.AdamW(k)
+		return
+	}
+	room := value.Pool().New(kernels.F32, min(Piece, g.Len))
+	defer room.Free()
+	if value.Pool().Dry() {
+		return
+	}
+	for lo := 0; lo < g.Len; lo += Piece {
+		hi := min(lo+Piece, g.Len)
+		k.Grad = room.Span().Slice(0, hi-lo)
+		lines.Copy(be, k.Grad, grad.Pool().Backend(), g.Slice(lo, hi))
+		k.P, k.M, k.V = value.Span().Slice(lo, hi), s.m.Span().Slice(lo, hi), s.v.Span().Slice(lo, hi)
+		be.AdamW(k)
 	}
 }
 
@@ -225,7 +353,7 @@ func (g *moved) muon(s *slot, grad *tensor.Tensor, scale float32, lr float64) {
 	x := sc.New(kernels.F32, rows, cols)
 	be.Axpby(&kernels.Axpby{A: mom, X: s.m.Span(), Y: x.Span()})
 	be.Axpby(&kernels.Axpby{A: fresh, B: 1, X: grad.Span(), Y: x.Span()})
-	size := max(math.Sqrt(squares(x)), muonEps)
+	size := max(math.Sqrt(total(squares(x))), muonEps)
 	y := sc.New(kernels.F32, rows, cols)
 	be.Axpby(&kernels.Axpby{A: float32(1 / size), X: x.Span(), Y: y.Span()})
 	x, y = y, x
@@ -256,14 +384,17 @@ func (g *moved) muon(s *slot, grad *tensor.Tensor, scale float32, lr float64) {
 // short ones go side by side.
 const stretch = 4096
 
-// squares is the sum of the squares of all elements, stretch by stretch.
-func squares(of ...*tensor.Tensor) float64 {
+// stretches are how many sums of squares a tensor has.
+func stretches(t *tensor.Tensor) int { return (t.Len() + stretch - 1) / stretch }
+
+// squares are the sums of the squares of all elements, stretch by stretch.
+func squares(of ...*tensor.Tensor) []float64 {
 	pieces := 0
 	for _, t := range of {
-		pieces += (t.Len() + stretch - 1) / stretch
+		pieces += stretches(t)
 	}
 	if pieces == 0 {
-		return 0
+		return nil
 	}
 	pool := of[0].Pool()
 	out, at := pool.New(kernels.F64, pieces), 0
@@ -281,9 +412,12 @@ func squares(of ...*tensor.Tensor) float64 {
 			reduce(rest, 1)
 		}
 	}
-	sum := 0.0
-	for _, s := range out.F64() {
-		sum += s
+	return out.F64()
+}
+
+func total(x []float64) (sum float64) {
+	for _, v := range x {
+		sum += v
 	}
 	return sum
 }

@@ -149,9 +149,13 @@ func logProbsBy(p *Policy, o trainer.PolicyGradient, samples []trainer.Sample, a
 // inF32 lends a twin of the policy, in fp32 and with the same weights. It may take no more memory than training: frozen
 // matrices are read anew for every product (nn.Options.Home), other values are shared, half as many pictures go
 // through it at once, since activations are twice as wide, and nothing is recorded.
-func (m *Model) inF32(use func(p *Policy) error) (err error) {
+func (m *Model) inF32(use func(p *Policy) error) error {
 	m.drop()
 	m.Pipeline.Pool.Trim()
+	return m.learner.Whole(func() error { return m.twinInF32(use) })
+}
+
+func (m *Model) twinInF32(use func(p *Policy) error) (err error) {
 	o := m.opened
 	o.Precision, o.Memory.Home, o.Memory.Tight = pipeline.F32, nn.Disk, true
 	for i := range m.Pipeline.Experts() {

@@ -28,11 +28,18 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memor
 	if n := e.Run.TokenShares(); n > 1 {
 		o.Tokens = &autograd.Tokens{Ranks: n}
 	}
-	return model.AtHome(e, budget, func(home nn.Home) (*model.Memory, error) {
-		o := o
-		o.Home, o.Stock = home, nn.DryStock(dry, len(e.Run.Devices()), model.Apart(e))
-		dry.ResetPeak()
-		return memoryAt(e, o, dry, budget)
+	return model.AtStates(e, budget, func(states nn.Home) (*model.Memory, error) {
+		return model.AtHome(e, budget, func(home nn.Home) (*model.Memory, error) {
+			o := o
+			o.States = model.DryStates(states, len(e.Run.Devices()), dry)
+			o.Home, o.Stock = home, nn.DryStock(dry, len(e.Run.Devices()), model.Apart(e))
+			dry.ResetPeak()
+			need, err := memoryAt(e, o, dry, budget)
+			if err == nil {
+				need.HostStates = o.States.HostBytes()
+			}
+			return need, err
+		})
 	})
 }
 
@@ -42,7 +49,10 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget i
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, m.Close()) }()
+	defer func() {
+		err = errors.Join(err, m.Close())
+		m.Pipeline.Pool.Trim() // another prediction may follow on this backend
+	}()
 	c := counting{Model: m, e: e, dry: dry}
 	c.need.Apart, c.need.EncoderBytes = model.Apart(e), m.Pipeline.EncoderBytes()
 	text, err := c.encode()

@@ -127,7 +127,7 @@ func (m *Model) prepare(e *experiment.Experiment) error {
 	for _, a := range m.adapters {
 		on = append(on, a.On())
 	}
-	return m.learn(on, e.Optim, model.Needed(e))
+	return m.learn(on, e.Optim, model.Needed(e), m.asked.Place)
 }
 
 // checkGuidance refuses a scale of guidance that is given to a network which reads none.

@@ -79,11 +79,11 @@ func (m *Model) adapt(e *experiment.Experiment) error {
 // Learn sets the trained parameters: an adapter that was put on the denoiser, or, without one, the parameters that
 // the pipeline was opened to train. needs are the further sets of weights.
 func (p *Policy) Learn(a *nn.Adapters, o optim.Options, needs ...trainer.Weights) error {
-	return p.learn([]*nn.Adapters{a}, o, needs)
+	return p.learn([]*nn.Adapters{a}, o, needs, model.Place{})
 }
 
-// learn is Learn for networks that take turns: an adapter each, in their order, or none.
-func (p *Policy) learn(adapters []*nn.Adapters, o optim.Options, needs []trainer.Weights) error {
+// learn is Learn for networks that take turns: an adapter each, in their order, or none. at says where states lie.
+func (p *Policy) learn(adapters []*nn.Adapters, o optim.Options, needs []trainer.Weights, at model.Place) error {
 	networks, err := openNetworks(p.Pipeline)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (p *Policy) learn(adapters []*nn.Adapters, o optim.Options, needs []trainer
 	for i, a := range adapters {
 		parts[i].Adapter = a
 	}
-	p.learner, err = model.NewLearner(o, needs, parts...)
+	p.learner, err = model.NewLearner(o, needs, at, parts...)
 	return err
 }
 

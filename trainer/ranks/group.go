@@ -28,7 +28,7 @@ type Group struct {
 // rank.
 func (g Group) Open(o model.Options, open func(o model.Options) (model.Model, error)) (model.Model, error) {
 	rolls, failed := context.WithCancel(context.Background())
-	m := &Model{}
+	m := &Model{states: o.States}
 	m.Policy = &Policy{Team: exchange.TeamOf(g.Limit, g.Backends...), Sum: func() error {
 		return m.addUp(exchange.Sum{Ranks: g.Backends, Wire: g.Wire, Limit: g.Limit, Shards: g.Shards})
 	}}
@@ -41,6 +41,7 @@ func (g Group) Open(o model.Options, open func(o model.Options) (model.Model, er
 	for r, be := range g.Backends {
 		alike := o
 		alike.Backend, alike.Context, alike.Progress, alike.Measuring, alike.Ahead = be, rolls, tell(r), measure(r), ahead(r)
+		alike.Rank = r
 		if g.Tokens {
 			alike.Tokens = &autograd.Tokens{Rank: r, Ranks: len(g.Backends), Meeting: m.Meeting}
 			if alike.Progress, alike.Measuring = nil, nil; r == 0 { // all ranks are as far as the first
@@ -112,10 +113,12 @@ func total(x []int) (sum int) {
 	return sum
 }
 
-// addUp leaves every rank with the sum of all ranks' gradients. A parameter that no rank's backward reached stays
-// without one.
+// addUp leaves every rank with the sum of all ranks' gradients, or with those of the parameters that it owns. A
+// parameter that no rank's backward reached stays without one.
 func (m *Model) addUp(sum exchange.Sum) error {
-	params, spans := m.moved(), make([][]kernels.Span, len(m.models))
+	params, spans, owned := m.moved(), make([][]kernels.Span, len(m.models)), make([][]kernels.Span, len(m.models))
+	owners := m.states.Owners()
+	var of []int
 	if m.received != nil {
 		return m.graft(params)
 	}
@@ -123,8 +126,12 @@ func (m *Model) addUp(sum exchange.Sum) error {
 		if !slices.ContainsFunc(params, func(own []*autograd.Param) bool { return own[k].Reached() }) {
 			continue
 		}
+		into := spans
+		if k < len(owners) {
+			into, of = owned, append(of, owners[k])
+		}
 		for r := range params {
-			spans[r] = append(spans[r], m.folded(r, params[r][k]).Span())
+			into[r] = append(into[r], m.folded(r, params[r][k]).Span())
 		}
 	}
 	if len(params) == 1 {
@@ -133,7 +140,15 @@ func (m *Model) addUp(sum exchange.Sum) error {
 	if m.Meeting != nil {
 		sum.Shards = len(params)
 	}
-	return sum.Add(spans)
+	if err := sum.Add(spans); err != nil || len(of) == 0 {
+		return err
+	}
+	d := exchange.Reduction{Ranks: sum.Ranks, Shards: sum.Shards, Limit: sum.Limit, Lines: &m.states.Lines}
+	if err := d.Own(owned, of); err != nil {
+		return err
+	}
+	m.states.Release()
+	return nil
 }
 
 // folded is a rank's gradient: the sum of its shards.

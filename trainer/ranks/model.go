@@ -32,6 +32,7 @@ type Model struct {
 	model.Trainable // rank 0's
 	model.Recorder  // rank 0's
 	models          []model.Model
+	states          *model.States                    // of parameters that have owners; nil: every rank has all
 	received        map[exchange.Subtree][][]float32 // nodes that other processes computed; nil: none
 	settings        experiment.Settings              // of the iteration under way
 }
@@ -192,6 +193,9 @@ func (m *Model) agree() error {
 	moved := m.moved()
 	x := make([][]float32, len(moved))
 	for k, p := range moved[0] {
+		if slices.ContainsFunc(moved, func(own []*autograd.Param) bool { return own[k].Value == nil }) {
+			continue // a rank computes with a packed copy, and its owner's values are saved
+		}
 		err := m.Team.Each(len(moved), func(r int) error {
 			x[r] = moved[r][k].Value.F32()
 			return nil
@@ -348,6 +352,7 @@ func (m *Model) Node(t exchange.Subtree, of func(k int) ([]model.Pass, error)) (
 // graft leaves every rank with the sum of the received nodes.
 func (m *Model) graft(params [][]*autograd.Param) error {
 	defer func() { m.received = nil }()
+	defer m.states.Release()
 	return m.Team.Each(len(params), func(r int) error {
 		for k, p := range params[r] {
 			reached := false

@@ -223,6 +223,12 @@ func (p *Policy) Params() trainer.Params { return params{p} }
 
 type params struct{ *Policy }
 
+// A sharer moves some parameters, and has copies of the others (model.Learner).
+type sharer interface {
+	Measure() // its part of Norm
+	Refresh() // copies parameters that others moved
+}
+
 // Norm adds up the ranks' gradients, and is the sum's length.
 func (p params) Norm() (float64, error) {
 	if !p.summed {
@@ -230,6 +236,15 @@ func (p params) Norm() (float64, error) {
 			return 0, err
 		}
 		p.summed = true
+	}
+	err := p.Team.Each(len(p.Members), func(r int) error {
+		if own, ok := p.Members[r].Params().(sharer); ok {
+			own.Measure()
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
 	}
 	return p.Members[0].Params().Norm()
 }
@@ -240,6 +255,11 @@ func (p params) Move(scale, rate float64) {
 		panic("ranks: Move before Norm: every rank would go its own way")
 	}
 	p.all(func(own trainer.Params) { own.Move(scale, rate) })
+	p.all(func(own trainer.Params) {
+		if s, ok := own.(sharer); ok {
+			s.Refresh()
+		}
+	})
 	p.summed = false
 }
 

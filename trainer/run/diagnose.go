@@ -115,7 +115,7 @@ func (l *loop) policyFacts(it iteration, check *ledger.Check, m *diagnosis.Measu
 // moved is how many numbers an update moves.
 func (l *loop) moved() (n float64) {
 	for _, p := range l.model.Moved() {
-		n += float64(p.Value.Len())
+		n += float64(p.Len())
 	}
 	return n
 }

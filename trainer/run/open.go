@@ -8,6 +8,8 @@ import (
 
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/record/folder"
@@ -171,6 +173,9 @@ func (l *loop) openModel() error {
 // openHere opens the model on every device of this program: one model to the run.
 func (l *loop) openHere(o model.Options) (model.Model, error) {
 	o.Stock = nn.NewStock(l.backends()...)
+	if err := l.placeStates(&o); err != nil {
+		return nil, err
+	}
 	if len(l.Further) == 0 && !l.Run.Parted() && l.Run.TokenShares() == 1 {
 		return l.modality.Open(l.Experiment, o)
 	}
@@ -196,6 +201,21 @@ func (l *loop) openHere(o model.Options) (model.Model, error) {
 	return group.Open(o, func(o model.Options) (model.Model, error) { return l.modality.Open(l.Experiment, o) })
 }
 
+// placeStates says where the states of trained parameters lie. Those in the host's memory are moved by the CPU.
+func (l *loop) placeStates(o *model.Options) error {
+	home, host := o.StatesAt(l.Experiment), l.Backend
+	if home == nn.Host && !isHost(host) {
+		path, err := isa.Choose()
+		if err != nil {
+			return err
+		}
+		l.host = cpu.NewWith(cpu.Options{Path: path})
+		host = l.host
+	}
+	o.States = model.NewStates(home, len(l.backends()), host)
+	return nil
+}
+
 // close closes everything, after a run that ended with an error or without. A rank that was left behind may still use
 // the rest.
 func (l *loop) close(after error) error {
@@ -205,6 +225,9 @@ func (l *loop) close(after error) error {
 	var errs []error
 	if l.model != nil {
 		errs = append(errs, l.model.Close()) // which may have lines to write
+	}
+	if l.host != nil {
+		l.host.Close()
 	}
 	for _, s := range l.rewards.shared {
 		s.Close()

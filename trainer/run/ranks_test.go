@@ -130,7 +130,8 @@ func (b *breaking) NormBackward(a *kernels.NormBackward) {
 	b.step("NormBackward")
 	b.Backend.NormBackward(a)
 }
-func (b *breaking) Conv(a *kernels.Conv) { b.step("Conv"); b.Backend.Conv(a) }
+func (b *breaking) AdamW(a *kernels.AdamW) { b.step("AdamW"); b.Backend.AdamW(a) }
+func (b *breaking) Conv(a *kernels.Conv)   { b.step("Conv"); b.Backend.Conv(a) }
 
 // noMemory is a device's panic.
 type noMemory struct{}

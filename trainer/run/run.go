@@ -9,6 +9,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/record/folder"
@@ -70,7 +71,8 @@ type loop struct {
 	fleet    *fleet.Fleet // nil: there are no workers
 	device   sync.Mutex   // held by computations here while rewards are asked: a roll, its pictures, a network
 	memory   memory
-	wire     string // it carries gradients between ranks; "": there is one
+	host     *cpu.Backend // it moves states in the host's memory beside a device; nil: none do
+	wire     string       // it carries gradients between ranks; "": there is one
 
 	inputs      inputs
 	rewards     rewardSet

@@ -98,7 +98,7 @@ func begun(t *testing.T, text, path, train, third string) string {
 	for _, n := range networks {
 		parts = append(parts, model.Part{Params: n.Trained()})
 	}
-	l, err := model.NewLearner(optim.Defaults(), []trainer.Weights{model.Average(e)}, parts...)
+	l, err := model.NewLearner(optim.Defaults(), []trainer.Weights{model.Average(e)}, model.Place{}, parts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,6 +66,9 @@ func WithMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) Doc
 	if need.Homes, err = homes(e, dry, budget/int64(ranks), need); err != nil {
 		return Document{Plan: p, Why: err.Error()}
 	}
+	if need.Tried, err = states(e, dry, budget/int64(ranks), need); err != nil {
+		return Document{Plan: p, Why: err.Error()}
+	}
 	return Document{Plan: p, Memory: &memoryPlan{need.Program() + need.PeakOf(ranks), *need}, Gradients: gradientsOf(e, need.Gradient), Shares: e.Run.TokenShares()}
 }
 
@@ -80,8 +83,8 @@ func homes(e *experiment.Experiment, dry model.Dry, budget int64, need *model.Me
 		if tried || h == nn.Host && !need.Apart || h == nn.Ranks && (!need.Apart || len(e.Run.Devices()) == 1) {
 			continue
 		}
-		there, name := *e, h.String()
-		there.Model.Home = &name
+		there, name, of := *e, h.String(), need.StatesHome.String()
+		there.Model.Home, there.Run.States = &name, &of
 		n, err := run.Memory(&there, dry, budget)
 		if err != nil {
 			return nil, err
@@ -90,6 +93,29 @@ func homes(e *experiment.Experiment, dry model.Dry, budget int64, need *model.Me
 	}
 	for i := range all {
 		all[i].Waiting = waiting(all[i], need)
+	}
+	slices.SortFunc(all, func(a, b model.Candidate) int { return cmp.Compare(a.Home, b.Home) })
+	return all, nil
+}
+
+// states are the homes of trained parameters' states that were tried, and the others.
+func states(e *experiment.Experiment, dry model.Dry, budget int64, need *model.Memory) ([]model.Candidate, error) {
+	all := need.Tried
+	if _, adapted := e.Model.Trained(); adapted || len(all) == 0 && e.Run.Memory == "" {
+		return all, nil
+	}
+	for h := nn.Device; h <= nn.Ranks; h++ {
+		tried := slices.ContainsFunc(all, func(c model.Candidate) bool { return c.Home == h })
+		if tried || h == nn.Host && !need.Apart || h == nn.Ranks && len(e.Run.Devices()) == 1 {
+			continue
+		}
+		there, name := *e, h.String()
+		there.Run.States = &name
+		n, err := run.Memory(&there, dry, budget)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, n.Tried...)
 	}
 	slices.SortFunc(all, func(a, b model.Candidate) int { return cmp.Compare(a.Home, b.Home) })
 	return all, nil
@@ -140,6 +166,7 @@ func (p Document) writeMemory(w io.Writer) {
 	n := p.Memory.Memory
 	fmt.Fprintf(w, "\nmemory, predicted: at most %s%s\n", peakWords(p.Memory), rewardWords(n.Rewards))
 	writeHomes(w, n)
+	writeStates(w, n)
 	if n.Tokens != nil {
 		p.writeTokens(w)
 		return
@@ -192,6 +219,27 @@ func writeHomes(w io.Writer, n model.Memory) {
 	fmt.Fprintf(w, "frozen matrices lie on: %s, %s; waiting is of a training pass, at %.0f GB/s of the disk or %.0f of the bus\n", n.Home, why, diskRate/1e9, busRate/1e9)
 }
 
+// writeStates prints the homes of trained parameters' states, and why one was chosen.
+func writeStates(w io.Writer, n model.Memory) {
+	if len(n.Tried) == 0 {
+		return
+	}
+	why := "none fits, and it takes the least"
+	t := console.Table{Header: []string{"STATES", ">MEMORY", ">ON THE HOST", "FITS"}}
+	for _, c := range n.Tried {
+		fits := "no"
+		if c.Fits {
+			fits = "yes"
+		}
+		if c.Fits && c.Home == n.StatesHome {
+			why = "the first that fits, or the one that the file names"
+		}
+		t.Add(c.Home.String(), console.Bytes(c.Taken), console.Bytes(c.Host), fits)
+	}
+	t.Write(w)
+	fmt.Fprintf(w, "states of what is trained (fp32 values, averages of gradients) lie on: %s, %s\n", n.StatesHome, why)
+}
+
 // writeTokens prints the memory of conversations, and the number of tokens that go through the network.
 func (p Document) writeTokens(w io.Writer) {
 	n := p.Memory.Memory
@@ -208,7 +256,7 @@ func tokensText(n int64) string { return console.Plural(n, "token") }
 // peakWords say where the most of a run's memory is: on a device, samples lie beside it on the host.
 func peakWords(m *memoryPlan) string {
 	if m.Apart {
-		return fmt.Sprintf("%s on the device, %s on the host", console.Bytes(m.Taken(1)), console.Bytes(m.Program()+m.Samples))
+		return fmt.Sprintf("%s on the device, %s on the host", console.Bytes(m.Taken(1)), console.Bytes(m.Program()+m.Samples+m.HostStates))
 	}
 	return console.Bytes(m.Peak)
 }

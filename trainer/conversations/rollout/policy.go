@@ -69,6 +69,7 @@ type Policy struct {
 
 	Context   context.Context     // stops a roll
 	Progress  func(done, all int) // of a roll
+	Place     model.Place         // where Learn puts states
 	Learner   *model.Learner
 	Played    *atomic.Int64    // episodes, by which environments tell them apart
 	Teacher   *chat.VLM        // the model of the weights Teacher; nil without one
@@ -79,7 +80,7 @@ type Policy struct {
 // Learn sets the trained parameters: an adapter, or, without one, the parameters that the folder was opened to train.
 // needs are the further sets of weights.
 func (p *Policy) Learn(a *nn.Adapters, o optim.Options, needs ...trainer.Weights) (err error) {
-	p.Learner, err = model.NewLearner(o, needs, model.Part{Params: p.VLM.Params.Trained(), Adapter: a})
+	p.Learner, err = model.NewLearner(o, needs, p.Place, model.Part{Params: p.VLM.Params.Trained(), Adapter: a})
 	return err
 }
 

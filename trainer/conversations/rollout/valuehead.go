@@ -34,7 +34,7 @@ func (p *Policy) AddValueHead(key rng.Key, o optim.Options) error {
 	if err != nil {
 		return err
 	}
-	learner, err := model.NewLearner(o, nil, model.Part{Params: head.Params.Trained()})
+	learner, err := model.NewLearner(o, nil, model.Place{}, model.Part{Params: head.Params.Trained()})
 	if err != nil {
 		head.Params.Free()
 		return err
