@@ -22,7 +22,7 @@ type Param struct {
 	// Products says that products alone read a trained weight. Math is their arithmetic.
 	Products bool
 	Math     kernels.Math
-	Conv    kernels.ConvShape // the geometry of a convolution's weight; zero for others
+	Conv     kernels.ConvShape // the geometry of a convolution's weight; zero for others
 
 	pool   *tensor.Pool
 	packed [2]*kernels.Packed   // by arithmetic, made when first needed
