@@ -85,6 +85,14 @@ func (c *decoder) unknown(e *entry, path string, all []field) {
 }
 
 func (c *decoder) hint(name string, all []field) string {
+	misplaced := func() bool {
+		return slices.ContainsFunc(c.keys(), func(key string) bool { return key[1+strings.LastIndexByte(key, '.'):] == name })
+	}
+	if c.doc.Hint != nil && !misplaced() {
+		if says := c.doc.Hint(name); says != "" {
+			return says
+		}
+	}
 	var here []string
 	for _, f := range all {
 		here = append(here, f.name)

@@ -20,6 +20,9 @@ type Document struct {
 	mistakes []Mistake
 	broken   bool // does not parse: a missing key may be in the unreadable part
 	fragment bool // nothing in it is required
+
+	// Hint is the remedy for an unknown name that no key here is called like; "", and nil: the nearest key is named.
+	Hint func(name string) string
 }
 
 // A source is a text that values come from.

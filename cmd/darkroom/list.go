@@ -94,7 +94,7 @@ func kinds() []kind {
 			return names
 		}})
 	}
-	return append(all, kind{"methods", methodNames}, kind{"coverage", coverageNames})
+	return append(all, kind{"methods", methodNames}, kind{"coverage", coverageNames}, kind{"elsewhere", elsewhereNames})
 }
 
 func kindNames() string {

@@ -14,6 +14,7 @@ import (
 //go:generate sh -c "go run . list keys --markdown > ../../docs/config.md"
 //go:generate sh -c "go run . list methods --markdown > ../../docs/methods.md"
 //go:generate sh -c "go run . list coverage --markdown > ../../docs/coverage.md"
+//go:generate sh -c "go run . list elsewhere --markdown > ../../docs/elsewhere.md"
 
 // A page is a file of docs that the program writes.
 type page struct {
@@ -27,6 +28,7 @@ func pages() []page {
 		{"keys", "config.md", configKeys, writeReference},
 		{"methods", "methods.md", methodNames, writeMethods},
 		{"coverage", "coverage.md", coverageNames, writeCoverage},
+		{"elsewhere", "elsewhere.md", elsewhereNames, writeElsewhere},
 	}
 }
 

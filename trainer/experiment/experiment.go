@@ -83,6 +83,7 @@ func Read(file string, sets []string) (*Experiment, error) {
 // Parse is Read of a text.
 func Parse(name string, text []byte, sets []string) (*Experiment, error) {
 	doc := config.Parse(name, text)
+	doc.Hint = ofOthers
 	for _, s := range sets {
 		doc.Set(s)
 	}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// The page of other programs' settings, docs/elsewhere.md.
+
+const elsewhereHead = `# Coming from flow_grpo, TRL, verl, ai-toolkit or diffusers
+
+Written by ` + "`go generate ./cmd/darkroom`" + `. Each table has the settings of one program, and the key or the flag that does
+the same here. A file with a name of theirs is refused with this key as the hint. Values: [config.md](config.md).
+`
+
+// writeElsewhere writes docs/elsewhere.md.
+func writeElsewhere(w io.Writer) {
+	fmt.Fprint(w, elsewhereHead)
+	program := ""
+	for _, s := range experiment.ElsewhereKeys() {
+		if s.Program != program {
+			program = s.Program
+			fmt.Fprintf(w, "\n## %s\n\n| there | here | differs |\n|---|---|---|\n", program)
+		}
+		fmt.Fprintf(w, "| `%s` | `%s` | %s |\n", s.Name, s.Here, cell(s.Differs))
+	}
+}
+
+// elsewhereNames are the settings for darkroom list.
+func elsewhereNames() []name {
+	var all []name
+	for _, s := range experiment.ElsewhereKeys() {
+		what := s.Program + "'s: here " + s.Here
+		if s.Differs != "" {
+			what += ", " + s.Differs
+		}
+		all = append(all, name{Kind: "elsewhere", Name: s.Name, What: what})
+	}
+	return all
+}

@@ -1,0 +1,61 @@
+package experiment
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+//go:embed elsewhere.toml
+var elsewhereFile string
+
+// An Elsewhere is a setting of another program, and the key that does the same here.
+type Elsewhere struct {
+	Program string
+	Name    string // there
+	Here    string // a key, or a flag of a command
+	Differs string // "": nothing
+}
+
+// Last is the setting's own name, without its tables.
+func (s Elsewhere) Last() string { return s.Name[strings.LastIndexByte(s.Name, '.')+1:] }
+
+// ElsewhereKeys are all rows of elsewhere.toml, by program.
+func ElsewhereKeys() []Elsewhere {
+	var programs map[string]map[string]string
+	if err := toml.Unmarshal([]byte(elsewhereFile), &programs); err != nil {
+		panic(err) // embedded
+	}
+	var all []Elsewhere
+	for program, names := range programs {
+		for name, here := range names {
+			key, differs, _ := strings.Cut(here, " # ")
+			all = append(all, Elsewhere{program, name, key, differs})
+		}
+	}
+	slices.SortFunc(all, func(a, b Elsewhere) int {
+		return strings.Compare(a.Program+" "+a.Here+" "+a.Name, b.Program+" "+b.Here+" "+b.Name)
+	})
+	return all
+}
+
+// ofOthers is the hint for an unknown key that other programs have: the keys here that do the same; "" for other names.
+func ofOthers(name string) string {
+	var says []string
+	for _, s := range ElsewhereKeys() {
+		if s.Last() != name {
+			continue
+		}
+		one := s.Here
+		if s.Differs != "" {
+			one += " (" + s.Differs + ")"
+		}
+		if one = fmt.Sprintf("%s of %s is %s here", name, s.Program, one); !slices.ContainsFunc(says, func(other string) bool { return strings.HasSuffix(other, one[strings.Index(one, " is "):]) }) {
+			says = append(says, one)
+		}
+	}
+	return strings.Join(says, "; ")
+}
