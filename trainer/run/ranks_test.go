@@ -258,8 +258,9 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// TestShardsWithWorkers: a trainer of two devices whose samples workers make leaves the bytes of one device alone: of
-// pictures, and of episodes, whose texts come from other processes.
+// TestShardsWithWorkers: a trainer of two devices whose samples and gradients workers make leaves the bytes of one
+// device alone: of pictures, and of episodes, whose texts come from other processes. Both devices do the jobs of
+// gradients that the trainer does, and all jobs are compared.
 func TestShardsWithWorkers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded models: seconds, and minutes without assembly; left out by -short")
@@ -267,7 +268,7 @@ func TestShardsWithWorkers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"tiny-sd3", "tiny-vlm"} {
 		e := func(device string) *experiment.Experiment {
-			return homed()[name](t, "run.shards=2", "run.device="+device)
+			return homed()[name](t, "run.shards=8", "run.device="+device)
 		}
 		alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
 		if _, err := trainAs(t, e("cpu"), Options{Dir: alone}); err != nil {
@@ -280,10 +281,12 @@ func TestShardsWithWorkers(t *testing.T) {
 		second := cpu.NewWith(cpu.Options{Path: path, Threads: 1})
 		c := newCrew(t)
 		c.join("w", nil)
+		c.parts = fleet.NewInside()
+		c.joins(c.parts, "g", nil)
 		_, f := c.train(e("cpu,cpu"), Options{Dir: helped, Further: []kernels.Backend{second}}, fleet.Options{Audit: 1})
 		c.close()
 		second.Close()
-		if by := workOf(t, helped); by["w"] == 0 || f.Counts().Differed > 0 {
+		if by := workOf(t, helped); by["w"] == 0 || f.Counts().Differed > 0 || c.gradients.Counts().Jobs == 0 || len(c.gradients.Refused()) > 0 {
 			t.Errorf("%s: %v, %+v", name, by, f.Counts())
 		}
 		same(t, name, contents(t, alone), contents(t, helped))

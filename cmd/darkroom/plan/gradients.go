@@ -35,8 +35,12 @@ func (p *gradientPlan) write(w io.Writer) {
 		fmt.Fprintf(w, "\ngradients on workers: none, for a gradient has %s, and at most %s travel; model.train = \"lora\" has less\n", console.Bytes(p.Bytes), console.Bytes(model.MostGradient))
 		return
 	}
-	at := func(gigabits float64) string { return fmt.Sprintf("%.2g s", float64(p.Bytes)*8/(gigabits*1e9)) }
+	took := func(bytes int64, gigabits float64) string {
+		return fmt.Sprintf("%.2g s", float64(bytes)*8/(gigabits*1e9))
+	}
+	all := int64(p.Shards) * p.Bytes
 	fmt.Fprintf(w, "\ngradients on workers ('darkroom worker --roles roll,gradient'): up to %s are of use, for %d shards;\n"+
-		"in each update %s of weights go to each worker, and as much comes back from each job: %s at 10 Gb/s, %s at 1 Gb/s\n",
-		console.Plural(int64(p.Shards-1), "worker"), p.Shards, console.Bytes(p.Bytes), at(10), at(1))
+		"in each update %s of weights go to each worker, and as much comes back from each job: %s at 10 Gb/s, %s at 1 Gb/s;\n"+
+		"the trainer's wire takes two of them for each worker, and at most %s: %s at 10 Gb/s, %s at 1 Gb/s\n",
+		console.Plural(int64(p.Shards-1), "worker"), p.Shards, console.Bytes(p.Bytes), took(p.Bytes, 10), took(p.Bytes, 1), console.Bytes(all), took(all, 10), took(all, 1))
 }

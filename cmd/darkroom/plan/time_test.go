@@ -55,7 +55,7 @@ func TestGradientsPlan(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	e := &experiment.Experiment{Run: experiment.Run{Shards: 8}}
-	for bytesOf, says := range map[int64]string{717 << 20: "up to 7 workers are of use, for 8 shards", 32 << 30: "none, for a gradient has 32.0 GiB, and at most 2.0 GiB travel"} {
+	for bytesOf, says := range map[int64]string{717 << 20: "and at most 5.6 GiB: 4.8 s at 10 Gb/s", 32 << 30: "none, for a gradient has 32.0 GiB, and at most 2.0 GiB travel"} {
 		var text bytes.Buffer
 		if gradientsOf(e, bytesOf).write(&text); !strings.Contains(text.String(), says) {
 			t.Errorf("%d: %s", bytesOf, &text)
