@@ -22,8 +22,8 @@ type FolderDetector struct {
 	DetectorOptions
 }
 
-// usualLeast is the bound of scores for layouts, as in the published programs of most detectors.
-const usualLeast = 0.3
+// UsualLeast is the bound of scores for layouts, as in the published programs of most detectors.
+const UsualLeast = 0.3
 
 // OpenDetector opens the detector of a folder. Published reads pictures as GenEval does, where the kind has such a
 // way.

@@ -179,7 +179,7 @@ var LayoutKind = Kind{
 				return Opened{}, err
 			}
 			if k.Detector == nil {
-				d.Least = usualLeast
+				d.Least = UsualLeast
 			}
 			l := Layout{Detector: d, Matching: match}
 			if options.Extra == "count" {

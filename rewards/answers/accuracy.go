@@ -97,11 +97,8 @@ var AccuracyKind = rewards.Kind{
 	Cases:   []string{"vlm.answer_boxed", "vlm.answer_dapo", "vlm.answer_em", "vlm.answer_gsm8k", "vlm.reward_answer_default", "vlm.reward_yes_no", "vlm.reward_mcq", "vlm.reward_mra", "vlm.reward_ndcg", "vlm.reward_anls", "vlm.reward_giou", "vlm.reward_od"},
 	Judges:  rewards.Replies,
 	Traits:  rewards.Rule,
-	Options: ruleKeys{},
-	Check:   rewards.Checks(func(k ruleKeys, report rewards.Report) { k.check("accuracy", report) }),
-	Bounds:  rewards.With(ruleKeys.bounds),
-	Open: rewards.Opens(func(k ruleKeys, _ rewards.Bench) (rewards.Opened, error) {
-		rule, err := k.reward()
-		return rewards.One(rule), err
-	}),
+	Options: accuracyKeys{},
+	Check:   rewards.Checks(func(k accuracyKeys, report rewards.Report) { k.check("accuracy", report) }),
+	Bounds:  rewards.With(func(k accuracyKeys) *rewards.Bounds { return k.bounds() }),
+	Open:    rewards.Opens(accuracyKeys.open),
 }

@@ -34,6 +34,11 @@ func (g Grounding) Rule(reply, truth string) (rewards.Score, error) {
 	if !ok || err != nil || !isBox {
 		return rewards.Score{}, fmt.Errorf("the truth %.80q is not <answer>[x0, y0, x1, y1]</answer>", truth)
 	}
+	return g.against(reply, want)
+}
+
+// against judges a reply by a box.
+func (g Grounding) against(reply string, want boxes.Box) (rewards.Score, error) {
 	if min(g.Seen[0], g.Seen[1], g.Original[0], g.Original[1]) < 1 {
 		return rewards.Score{}, fmt.Errorf("pictures of %v and %v: their sizes are needed to compare boxes", g.Seen, g.Original)
 	}

@@ -44,7 +44,7 @@ func All() []Named {
 		rule("relaxed", "The number is within 5 % of the true one, or the text the same (ChartQA); within:2 is within 2 %.", Relaxed{0.05}.Rule),
 		rule("final_answer", "What follows \"### The final answer is:\" is the same (R1-VL).", FinalAnswer),
 		other("key_steps", "StepRAR: the share of meta.key_steps found in the reply's steps (R1-VL).", func() rewards.Reward { return KeySteps{} }),
-		other("grounding", "Intersection over union of one box (VLM-R1); meta.answer is <answer>[x0, y0, x1, y1]</answer>, meta.seen and meta.original the sizes [width, height] of the picture that the model saw and of the file.", GroundingReward),
+		other("grounding", "Intersection over union of one box (VLM-R1); meta.answer is <answer>[x0, y0, x1, y1]</answer>, meta.seen and meta.original the sizes [width, height] of the picture that the model saw and of the file. With a detector's folder at path the truth is its box of meta.label in the picture.", GroundingReward),
 		rule("giou", "Generalised intersection over union of one box, plus 1: 0 to 2 (Visual-RFT); meta.answer is [x0, y0, x1, y1].", GIoU),
 		rule("detection", "Positions by intersection over union (Visual-RFT).", DetectionIoU),
 		rule("detection_confidence", "How sure it is of positions (Visual-RFT).", DetectionConfidence),

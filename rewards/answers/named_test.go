@@ -1,9 +1,13 @@
 package answers
 
 import (
+	"context"
+	"encoding/json"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // TestNamed: every name is there once within its kind, has a card and makes a reward.
@@ -50,6 +54,45 @@ func TestUnreadableTruth(t *testing.T) {
 		item := rewards.Item{Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: "I cannot see"}}}, Meta: rewards.Meta{"answer": []byte(truth)}}
 		if s, err := named.New().Score(t.Context(), item); err != nil || s.Value != 0 {
 			t.Errorf("%s: %v, %v", rule, s.Value, err)
+		}
+	}
+}
+
+// finds is a detector that finds the same things in any picture.
+type finds []rewards.Detection
+
+func (f finds) Detect(context.Context, *vision.Image, []string) ([]rewards.Detection, error) {
+	return f, nil
+}
+
+// TestGrounded: the truth is a detector's box of the label, any of several; without one there is no score.
+func TestGrounded(t *testing.T) {
+	g := Grounded{finds{{Class: "cup", Box: boxes.Box{20, 20, 60, 40}}, {Class: "cup", Box: boxes.Box{100, 50, 140, 90}}, {Class: "dog", Box: boxes.Box{0, 0, 10, 10}}}}
+	ask := func(reply, meta string) (float64, error) {
+		item := rewards.Item{Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: reply}}, Shown: []*vision.Image{vision.New(200, 100)}}}
+		if err := json.Unmarshal([]byte(meta), &item.Meta); err != nil {
+			t.Fatal(err)
+		}
+		s, err := g.Score(t.Context(), item)
+		return s.Value, err
+	}
+	for _, c := range []struct {
+		reply, meta string
+		want        float64
+	}{
+		{"<answer>[20, 20, 60, 40]</answer>", `{"label": "cup"}`, 1},
+		{"<answer>[10, 10, 30, 20]</answer>", `{"label": "cup", "seen": [100, 50]}`, 1},
+		{"<answer>[100, 50, 140, 90]</answer>", `{"label": "cup"}`, 1},
+		{"<answer>[20, 20, 60, 40]</answer>", `{"label": "dog"}`, 0},
+		{"there", `{"label": "cup"}`, 0},
+	} {
+		if v, err := ask(c.reply, c.meta); err != nil || v != c.want {
+			t.Errorf("%s of %s: %v, %v", c.reply, c.meta, v, err)
+		}
+	}
+	for _, meta := range []string{`{"label": "cat"}`, `{}`, `{"label": ""}`, `{"label": "cup", "seen": [0, 1]}`} {
+		if v, err := ask("<answer>[20, 20, 60, 40]</answer>", meta); err == nil {
+			t.Errorf("%s: %v", meta, v)
 		}
 	}
 }
