@@ -17,6 +17,7 @@ type gradientPlan struct {
 	Shards  int   `json:"shards"`
 	Bytes   int64 `json:"bytes"` // of a gradient, and of the weights
 	Travels bool  `json:"travels"`
+	Here    bool  `json:"here,omitempty"` // the trainer computes some by itself: of lessons, or with a teacher
 }
 
 // gradientsOf is nil where nothing is parted, or the size is unknown.
@@ -24,7 +25,11 @@ func gradientsOf(e *experiment.Experiment, gradient int64) *gradientPlan {
 	if !e.Run.Parted() || gradient == 0 {
 		return nil
 	}
-	return &gradientPlan{e.Run.Shards, gradient, gradient <= model.MostGradient}
+	p := &gradientPlan{Shards: e.Run.Shards, Bytes: gradient, Travels: gradient <= model.MostGradient, Here: e.Model.Teacher != ""}
+	for _, at := range e.EachStage() {
+		p.Here = p.Here || at.Supervised() || at.Imitates()
+	}
+	return p
 }
 
 func (p *gradientPlan) write(w io.Writer) {
@@ -43,4 +48,7 @@ func (p *gradientPlan) write(w io.Writer) {
 		"in each update %s of weights go to each worker, and as much comes back from each job: %s at 10 Gb/s, %s at 1 Gb/s;\n"+
 		"the trainer's wire takes two of them for each worker, and at most %s: %s at 10 Gb/s, %s at 1 Gb/s\n",
 		console.Plural(int64(p.Shards-1), "worker"), p.Shards, console.Bytes(p.Bytes), took(p.Bytes, 10), took(p.Bytes, 1), console.Bytes(all), took(all, 10), took(all, 1))
+	if p.Here {
+		fmt.Fprintln(w, "the trainer alone computes updates that learn from lessons, and a teacher's outputs")
+	}
 }

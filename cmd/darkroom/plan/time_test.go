@@ -61,6 +61,11 @@ func TestGradientsPlan(t *testing.T) {
 			t.Errorf("%d: %s", bytesOf, &text)
 		}
 	}
+	e.Model.Teacher = "adapter"
+	var text bytes.Buffer
+	if gradientsOf(e, 1).write(&text); !strings.Contains(text.String(), "the trainer alone computes updates that learn from lessons") {
+		t.Error(text.String())
+	}
 	if e.Run.Shards = 1; gradientsOf(e, 1) != nil {
 		t.Error("one chain of sums has no shards")
 	}
