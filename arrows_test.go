@@ -52,7 +52,7 @@ var floors = map[string][][]string{
 	"video":        {{"."}, {"flow"}, {"dit", "vae"}},
 	"diffusion":    {{"."}, {"mmdit", "resnet", "single", "t5"}, {"flux", "flux2", "qwenimage", "unet", "vae", "zimage"}, {"pipeline"}},
 	"rewards":      {{"boxes", "edits", "motion", "call"}, {"tables"}, {"."}, {"answers", "neural", "preference", "scorers"}, {"judge"}, {"kinds"}, {"eval"}},
-	"data":         {{"sft"}, {"prompts"}, {"album", "suites"}},
+	"data":         {{"sft"}, {"prompts"}, {"album", "preferences", "suites"}},
 	"record":       {{"folder"}, {"ledger"}},
 	"trainer": {
 		{"advantage", "diagnosis", "optim", "sampling", "engine"},

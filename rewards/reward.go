@@ -34,6 +34,16 @@ type Item struct {
 	Transcript *Transcript
 }
 
+// Open reads a file's picture, or its clip, into the item.
+func (i *Item) Open(path string) (err error) {
+	if video.Named(path) {
+		i.Clip, err = video.Open(path, video.Limits{})
+		return err
+	}
+	i.Image, err = vision.Open(path, vision.Limits{})
+	return err
+}
+
 // A Transcript is a conversation from the model's side.
 type Transcript struct {
 	Turns    []Turn

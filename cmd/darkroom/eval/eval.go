@@ -2,6 +2,7 @@
 package eval
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/panel"
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/data/preferences"
 	"github.com/darkroom-rl/darkroom/rewards/eval"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/view/report"
@@ -189,7 +191,10 @@ func (o *options) sets() (map[string][]eval.Set, error) {
 		names = []string{eval.SceneSet, eval.ClipSet}
 	}
 	for _, name := range names {
-		set, err := readPairs(name)
+		set, err := preferences.Read(name)
+		if unopened := (preferences.Unopened{}); errors.As(err, &unopened) {
+			return nil, exits.Usage(err)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -16,12 +16,9 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/kernels"
-	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/preflight"
 	"github.com/darkroom-rl/darkroom/trainer/trained"
-	"github.com/darkroom-rl/darkroom/video"
-	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/spf13/cobra"
 )
 
@@ -132,16 +129,6 @@ var PictureFiles = []string{".png", ".jpg", ".jpeg", ".webp"}
 
 // MaxPicture is the largest file of a picture, as vision has it.
 const MaxPicture = 64 << 20
-
-// OpenMedia reads a picture or a clip.
-func OpenMedia(path string, item *rewards.Item) (err error) {
-	if video.Named(path) {
-		item.Clip, err = video.Open(path, video.Limits{})
-		return err
-	}
-	item.Image, err = vision.Open(path, vision.Limits{})
-	return err
-}
 
 // MaxLine is the longest line of an items file.
 const MaxLine = 16 << 20

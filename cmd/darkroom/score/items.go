@@ -91,7 +91,7 @@ func filesIn(folder string) (names []string, err error) {
 // load reads the file of an item. A picture without a prompt may say its own, or have a caption beside it.
 func (s *Line) load(path string) {
 	s.item.Prompt = s.Prompt
-	if s.missing = inputs.OpenMedia(path, &s.item); s.missing != nil || s.item.Image == nil || s.Prompt != "" {
+	if s.missing = s.item.Open(path); s.missing != nil || s.item.Image == nil || s.Prompt != "" {
 		return
 	}
 	data, err := regular.Read(path, inputs.MaxPicture)

@@ -1,4 +1,4 @@
-package eval
+package preferences
 
 import (
 	"bytes"
@@ -87,7 +87,7 @@ func TestPublishedPairs(t *testing.T) {
 		{filepath.Dir(file("hpd/test.json", []byte(`[{"prompt": "a cat", "image_path": ["4.png", "5.png"], "human_preference": [1, 0]}]`))), eval.Pictures, "a cat: 4.png 4 > 5.png 5"},
 		{file("videogen.csv", []byte(table)) + "#VQ", eval.Moving, "a cat, running: videos/a.y4m 2 < videos/b.y4m 2"},
 	} {
-		set, err := readPairs(c.name)
+		set, err := Read(c.name)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -122,9 +122,9 @@ func TestPublishedPairs(t *testing.T) {
 		file("line.json", []byte(`{"prompt": "a cat"}`)):                                                                     "a .jsonl has a pair a line",
 		file("other.csv", []byte("prompt,path_A,path_B\n")):                                                                  `there is no column "Overall"`,
 		file("wrong.csv", []byte(strings.ReplaceAll(table, "B,A\n", "B,left\n"))):                                            `row 1: Overall is "left"`,
-		"../../../data/prompts/testdata/dataset/data/train-00000-of-00002.parquet":                                           "neither Pick-a-Pic's columns",
+		"../prompts/testdata/dataset/data/train-00000-of-00002.parquet":                                                      "neither Pick-a-Pic's columns",
 	} {
-		if _, err := readPairs(name); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Read(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}

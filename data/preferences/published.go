@@ -1,4 +1,4 @@
-package eval
+package preferences
 
 import (
 	"encoding/csv"
@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/darkroom-rl/darkroom/cmd/darkroom/inputs"
-	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/outside/regular"
@@ -117,9 +115,9 @@ func folderPairs(folder, column string) (set eval.Set, ok bool, err error) {
 	}
 	switch {
 	case len(files) == 0:
-		return set, true, exits.Usagef("%s: no table or list of preferences lies there\nhint: Pick-a-Pic's and GenAI-Bench's .parquet, HPDv2's test.json, VideoGen-RewardBench's .csv", folder)
+		return set, true, Unopened{fmt.Errorf("%s: no table or list of preferences lies there\nhint: Pick-a-Pic's and GenAI-Bench's .parquet, HPDv2's test.json, VideoGen-RewardBench's .csv", folder)}
 	case len(files) > 1 && filepath.Ext(files[0]) != ".parquet":
-		return set, true, exits.Usagef("%s: several lists lie there: %s\nhint: name one", folder, strings.Join(files, ", "))
+		return set, true, Unopened{fmt.Errorf("%s: several lists lie there: %s\nhint: name one", folder, strings.Join(files, ", "))}
 	}
 	all := eval.Set{Name: filepath.Base(folder)}
 	for _, f := range files {
@@ -148,7 +146,7 @@ func between(a, b string) string {
 func listPairs(name string) (all []eval.Pair, of string, err error) {
 	text, err := regular.Read(name, mostRows)
 	if err != nil {
-		return nil, "", exits.Usage(err)
+		return nil, "", Unopened{err}
 	}
 	var replies []answered
 	if err := json.Unmarshal(text, &replies); err == nil && len(replies) > 0 && replies[0].Better != "" {
@@ -242,7 +240,7 @@ func fileSample(list, file, prompt string) (s eval.Sample, err error) {
 		if at, failed = safetensors.Locate(filepath.Join(dir, below), file); failed == nil {
 			return eval.Sample{Name: file, Open: func() (rewards.Item, error) {
 				item := rewards.Item{Prompt: prompt}
-				err := inputs.OpenMedia(at, &item)
+				err := item.Open(at)
 				return item, err
 			}}, nil
 		} else if err == nil {
@@ -256,7 +254,7 @@ func fileSample(list, file, prompt string) (s eval.Sample, err error) {
 func clipPairs(name, column string) (all []eval.Pair, err error) {
 	text, err := regular.Read(name, mostRows)
 	if err != nil {
-		return nil, exits.Usage(err)
+		return nil, Unopened{err}
 	}
 	rows := csv.NewReader(strings.NewReader(strings.TrimPrefix(string(text), "\ufeff")))
 	head, err := rows.Read()
@@ -310,7 +308,7 @@ var votes = map[any]eval.Better{"leftvote": eval.First, "rightvote": eval.Second
 func tablePairs(name string) (all []eval.Pair, err error) {
 	t, err := prompts.OpenTable(name)
 	if err != nil {
-		return nil, exits.Usage(err)
+		return nil, Unopened{err}
 	}
 	var reading sync.Mutex // of one row at a time
 	n := 0

@@ -1,4 +1,6 @@
-package eval
+// Package preferences reads pairs of pictures, clips or replies of which people say which is better: lines of our own,
+// and published collections as they are published. Rewards are tested on them (rewards/eval). Start with Read.
+package preferences
 
 import (
 	"bufio"
@@ -10,8 +12,6 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/assets"
-	"github.com/darkroom-rl/darkroom/cmd/darkroom/inputs"
-	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/outside/regular"
@@ -20,13 +20,22 @@ import (
 	"github.com/darkroom-rl/darkroom/video"
 )
 
-// readPairs is an embedded set, a published collection, or a file with a line a pair. An error of a line has its
-// number; pictures are opened when they are asked about.
-func readPairs(name string) (eval.Set, error) {
+// maxLine is the longest line of a file of pairs, in bytes.
+const maxLine = 16 << 20
+
+// Unopened is why no list was opened: it is missing, or several are possible.
+type Unopened struct{ Err error }
+
+func (u Unopened) Error() string { return u.Err.Error() }
+func (u Unopened) Unwrap() error { return u.Err }
+
+// Read reads an embedded set, a published collection, or a file with a line a pair. An error of a line has its number;
+// pictures are opened when they are asked about.
+func Read(name string) (eval.Set, error) {
 	if strings.HasPrefix(name, assets.Prefix) {
 		set, err := eval.Embedded(name)
 		if err != nil {
-			return set, exits.Usage(err)
+			return set, Unopened{err}
 		}
 		return set, nil
 	}
@@ -35,12 +44,12 @@ func readPairs(name string) (eval.Set, error) {
 	}
 	f, err := regular.Open(name)
 	if err != nil {
-		return eval.Set{}, exits.Usage(err)
+		return eval.Set{}, Unopened{err}
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	set := eval.Set{Name: filepath.Base(name)}
 	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, inputs.MaxLine)
+	lines.Buffer(nil, maxLine)
 	for n := 1; lines.Scan(); n++ {
 		line := bytes.TrimSpace(lines.Bytes())
 		if len(line) == 0 {
@@ -134,7 +143,7 @@ func readSample(key string, raw json.RawMessage, l pairLine, folder string) (eva
 	}
 	return eval.Sample{Name: file, Open: func() (rewards.Item, error) {
 		item := item
-		err := inputs.OpenMedia(at, &item)
+		err := item.Open(at)
 		return item, err
 	}}, of, nil
 }
