@@ -1,14 +1,17 @@
 package train
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/record/folder"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/run"
@@ -66,7 +69,7 @@ func (e ending) write(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\nlook at         %s\n", filepath.Join(e.dir, report.Name))
 	if run.ModalityOf(e.Experiment).Sampled {
-		fmt.Fprintf(w, "sample with it  darkroom sample --run %s --prompt '...' --out a.png\n", e.dir)
+		fmt.Fprintf(w, "sample with it  %s\n", e.again())
 	} else {
 		fmt.Fprintf(w, "ask it          darkroom ask --run %s --image FILE 'QUESTION'\n", e.dir)
 	}
@@ -74,6 +77,29 @@ func (e ending) write(w io.Writer) {
 		fmt.Fprintln(w, "weights         the moving average was measured, and is what sample, ask and export take; --weights current takes the others")
 	}
 }
+
+// again is the command that samples one of the run's own prompts, from its picture where it has one.
+func (e ending) again() string {
+	last := ledger.SampleLine{Text: "..."}
+	_ = folder.ReadLines(filepath.Join(e.dir, "samples.jsonl"), func(text []byte) error { // without it the prompt stays open
+		var l ledger.SampleLine
+		if err := json.Unmarshal(text, &l); err == nil && l.Picture != "" {
+			last = l
+		}
+		return nil
+	})
+	command := "darkroom sample --run " + e.dir + " --prompt " + quoted(last.Text)
+	for _, s := range last.Sources {
+		command += " --image " + filepath.Join(e.dir, filepath.FromSlash(s))
+	}
+	if run.ModalityOf(e.Experiment).Name == "clips" {
+		return command + " --out a.gif"
+	}
+	return command + " --out a.png"
+}
+
+// quoted is a word of a shell's command.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // time says how long this process took, and for how much of the run.
 func (e ending) time() string {

@@ -3,6 +3,8 @@ package train
 import (
 	"bytes"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -66,5 +68,24 @@ func TestEnding(t *testing.T) {
 				t.Errorf("%s: it says %q:\n%s", c.what, s, out.String())
 			}
 		}
+	}
+}
+
+// TestAgain: the command at the end names a prompt of the run, with its picture.
+func TestAgain(t *testing.T) {
+	dir := t.TempDir()
+	e := ending{Experiment: &experiment.Experiment{}, dir: dir}
+	if got := e.again(); got != "darkroom sample --run "+dir+" --prompt '...' --out a.png" {
+		t.Error(got)
+	}
+	lines := `{"text":"a","picture":"images/1.png"}
+{"text":"make the dog's nose red","picture":"images/2.png","sources":["images/source_1.png"]}
+{"text":"not kept"}
+`
+	if err := os.WriteFile(filepath.Join(dir, "samples.jsonl"), []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := e.again(), "--prompt 'make the dog'\\''s nose red' --image "+filepath.Join(dir, "images", "source_1.png")+" --out a.png"; !strings.HasSuffix(got, want) {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
