@@ -61,9 +61,9 @@ func TestDatasetRefuses(t *testing.T) {
 		dataset + "#id":                  `no column of texts is named "id"`,
 		empty:                            "folders of data sets with data/*.parquet, which this is not",
 		write(t, "a.parquet", "a cat\n"): "this is no Parquet file",
-		write(t, "a.txt", "a cat\n") + "#caption":      "columns are of .parquet files",
-		dataset + "/data/train-00002-of-2.parquet":     "no such file",
-		write(t, "a.jsonl", `{"prompt": "a", "x": 1}`): "a line is",
+		write(t, "a.txt", "a cat\n") + "#caption":               "columns are of .parquet files",
+		dataset + "/data/train-00002-of-2.parquet":              "no such file",
+		write(t, "a.jsonl", `{"prompt": "a", "imag": "a.png"}`): "a line is",
 	} {
 		if list, err := Open(name); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, %v; want %q", name, list, err, says)

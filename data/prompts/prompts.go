@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
@@ -172,6 +173,9 @@ func record(n int, line []byte) (p Prompt, err error) {
 		}
 		return p, nil
 	}
+	if line, err = intoMeta(line); err != nil {
+		return p, at(n, "%w", err)
+	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	row := struct {
@@ -191,6 +195,41 @@ func record(n int, line []byte) (p Prompt, err error) {
 		p.Image = row.Images
 	}
 	return p, nil
+}
+
+// ofRecord are the fields of a record.
+var ofRecord = []string{"prompt", "meta", "weights", "negative", "width", "height", "frames", "image", "images"}
+
+// intoMeta moves a record's further fields into meta, as columns of other files go there: lists of benchmarks have
+// their own ("tag", "include"). A name that is nearly one of a record's stays, and is refused as a misspelt one.
+func intoMeta(line []byte) ([]byte, error) {
+	var row map[string]json.RawMessage
+	if err := json.Unmarshal(line, &row); err != nil || row["prompt"] == nil {
+		return line, nil // the decoder has the mistake
+	}
+	meta, moved := map[string]json.RawMessage{}, false
+	if m := row["meta"]; m != nil && json.Unmarshal(m, &meta) != nil {
+		return line, nil
+	}
+	for name, value := range row {
+		if slices.Contains(ofRecord, name) || config.Near(name, ofRecord) != "" {
+			continue
+		}
+		if _, there := meta[name]; there {
+			return nil, fmt.Errorf("%q is both a field and in meta\nhint: one of them is the value; delete the other", name)
+		}
+		meta[name], moved = value, true
+		delete(row, name)
+	}
+	if !moved {
+		return line, nil
+	}
+	all, err := json.Marshal(meta)
+	if err != nil {
+		return nil, err
+	}
+	row["meta"] = all
+	return json.Marshal(row)
 }
 
 // mostSide is more pixels than any picture's side has, and mostFrames are those of a clip, as [sampler] has them.

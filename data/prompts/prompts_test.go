@@ -84,6 +84,20 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// TestFurtherFields: fields that a record has not go into meta, as those of GenEval's own list.
+func TestFurtherFields(t *testing.T) {
+	list, err := Open(write(t, "a.jsonl", `{"tag": "single_object", "include": [{"class": "bench", "count": 1}], "prompt": "a photo of a bench", "meta": {"x": 1}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(list[0].Meta), `{"include":[{"class":"bench","count":1}],"tag":"single_object","x":1}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if _, err := Open(write(t, "a.jsonl", `{"prompt": "a", "x": 1, "meta": {"x": 2}}`)); err == nil || !strings.Contains(err.Error(), `"x" is both a field and in meta`) {
+		t.Error(err)
+	}
+}
+
 // TestPictured: a record may have settings of its picture.
 func TestPictured(t *testing.T) {
 	list, err := Open(write(t, "a.jsonl", `{"prompt": "a", "negative": "", "width": 640, "height": 384}`+"\n"+`{"prompt": "b"}`))
