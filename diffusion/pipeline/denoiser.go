@@ -34,7 +34,11 @@ type denoiser struct {
 	channels int // of latents
 	experts  [mostExperts]expert
 	uploaded uploaded
+	aside    autograd.Aside
 }
+
+// AsideBytes is the most host memory that inputs of blocks took.
+func (d *denoiser) AsideBytes() int { return d.aside.Peak }
 
 // mostExperts is how many networks take turns at most.
 const mostExperts = 2
@@ -276,7 +280,11 @@ func (g Guidance) at(points []Point) (Guidance, error) {
 // Tape is one for Forward: with train it records the operations for gradients of trained parameters, and checkpoint
 // of autograd.AllBlocks blocks are computed again in backward.
 func (d *denoiser) Tape(train bool, checkpoint int) *autograd.Tape {
-	return autograd.New(d.Pool, autograd.Options{DType: d.Precision.dtype(), Math: d.Precision.math(), Train: train, Lean: d.Memory.Lean, Checkpoint: checkpoint, Tokens: d.Tokens})
+	o := autograd.Options{DType: d.Precision.dtype(), Math: d.Precision.math(), Train: train, Lean: d.Memory.Lean, Checkpoint: checkpoint, Tokens: d.Tokens}
+	if d.Memory.Aside {
+		o.Aside = &d.aside
+	}
+	return autograd.New(d.Pool, o)
 }
 
 // checkTokens refuses to share the tokens of networks whose attention does not allow it.

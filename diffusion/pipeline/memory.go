@@ -22,6 +22,7 @@ type Memory struct {
 	Stock        *nn.Stock // of homes that devices share; nil: one of each network's own
 	Tight        bool      // one matrix at a time is held of those that lie elsewhere
 	Lean         bool      // training packs one trained matrix at a time, and keeps no packed copy of each
+	Aside        bool      // where backward computes all blocks again, their inputs lie on the host
 	// Values are another network's parameters, which vectors and trained parameters share; a map for each network.
 	Values [mostExperts]map[string]*tensor.Tensor
 }

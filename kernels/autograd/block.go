@@ -9,6 +9,9 @@ package autograd
 // adds to the very same gradients in the same order: no bit depends on Checkpoint. It may be
 // a share of the blocks, evenly spread: each costs its forward once more.
 //
+// The inputs of blocks are all that is kept of a pass. With Options.Aside they lie in the host's memory: an input goes
+// there when its caller releases it, and comes back while its block runs again.
+//
 // f must be a function of its operands: it draws by keys, and changes nothing. It may
 // capture values that stay what they are, but not a variable that is assigned later
 // (h = Block(... h ...)): on the second run it would see the later value, and panics.
@@ -31,6 +34,9 @@ func (tp *Tape) Block(f func(in ...*Value) []*Value, in ...*Value) []*Value {
 		return outs
 	}
 	born := tp.born
+	for _, x := range in {
+		x.inBlock = true
+	}
 	tp.frame = &frame{unrecorded: true}
 	outs := f(in...)
 	inner := tp.frame
@@ -67,6 +73,7 @@ func (tp *Tape) again(f func(in ...*Value) []*Value, in, first []*Value, born in
 	outer := tp.frame
 	tp.frame, tp.rerun, tp.spent = new(frame), true, false
 	tp.bornBefore = born
+	tp.bringBack(in)
 	second := f(in...)
 	for i, v := range first {
 		w := second[i]
@@ -81,6 +88,83 @@ func (tp *Tape) again(f func(in ...*Value) []*Value, in, first []*Value, born in
 	tp.backward(inner)
 	sweep(inner.values, nil)
 	tp.frame, tp.rerun = outer, false
+	for _, x := range in {
+		if x.isAside && x.t.Alive() {
+			x.t.Free() // the host still has it
+		}
+	}
+}
+
+// Aside is host memory for the inputs of blocks. Passes one after another take the same pieces.
+type Aside struct {
+	Held, Peak int // bytes
+	free       map[int][][]byte
+}
+
+// take is memory for n bytes; nil where nothing is computed.
+func (a *Aside) take(n int, dry bool) (piece []byte) {
+	a.Held += n
+	a.Peak = max(a.Peak, a.Held)
+	if dry {
+		return nil
+	}
+	if waiting := a.free[n]; len(waiting) > 0 {
+		a.free[n] = waiting[:len(waiting)-1]
+		return waiting[len(waiting)-1]
+	}
+	return make([]byte, n)
+}
+
+// give takes memory back.
+func (a *Aside) give(n int, piece []byte) {
+	if a.Held -= n; piece == nil {
+		return
+	}
+	if a.free == nil {
+		a.free = map[int][][]byte{}
+	}
+	a.free[n] = append(a.free[n], piece)
+}
+
+// bytes is the size of the value's numbers.
+func (v *Value) bytes() int { return v.t.Len() * v.t.DType().Size() }
+
+// putAside takes values to the host that their caller no longer reads. Those whose memory others read stay.
+func (tp *Tape) putAside(vs []*Value) {
+	if tp.Aside == nil || tp.Checkpoint < AllBlocks {
+		return
+	}
+	for _, v := range vs {
+		if !v.inBlock || v.frame != tp.frame || v.leaf || v.isAside || !v.t.Alive() || v.t.Shared() || !v.t.Contiguous() {
+			continue
+		}
+		v.isAside, v.aside = true, tp.Aside.take(v.bytes(), tp.pool.Dry())
+		if v.aside != nil {
+			tp.be.Download(v.aside, v.t.Span())
+		}
+		v.t.Free()
+	}
+}
+
+// bringBack makes values again that lie on the host.
+func (tp *Tape) bringBack(vs []*Value) {
+	for _, v := range vs {
+		if !v.isAside || v.t.Alive() {
+			continue
+		}
+		v.t = tp.pool.New(v.t.DType(), v.Shape()...).Named(v.t.Name())
+		if v.aside != nil {
+			tp.be.Upload(v.t.Span(), v.aside)
+		}
+	}
+}
+
+// forgetAside gives the value's host memory back.
+func (v *Value) forgetAside() {
+	if v.isAside {
+		v.tape.Aside.give(v.bytes(), v.aside)
+		v.isAside, v.aside = false, nil
+	}
 }
 
 // Each runs f for every sample of a pass, where samples cannot share a batch, and returns the results in

@@ -15,6 +15,7 @@ type Options struct {
 	Train      bool          // record what leads to trained parameters
 	Lean       bool          // with Train: one packed copy of what is trained at a time (param.go)
 	Checkpoint int           // how many of every AllBlocks blocks run again in backward instead of keeping their values
+	Aside      *Aside        // host memory for the inputs of blocks that run again (block.go); nil: they stay
 	Tokens     *Tokens       // the tape's share of the tokens of each sample (tokens.go); nil: it has all
 }
 
@@ -77,6 +78,9 @@ type Value struct {
 	takesBF16 bool // backward accepts a bf16 gradient of an F32 value
 	frame     *frame
 	born      int
+	inBlock   bool   // a block that runs again reads it
+	isAside   bool   // its numbers are on the host,
+	aside     []byte // here
 }
 
 // Tensor is the memory of the value, the tape's to free.
@@ -254,7 +258,8 @@ func (tp *Tape) Release(vs ...*Value) {
 	least := 0
 	if tp.Train && tp.Checkpoint > 0 && !tp.frame.unrecorded && !tp.rerun {
 		if tp.inside == 0 {
-			return // a block that runs again needs what it was given
+			tp.putAside(vs) // a block that runs again needs what it was given
+			return
 		}
 		least = tp.insideFrom
 	}
@@ -266,6 +271,7 @@ func (tp *Tape) Release(vs ...*Value) {
 }
 
 func (v *Value) release() {
+	v.forgetAside()
 	if !v.leaf && v.t.Alive() {
 		v.t.Free()
 	}
@@ -286,9 +292,10 @@ func (tp *Tape) Reset() {
 		}
 	}
 	for _, v := range tp.frame.values {
-		v.leaf, v.tape = false, nil
+		v.leaf = false
 		v.dropGrad()
 		v.release()
+		v.tape = nil
 	}
 	clear(tp.frame.values)
 	clear(tp.frame.nodes)

@@ -45,6 +45,7 @@ type Memory struct {
 	HostStates int64       `json:"states_host,omitempty"`  // the host's memory of states of trained parameters, once for all devices
 	Tried      []Candidate `json:"states_tried,omitempty"` // homes of states, in this order
 	Rows       Rows        `json:"rows,omitzero"`
+	Inputs     int64       `json:"checkpoints,omitempty"` // of blocks that backward computes again, in the host's memory
 
 	Own      int64 `json:"-"` // the program's memory without the model; 0: ProgramBytes
 	Gradient int64 `json:"-"` // of the parameters that move
@@ -69,13 +70,14 @@ type Rows struct {
 
 // Fit is how a model keeps to a memory. No bit depends on it.
 type Fit struct {
-	Micro         int     `json:"micro_batch"`      // samples in a pass of the network; 0: the model's own choice
-	Lean          bool    `json:"lean,omitempty"`   // no packed copies of trained parameters lie beside their gradients
-	Checkpointing int     `json:"checkpointing"`    // of four blocks, how many backward computes again (autograd.AllBlocks)
-	Home          nn.Home `json:"home,omitempty"`   // where frozen matrices lie while no product reads them
-	StatesHome    nn.Home `json:"states,omitempty"` // where states of trained parameters lie: device, ranks or host
-	KeepEncoders  bool    `json:"-"`                // text encoders stay beside the network, however large they are
-	Held          int     `json:"-"`                // bytes that a pool holds at most while some of them wait (tensor.Pool.Limit); 0: any
+	Micro         int     `json:"micro_batch"`                   // samples in a pass of the network; 0: the model's own choice
+	Lean          bool    `json:"lean,omitempty"`                // no packed copies of trained parameters lie beside their gradients
+	Checkpointing int     `json:"checkpointing"`                 // of four blocks, how many backward computes again (autograd.AllBlocks)
+	Aside         bool    `json:"checkpoints_on_host,omitempty"` // the inputs of blocks that backward computes again lie on the host
+	Home          nn.Home `json:"home,omitempty"`                // where frozen matrices lie while no product reads them
+	StatesHome    nn.Home `json:"states,omitempty"`              // where states of trained parameters lie: device, ranks or host
+	KeepEncoders  bool    `json:"-"`                             // text encoders stay beside the network, however large they are
+	Held          int     `json:"-"`                             // bytes that a pool holds at most while some of them wait (tensor.Pool.Limit); 0: any
 }
 
 // Homes are those of frozen matrices that an experiment may take, the fastest first: the one that it names. Of several
@@ -230,7 +232,7 @@ func (n Memory) Peak() int64 { return n.PeakOf(1) }
 // PeakOf is that of several ranks which share a memory. Each holds the model, and asks it as much at
 // once as one alone.
 func (n Memory) PeakOf(ranks int) int64 {
-	return int64(ranks)*n.phase() + n.Samples + n.Rewards + n.Host + n.HostStates
+	return int64(ranks)*(n.phase()+n.Inputs) + n.Samples + n.Rewards + n.Host + n.HostStates
 }
 
 // phase is the most of an iteration's phases, with waiting memory of those before where nothing is given back.

@@ -64,7 +64,7 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget i
 		return nil, err
 	}
 	for _, fit := range c.fits() {
-		m.Micro, m.Checkpointing, m.Pipeline.Memory.Lean = fit.Micro, fit.Checkpointing, fit.Lean
+		m.Micro, m.Checkpointing, m.Pipeline.Memory.Lean, m.Pipeline.Memory.Aside = fit.Micro, fit.Checkpointing, fit.Lean, fit.Aside
 		c.need = model.Memory{Fit: fit, Texts: c.need.Texts, Samples: c.need.Samples, Apart: c.need.Apart, EncoderBytes: c.need.EncoderBytes, Host: c.need.Host}
 		c.need.Encoders = c.encoders()
 		if fit.Checkpointing == autograd.AllBlocks {
@@ -78,6 +78,7 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget i
 		if o.Stock.Home(o.HomeOf(e)) == nn.Host {
 			c.need.Host = int64(o.Stock.Bytes())
 		}
+		c.need.Inputs = int64(m.Pipeline.AsideBytes())
 		n := min(c.samples(), c.perPass(&c.Form)) * c.At.Tokens
 		c.need.Rows = model.Rows{Sampling: n, Training: n}
 		if c.need.Within(budget, 1) {
@@ -319,7 +320,7 @@ func (c *counting) samples() int {
 
 // fits are ways to keep to a memory, the fastest first: without packed copies of trained parameters, where those are
 // the network's own matrices; half as many samples at once each time; and at last checkpointing, of more and more
-// blocks.
+// blocks, and on a card with the inputs of blocks on the host.
 //
 // Of matrices that lie elsewhere each pass fetches all: passes of as many samples as there are serve them best, so that
 // backward computes again before a pass becomes smaller.
@@ -327,6 +328,10 @@ func (c *counting) fits() (all []model.Fit) {
 	all = []model.Fit{{}}
 	lean := len(c.opened.Train) > 0
 	defer func() {
+		if most := all[len(all)-1]; c.need.Apart && most.Checkpointing == autograd.AllBlocks {
+			most.Aside = true
+			all = append(all, most)
+		}
 		for i := range all {
 			all[i].Home = c.opened.Memory.Home
 		}

@@ -63,6 +63,30 @@ func TestMemoryFits(t *testing.T) {
 	}
 }
 
+// TestInputsOfBlocksAside: on a card, at last, inputs of blocks that backward computes again lie on the host.
+func TestInputsOfBlocksAside(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures memory of whole iterations; left out by -short")
+	}
+	path, err := isa.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := func(device string) *model.Memory {
+		t.Helper()
+		e := parse(t, "run.iterations=1", "rollout.prompts_per_iteration=1", "rollout.group=2", "sampler.steps=4", "loss.noise_floor=off", "sampler.width=64", "sampler.height=64", "model.home=device", "run.device="+device)
+		need, err := Memory(e, cpu.NewDry(cpu.Options{Path: path}), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return need
+	}
+	host, card := least("cpu"), least("cuda:0")
+	if host.Fit.Aside || host.Inputs != 0 || !card.Fit.Aside || card.Inputs == 0 || card.Training >= host.Training {
+		t.Errorf("on the host %+v takes %d bytes in training, on a card %+v %d, and %d for inputs of blocks", host.Fit, host.Training, card.Fit, card.Training, card.Inputs)
+	}
+}
+
 // TestLeanComesFirst: where the network itself is trained, packed copies are left out before fewer pictures go
 // through it.
 func TestLeanComesFirst(t *testing.T) {

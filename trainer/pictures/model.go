@@ -76,7 +76,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	}
 	precision := precisions[e.Model.Precision]
 	patterns, _ := e.Model.Trained()
-	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, Frozen: frozenOf(e.Model.Experts), TextLength: e.Model.TextLength, TextLayers: e.Model.TextLayers, SourceArea: e.Model.SourceArea, Base: e.Model.Base, Quantize: e.Model.Quantization(), Memory: pipeline.Memory{Lean: o.Lean, Home: o.Stock.Home(o.HomeOf(e)), Stock: o.Stock}}, rewards: o.Rewards, asked: o}
+	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, Frozen: frozenOf(e.Model.Experts), TextLength: e.Model.TextLength, TextLayers: e.Model.TextLayers, SourceArea: e.Model.SourceArea, Base: e.Model.Base, Quantize: e.Model.Quantization(), Memory: pipeline.Memory{Lean: o.Lean, Aside: o.Aside, Home: o.Stock.Home(o.HomeOf(e)), Stock: o.Stock}}, rewards: o.Rewards, asked: o}
 	m.opened.Pool.Limit, m.opened.Tokens = o.Held, o.Tokens
 	if decoder, ok := precisions[e.Model.Decoder]; ok {
 		m.opened.Decoder = &decoder
@@ -97,6 +97,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 		m.always = append(m.always, pipeline.About{Prompt: text})
 	}
 	m.Policy = &Policy{Pipeline: p, Micro: o.Micro, Checkpointing: o.Checkpointing, Context: o.Context, Progress: o.Progress, Logf: o.Logf}
+	m.Policy.apart = model.Apart(e)
 	m.sources = newSources(p, e, o)
 	if err := m.prepare(e); err != nil {
 		return nil, errors.Join(err, m.Close())

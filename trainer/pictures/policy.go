@@ -37,6 +37,7 @@ type Policy struct {
 	onDisk        int  // that are encoded to the disk at once
 	Micro         int  // points in a pass; 0: as many as make about 4096 tokens
 	points        int  // in the last roll or answer
+	apart         bool // the device's memory is not the host's
 	twin          bool // it computes beside another policy: half as many points, as fp32 takes, and no backward
 
 	// The sampler of the iteration: that of pictures of its one size, or, with Forms, of the first one of
@@ -221,6 +222,9 @@ func (p *Policy) narrow(trains bool) string {
 	case again && (n == 1 || p.Pipeline.Memory.Home != nn.Device):
 		p.Checkpointing = autograd.AllBlocks
 		return "backward computes blocks again"
+	case n == 1 && trains && p.apart && !p.Pipeline.Memory.Aside:
+		p.Pipeline.Memory.Aside = true
+		return "inputs of blocks lie on the host"
 	case n == 1:
 		return ""
 	}

@@ -146,12 +146,18 @@ func TestFramesOfToken(t *testing.T) {
 	}
 }
 
-// Blocks that run again give the gradients of blocks that keep their values, with adapters on both
-// attentions and on the MLP.
+// Blocks that run again, their inputs on the device or on the host, give the gradients of blocks that keep values, with
+// adapters on both attentions and on the MLP.
 func TestCheckpoint(t *testing.T) {
 	var want [][]float32
-	for _, checkpoint := range []int{0, 1, autograd.AllBlocks} {
-		b := newBench(t, autograd.Options{Train: true, Checkpoint: checkpoint})
+	five, peak := tiny, 0
+	five.Layers = 5
+	for i, checkpoint := range []int{0, 1, autograd.AllBlocks, autograd.AllBlocks} {
+		o := autograd.Options{Train: true, Checkpoint: checkpoint}
+		if i == 3 {
+			o.Aside = new(autograd.Aside)
+		}
+		b := newBenchOf(t, five, o)
 		if _, err := b.params.AddLoRA(nn.LoRA{Rank: 2, Alpha: 4, Targets: []string{"to_q", "add_k_proj", "to_out.0", "ffn.net.0.proj"}, Key: rng.New(8)}); err != nil {
 			t.Fatal(err)
 		}
@@ -161,11 +167,16 @@ func TestCheckpoint(t *testing.T) {
 			p.Value.UploadF32(x)
 			p.Updated()
 		}
+		b.pool.ResetPeak()
 		_, grads := b.run([]float32{500}, 3)
+		if each := 18 * 16 * 4; i == 3 && (o.Aside.Held != 0 || o.Aside.Peak != 4*each || b.pool.Stats().Peak >= peak) {
+			t.Errorf("%d bytes lay on the host, and %d do at the end: %d bytes at most, and %d with all on the device", o.Aside.Peak, o.Aside.Held, b.pool.Stats().Peak, peak)
+		}
+		peak = b.pool.Stats().Peak
 		if want == nil {
 			want = grads
 		}
-		if len(grads) != 2*2*6 {
+		if len(grads) != 2*five.Layers*6 {
 			t.Fatalf("%d gradients", len(grads))
 		}
 		for i := range grads {

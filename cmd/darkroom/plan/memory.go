@@ -189,6 +189,8 @@ func (p Document) writeMemory(w io.Writer) {
 	if n.Micro > 0 {
 		how := "passes are kept for backward"
 		switch {
+		case n.Fit.Aside:
+			how = fmt.Sprintf("backward computes passes again, block by block, whose inputs take %s of the host's memory", console.Bytes(n.Inputs))
 		case n.Checkpointing == autograd.AllBlocks:
 			how = "backward computes passes again, block by block"
 		case n.Checkpointing > 0:
