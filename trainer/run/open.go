@@ -212,7 +212,7 @@ func (l *loop) placeStates(o *model.Options) error {
 		l.host = cpu.NewWith(cpu.Options{Path: path})
 		host = l.host
 	}
-	o.States = model.NewStates(home, len(l.backends()), host)
+	o.States = model.NewStates(home, max(len(l.backends()), l.Run.TokenShares()), host)
 	return nil
 }
 

@@ -98,6 +98,7 @@ func TestTokens(t *testing.T) {
 				same(t, "begun on two devices, and ended on four", want, run("parts", shared, true, 4, -1))
 			} else {
 				same(t, "four devices", want, run("four", shared, false, 4, -1))
+				same(t, "states at owners", want, run("owners", append(shared, "run.states=ranks"), false, 2, -1))
 			}
 			alone := run("alone", append(sets, "run.iterations=1"), false, 1, -1)
 			first := func(all map[string][]byte) (lines []byte) {
