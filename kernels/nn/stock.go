@@ -32,6 +32,7 @@ type piece struct {
 	*kernels.Stored
 	key     string
 	by      kernels.Offloader // the one that stored it
+	share   int               // the device in whose memory it lies
 	holders int
 }
 
@@ -62,12 +63,12 @@ func DryStock(dry kernels.Backend, ranks int, apart bool) *Stock {
 }
 
 // Home is the home that a wish for one comes to: of one device, its own share is all, and on a CPU the host's memory is
-// the device's.
+// the device's. A device that copies no weights reads them in its own memory, or from the disk.
 func (s *Stock) Home(wish Home) Home {
 	if s == nil {
 		return wish
 	}
-	if s.alone || s.ranks == 1 && (wish == Ranks || wish == Host && s.here) {
+	if s.alone && wish != Disk || s.ranks == 1 && (wish == Ranks || wish == Host && s.here) {
 		return Device
 	}
 	return wish
@@ -127,7 +128,7 @@ func (s *Stock) put(d *away, on kernels.Offloader) (p *piece, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("bringing %s to its home (model.home = %q): %w", d.e.name, d.root.Home, err)
 	}
-	p = &piece{Stored: stored, key: key, by: on, holders: 1}
+	p = &piece{Stored: stored, key: key, by: on, share: least, holders: 1}
 	s.bytes += stored.Size()
 	s.shares[least] += stored.Size()
 	if d.root.Called != "" {
@@ -173,6 +174,7 @@ func (s *Stock) leave(p *piece) {
 		delete(s.pieces, p.key)
 	}
 	s.bytes -= p.Size()
+	s.shares[p.share] -= p.Size()
 	p.by.Discard(p.Stored)
 }
 

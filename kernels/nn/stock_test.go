@@ -12,6 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
@@ -120,8 +121,21 @@ func TestStock(t *testing.T) {
 		if n := stock.Bytes() + on[0].Pinned() + on[1].Pinned(); n > 0 {
 			t.Errorf("home = %s: %d bytes stay", home, n)
 		}
+		if slices.Max(stock.shares) != 0 || slices.Min(stock.shares) != 0 {
+			t.Errorf("home = %s: shares of %d bytes stay", home, stock.shares)
+		}
 		if home != Device && c.Peak() == 0 {
 			t.Errorf("home = %s: nothing was copied", home)
+		}
+	}
+}
+
+// TestStockAlone: a device that copies no weights has them in its own memory, or reads them from the disk.
+func TestStockAlone(t *testing.T) {
+	s := NewStock(struct{ kernels.Backend }{ref.Backend{}}, ref.Backend{})
+	for wish, want := range map[Home]Home{Device: Device, Host: Device, Ranks: Device, Disk: Disk} {
+		if got := s.Home(wish); got != want {
+			t.Errorf("home = %s comes to %s, not to %s", wish, got, want)
 		}
 	}
 }
