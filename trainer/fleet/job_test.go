@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"testing"
@@ -151,5 +152,26 @@ func TestPublishedOnce(t *testing.T) {
 	for range mostWeights + 1 { // until the first of them is dropped
 		m.Params().Move(1, 0.5)
 		publish()
+	}
+}
+
+// thrifty is a model that goes on where memory runs out.
+type thrifty struct {
+	model.Model
+	trainer.Thrifty
+	tries int
+}
+
+func (m *thrifty) Attempt(f func() error) error {
+	m.tries++
+	return f()
+}
+
+// TestAttempt: a model behind a fleet goes on where the one that computes does.
+func TestAttempt(t *testing.T) {
+	own, failed := &thrifty{}, errors.New("failed")
+	var p trainer.Policy = &Model{Model: own}
+	if err := p.(trainer.Thrifty).Attempt(func() error { return failed }); err != failed || own.tries != 1 {
+		t.Errorf("%d tries, %v", own.tries, err)
 	}
 }

@@ -156,6 +156,14 @@ func (m *Model) RollEach(w trainer.Weights, keys []trainer.Key, each func(first 
 	return samples, err
 }
 
+// Attempt implements trainer.Thrifty, of a model that computes its gradients here.
+func (m *Model) Attempt(f func() error) error {
+	if thrifty, ok := m.Model.(trainer.Thrifty); ok && m.gradients == nil {
+		return thrifty.Attempt(f)
+	}
+	return f()
+}
+
 // A made job is one of a roll, with its worker.
 type made struct {
 	Job
