@@ -106,7 +106,7 @@ func OpenModel(e *experiment.Experiment, o model.Options) (*Model, error) {
 	if err := s.InitTokens(e.Model.NewTokens, rng.New(uint64(e.Run.Seed)).With("blank")); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	m := &Model{opened: e, train: o.Train, rewards: o.Rewards, measuring: o.Measuring, Policy: &rollout.Policy{Played: new(atomic.Int64), VLM: s, Context: o.Context, Progress: o.Progress}}
+	m := &Model{opened: e, train: o.Train, rewards: o.Rewards, measuring: o.Measuring, Policy: &rollout.Policy{Played: new(atomic.Int64), VLM: s, Context: o.Context, Progress: o.Progress, Logf: o.Logf}}
 	if err := m.prepare(e, o); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

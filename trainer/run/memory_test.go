@@ -125,25 +125,31 @@ func TestPredicted(t *testing.T) {
 	}
 }
 
+// runIn runs an experiment on a device with most bytes (0: any), and returns its folder and its lines about memory.
+func runIn(t *testing.T, e *experiment.Experiment, o Options, most int) (*narrow, map[string][]byte, []string, error) {
+	t.Helper()
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	on := &narrow{Backend: be, most: most}
+	var said []string
+	o.Dir, o.Backend = t.TempDir(), on
+	o.Logf = func(format string, args ...any) {
+		if s := fmt.Sprintf(format, args...); strings.Contains(s, "memory ran out") {
+			said = append(said, s)
+		}
+	}
+	_, err = Run(t.Context(), e, o)
+	return on, contents(t, o.Dir), said, err
+}
+
 // TestMemoryRunsOut: a device whose memory runs out in a pass, of a roll or of an update, goes on with smaller ones and
 // leaves the same bytes. One whose memory holds no picture ends the run.
 func TestMemoryRunsOut(t *testing.T) {
 	e := parse(t, "run.iterations=2", "loss.noise_floor=off", "evaluate.every=0")
-	run := func(most int) (*narrow, map[string][]byte, []string, error) {
-		be, err := cpu.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer be.Close()
-		dir, on := t.TempDir(), &narrow{Backend: be, most: most}
-		var said []string
-		_, err = Run(t.Context(), e, Options{Dir: dir, Backend: on, Logf: func(format string, args ...any) {
-			if s := fmt.Sprintf(format, args...); strings.Contains(s, "memory ran out") {
-				said = append(said, s)
-			}
-		}})
-		return on, contents(t, dir), said, err
-	}
+	run := func(most int) (*narrow, map[string][]byte, []string, error) { return runIn(t, e, Options{}, most) }
 	wide, want, said, err := run(0)
 	if err != nil || len(said) > 0 {
 		t.Fatal(said, err)
@@ -162,6 +168,21 @@ func TestMemoryRunsOut(t *testing.T) {
 	if _, _, _, err := run(wide.peak / 50); err == nil || !strings.Contains(err.Error(), "out of memory") {
 		t.Errorf("with a fiftieth of the memory: %v", err)
 	}
+}
+
+// TestMemoryRunsOutOfEpisodes: where memory runs out in an update of conversations, values of fewer tokens are kept,
+// and the bytes are the same.
+func TestMemoryRunsOutOfEpisodes(t *testing.T) {
+	e := homed()["tiny-vlm"](t, "run.iterations=1", "rollout.group=4")
+	wide, want, said, err := runIn(t, e, Options{}, 0)
+	if err != nil || len(said) > 0 {
+		t.Fatal(said, err)
+	}
+	_, got, said, err := runIn(t, e, Options{}, wide.peak*60/100)
+	if err != nil || len(said) == 0 || len(said) > 4 {
+		t.Fatalf("with 60 %% of the memory: %q, %v", said, err)
+	}
+	same(t, "60 % of the memory", got, want)
 }
 
 // TestCodesAreCounted: a compressed matrix counts as its values.

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -12,6 +13,9 @@ import (
 
 // DefaultKeep is how many tokens' values are kept for Back where nothing else is said.
 const DefaultKeep = 16384
+
+// leastKeep is the number of tokens below which none are kept.
+const leastKeep = 64
 
 // Eval answers with the log-probability of every token that the model chose, in their order, and,
 // where a point asks for it, with the entropies of the distributions behind them.
@@ -35,6 +39,9 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, e
 		room = DefaultKeep
 	}
 	kept := make([]*pass, len(at))
+	if w == trainer.Current {
+		p.kept = 0
+	}
 	err := p.Learner.With(w, func() error {
 		for i, point := range at {
 			keep := w == trainer.Current && len(episodes[i].Tokens) <= room
@@ -48,6 +55,7 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, e
 				continue
 			}
 			room -= len(episodes[i].Tokens)
+			p.kept += len(episodes[i].Tokens)
 			kept[i], p.pending = h, append(p.pending, h.tape)
 		}
 		return nil
@@ -56,6 +64,29 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, e
 		out.Back = func(grads [][]float64) error { return p.back(at, kept, grads) }
 	}
 	return out, err
+}
+
+// Attempt implements trainer.Thrifty: where memory runs out, values of fewer tokens are kept for Back, and at last of
+// none. No bit depends on it.
+func (p *Policy) Attempt(f func() error) error {
+	for {
+		p.forget()
+		err := p.VLM.Options.Pool.Attempt(f)
+		var out interface{ MemoryIsOut() bool }
+		if !errors.As(err, &out) || !out.MemoryIsOut() || p.Keep < 0 {
+			return err
+		}
+		p.pending = nil // whose tensors were freed
+		less := "values of no episode are kept for backward"
+		if p.Keep = p.kept / 2; p.Keep < leastKeep {
+			p.Keep = -1
+		} else {
+			less = fmt.Sprintf("values of %d tokens are kept for backward", p.Keep)
+		}
+		if p.Logf != nil {
+			p.Logf("memory ran out in a pass: %s from now on (no bit depends on it): %v", less, err)
+		}
+	}
 }
 
 // forget gives answers' tapes back that nobody took.

@@ -70,11 +70,13 @@ type Policy struct {
 	Context   context.Context     // stops a roll
 	Progress  func(done, all int) // of a roll
 	Place     model.Place         // where Learn puts states
+	Logf      func(format string, args ...any)
 	Learner   *model.Learner
 	Played    *atomic.Int64    // episodes, by which environments tell them apart
 	Teacher   *chat.VLM        // the model of the weights Teacher; nil without one
 	valueHead *valueHead       // nil: no head of values
 	pending   []*autograd.Tape // of the last answers
+	kept      int              // tokens of the last answers whose values are kept
 }
 
 // Learn sets the trained parameters: an adapter, or, without one, the parameters that the folder was opened to train.
