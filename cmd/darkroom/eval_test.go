@@ -69,7 +69,7 @@ func TestEvalOfBadServers(t *testing.T) {
 	}{
 		"gone":   {nil, "refused"},
 		"length": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"scores": [1]}`) }, "1 scores for 2 items"},
-		"NaN":    {func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"scores": [NaN, 1]}`) }, "invalid character"},
+		"NaN":    {func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"scores": [NaN, 1]}`) }, "a score is a number"},
 		"text":   {func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"scores": ["good", "bad"]}`) }, "a score is a number"},
 		"half": {func(w http.ResponseWriter) {
 			if asked.Add(1)%2 == 0 {

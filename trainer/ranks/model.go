@@ -321,11 +321,14 @@ func (m *Model) Receive(nodes []model.Node) error {
 	return nil
 }
 
-// Node computes the gradient of a subtree of shards, of which the ranks have subtrees. No rank has a gradient then.
+// Node computes the gradient of a subtree of shards, of which the ranks have subtrees. No rank has a gradient then. A job
+// that ends early, since a worker was faster, stops no roll to come.
 func (m *Model) Node(t exchange.Subtree, of func(k int) ([]model.Pass, error)) (model.Node, error) {
 	own := exchange.Owned(t.Hi-t.Lo, min(len(m.models), t.Hi-t.Lo))
 	nodes := make([]model.Node, len(own))
-	err := m.Team.Each(len(own), func(r int) (err error) {
+	team := m.Team
+	team.Stop = nil
+	err := team.Each(len(own), func(r int) (err error) {
 		nodes[r], err = model.NodeOf(m.models[r], exchange.Subtree{Lo: t.Lo + own[r].Lo, Hi: t.Lo + own[r].Hi}, of)
 		return err
 	})
