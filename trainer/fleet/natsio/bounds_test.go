@@ -90,6 +90,7 @@ func TestConnections(t *testing.T) {
 
 // TestLastWords: the end of a run is not reported as a loss of the trainer.
 func TestLastWords(t *testing.T) {
+	t.Parallel()
 	for _, over := range []bool{true, false} {
 		b, err := Listen(Address{Listen: net.JoinHostPort("127.0.0.1", "0"), Dir: t.TempDir(), Run: "test"})
 		if err != nil {

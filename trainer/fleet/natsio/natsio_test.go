@@ -81,6 +81,7 @@ func victim(i int) string { return []string{work, done, out}[i%3] }
 // TestLocked: without the key, without TLS or by another certificate nobody comes in, and a worker has a worker's
 // permissions and nothing else.
 func TestLocked(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b := listen(t, dir)
 	ticket, err := ReadTicket(b.Join)
@@ -171,6 +172,7 @@ func TestTickets(t *testing.T) {
 
 // TestTrainerAgain: a worker finds a trainer that was killed and resumed on the same port.
 func TestTrainerAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test"})
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 // fleets get the event, and one that is not refuses the worker when it is resumed. On a foreign server its messages
 // are ignored.
 func TestRevoke(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test", Logf: t.Logf})
 	if err != nil {

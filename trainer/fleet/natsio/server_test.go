@@ -49,6 +49,7 @@ func enters(t *testing.T, ticket Ticket, own, name string) bool {
 // TestRevoked: who is dismissed is cut off; neither its key nor the join file that it had opens anything any more,
 // whatever name it gives. Who was there stays, and finds the trainer that is resumed.
 func TestRevoked(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test", Logf: t.Logf})
 	if err != nil {
@@ -119,6 +120,7 @@ func TestRevoked(t *testing.T) {
 // TestRevokedEarly: a worker is dismissed when the trainer was resumed and nobody is back yet: its key opens nothing,
 // and the others need no new join file.
 func TestRevokedEarly(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test"})
 	if err != nil {
