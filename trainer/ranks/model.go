@@ -321,8 +321,8 @@ func (m *Model) Receive(nodes []model.Node) error {
 	return nil
 }
 
-// Node computes the gradient of a subtree of shards, of which the ranks have subtrees. No rank has a gradient then. A job
-// that ends early, since a worker was faster, stops no roll to come.
+// Node computes the gradient of a subtree of shards, of which the ranks have subtrees. No rank has a gradient then.
+// A job that ends early, since a worker was faster, stops no roll to come.
 func (m *Model) Node(t exchange.Subtree, of func(k int) ([]model.Pass, error)) (model.Node, error) {
 	own := exchange.Owned(t.Hi-t.Lo, min(len(m.models), t.Hi-t.Lo))
 	nodes := make([]model.Node, len(own))
