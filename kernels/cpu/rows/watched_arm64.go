@@ -19,8 +19,8 @@ type watch struct {
 	src, dst, types string
 	fast            func(*job)
 	formula         formula
-	down, rows, sum bool // sums down columns; rows in order; a sum over a row
-	kept            sync.Pool
+	down, rows, sum bool      // sums down columns; rows in order; a sum over a row
+	kept            sync.Pool // of *kept
 }
 
 func watched(k kernel, src, dst, types string, fast func(*job)) func(*job) {
@@ -35,24 +35,31 @@ func watched(k kernel, src, dst, types string, fast func(*job)) func(*job) {
 }
 
 func (w *watch) run(j *job) {
-	before := *j
-	memory, _ := w.kept.Get().(*[]byte)
-	if memory == nil {
-		memory = new([]byte)
+	k, _ := w.kept.Get().(*kept)
+	if k == nil {
+		k = new(kept)
 	}
-	w.keep(&before, memory)
+	k.before = *j
+	w.keep(&k.before, &k.memory)
 	j.flushed = 0
 	if w.fast(j); j.flushed != 0 {
 		switch {
 		case w.down:
-			w.downAgain(&before, j)
+			w.downAgain(&k.before, j)
 		case w.sum:
-			j.total = w.sumAgain(&before)
+			j.total = w.sumAgain(&k.before)
 		default:
-			w.again(&before)
+			w.again(&k.before)
 		}
 	}
-	w.kept.Put(memory)
+	k.before = job{} // no pointer into an operand stays behind
+	w.kept.Put(k)
+}
+
+// kept is a job before its kernel, with the operands that the kernel writes over.
+type kept struct {
+	before job
+	memory []byte
 }
 
 // size is the bytes of an element of source i, or of dst.
