@@ -29,7 +29,7 @@ func rewardProgram(mode string) {
 			continue
 		}
 		if mode == "talks first" && n == 1 {
-			fmt.Println("loading the model")
+			fmt.Println("loading the model\n1000\ntrue\n[INFO] ready")
 		}
 		switch {
 		case mode == "dies":
@@ -46,7 +46,7 @@ func rewardProgram(mode string) {
 			for {
 				fmt.Print(strings.Repeat("x", 1<<16))
 			}
-		case strings.HasPrefix(mode, "{"), strings.HasPrefix(mode, "["):
+		case strings.HasPrefix(mode, "{"), strings.HasPrefix(mode, "["), strings.HasPrefix(mode, "Loading"):
 			fmt.Println(mode)
 		case mode == "environment":
 			fmt.Printf(`{"scores": [{"missing": %q}]}`+"\n", os.Getenv("SECRET_TOKEN")+"|"+os.Getenv("NAMED")+"|"+os.Getenv("PATH"))
@@ -103,6 +103,8 @@ func TestExecBroken(t *testing.T) {
 	for _, c := range []struct{ mode, said string }{
 		{"dies", "it wrote:\n  | no memory\n  | left"},
 		{"[1, 1]", "no JSON of the protocol"},
+		{`[NaN, 1]`, "no JSON of the protocol"},
+		{"Loading... {\"scores\": [1, 1]}", "no JSON of the protocol"},
 		{"half", "ended in the middle"},
 		{"floods", "longer than 10000 bytes"},
 		{"hangs", "no answer in time"},
@@ -135,7 +137,7 @@ func TestExecStops(t *testing.T) {
 // missing, and the reason names the line.
 func TestExecSurplus(t *testing.T) {
 	for mode, said := range map[string]string{
-		"twice": "nobody asked for", "numbered twice": "prints what else it has to say",
+		"twice": "nobody asked for", "numbered twice": "one line that is a JSON object",
 	} {
 		e := testProgram(t, mode, patient())
 		seen := ""

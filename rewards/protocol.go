@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/video"
@@ -117,7 +118,12 @@ func decodeResults(reply []byte, n int) (results []Result, whole bool, err error
 	}
 	err = call.Alone(reply, &r)
 	if err != nil { // Python writes NaN and Infinity, which JSON has not: they spoil one score alone
-		err = call.Alone(notANumber.ReplaceAll(reply, []byte(`${1}"${2}"${3}`)), &r)
+		err = call.Alone(notANumber.ReplaceAllFunc(reply, func(text []byte) []byte {
+			if text[0] == '"' {
+				return text
+			}
+			return slices.Concat([]byte(`"`), text, []byte(`"`))
+		}), &r)
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("the reply is no JSON of the protocol (%w): %s", err, call.Shown(reply))
@@ -136,8 +142,8 @@ func decodeResults(reply []byte, n int) (results []Result, whole bool, err error
 	return results, whole, nil
 }
 
-// notANumber is a score that Python writes outside of JSON.
-var notANumber = regexp.MustCompile(`([\[:,]\s*)(-?(?:NaN|Infinity))(\s*[\],}])`)
+// notANumber is a score that Python writes outside of JSON, or a string, which stays as it is.
+var notANumber = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b`)
 
 // Declined is a reward's own word that it has no score. It is an answer: a repeated request has the same result.
 type Declined struct{ Why string }

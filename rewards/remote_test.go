@@ -117,6 +117,8 @@ var lies = []struct{ name, reply, first, second string }{
 	{"a score too few", `{"scores": [1]}`, "1 scores for 2 items", "1 scores for 2 items"},
 	{"a score too many", `{"scores": [1, 2, 3]}`, "3 scores for 2 items", "3 scores"},
 	{"NaN", `{"scores": [NaN, 1]}`, `this is "NaN"`, ""},
+	{"NaN twice", `{"scores": [NaN, NaN]}`, `this is "NaN"`, `this is "NaN"`},
+	{"NaN in a text", `{"scores": [{"missing": "a: NaN, b"}, NaN]}`, "it says: a: NaN, b", `this is "NaN"`},
 	{"infinite values", `{"scores": [{"value": -Infinity},NaN ]}`, `this is "-Infinity"`, `this is "NaN"`},
 	{"infinity", `{"scores": [1e999, 1]}`, "1e999", ""},
 	{"a text", `{"scores": ["0.5", 1]}`, "a score is a number", ""},

@@ -200,6 +200,10 @@ func record(n int, line []byte) (p Prompt, err error) {
 // ofRecord are the fields of a record.
 var ofRecord = []string{"prompt", "meta", "weights", "negative", "width", "height", "frames", "image", "images"}
 
+// elsewhere are fields of other programs' records, and what does the same here.
+var elsewhere = map[string]string{"source_image": `"image"`, "input_image": `"image"`, "edit_image": `"image"`, "source": `"image"`, "image_path": `"image"`,
+	"num_frames": `"frames"`, "neg_prompt": `"negative"`, "uncond": `"negative"`, "resolution": `"width" and "height"`, "size": `"width" and "height"`}
+
 // intoMeta moves a record's further fields into meta, as columns of other files go there: lists of benchmarks have
 // their own ("tag", "include"). A name that is nearly one of a record's stays, and is refused as a misspelt one.
 func intoMeta(line []byte) ([]byte, error) {
@@ -211,9 +215,15 @@ func intoMeta(line []byte) ([]byte, error) {
 	if m := row["meta"]; m != nil && json.Unmarshal(m, &meta) != nil {
 		return line, nil
 	}
+	if meta == nil { // it is null
+		meta = map[string]json.RawMessage{}
+	}
 	for name, value := range row {
-		if slices.Contains(ofRecord, name) || config.Near(name, ofRecord) != "" {
+		if lower := strings.ToLower(name); slices.Contains(ofRecord, lower) || config.Near(lower, ofRecord) != "" {
 			continue
+		}
+		if here, ok := elsewhere[strings.ToLower(name)]; ok {
+			return nil, fmt.Errorf("%q is %s here\nhint: rename it; or put it into meta, where rewards alone read it", name, here)
 		}
 		if _, there := meta[name]; there {
 			return nil, fmt.Errorf("%q is both a field and in meta\nhint: one of them is the value; delete the other", name)

@@ -93,6 +93,12 @@ func TestFurtherFields(t *testing.T) {
 	if got, want := string(list[0].Meta), `{"include":[{"class":"bench","count":1}],"tag":"single_object","x":1}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	if list, err = Open(write(t, "a.jsonl", `{"prompt": "a", "meta": null, "tag": "x"}`)); err != nil || string(list[0].Meta) != `{"tag":"x"}` {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if _, err := Open(write(t, "a.jsonl", `{"prompt": "a", "input_image": "a.png"}`)); err == nil || !strings.Contains(err.Error(), `"input_image" is "image" here`) {
+		t.Error(err)
+	}
 	if _, err := Open(write(t, "a.jsonl", `{"prompt": "a", "x": 1, "meta": {"x": 2}}`)); err == nil || !strings.Contains(err.Error(), `"x" is both a field and in meta`) {
 		t.Error(err)
 	}

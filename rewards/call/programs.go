@@ -194,12 +194,13 @@ func start(argv, env []string, most int64) (*program, error) {
 	return p, nil
 }
 
-// listen hands over line after line, until the program's output or its use ends. A line that is not JSON and does
-// not begin an object is not a reply: it belongs to the standard error, since libraries print while they load.
+// listen hands over line after line, until the program's output or its use ends. A line that begins with neither { nor
+// [ is not a reply: it belongs to the standard error, since libraries print while they load. So does a list that is not
+// JSON ("[INFO] ..."). A reply behind the text of an unfinished line is handed over, and refused at once.
 func (p *program) listen(out *bufio.Reader, most int64) {
 	for {
 		text, err := readLine(out, most)
-		if err == nil && !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && !json.Valid(text) {
+		if err == nil && !isReply(text) {
 			_, _ = p.stderr.Write(text) // it never fails
 			continue
 		}
@@ -212,6 +213,18 @@ func (p *program) listen(out *bufio.Reader, most int64) {
 			return
 		}
 	}
+}
+
+// isReply reports whether a line is meant as a reply.
+func isReply(line []byte) bool {
+	line = bytes.TrimSpace(line)
+	switch {
+	case bytes.HasPrefix(line, []byte("{")):
+		return true
+	case bytes.HasPrefix(line, []byte("[")):
+		return json.Valid(line) || bytes.Contains(line, []byte("NaN"))
+	}
+	return bytes.Contains(line, []byte(`{"scores"`)) || bytes.Contains(line, []byte(`{"n"`))
 }
 
 // ask writes a numbered request and reads its reply, until ctx ends. A program that answered with an
@@ -367,7 +380,7 @@ func (p *program) fits(reply []byte, valid func(reply []byte) error) error {
 }
 
 // manners is the rule that authors of programs have to follow.
-const manners = "a program answers each request with one line, and prints what else it has to say to its standard error"
+const manners = "a program answers each request with one line that is a JSON object; other text goes on lines of its own, or to the standard error"
 
 // surplus reports a line that nobody asked for, and which came within this time. The program's end does not count as
 // a surplus line: the next request meets it.
