@@ -99,13 +99,12 @@ func (p *Param) Part() {
 func (p *Param) Set(t *tensor.Tensor) {
 	p.changes++
 	p.dropPacked()
-	be := p.pool.Backend()
 	if p.Value != nil && p.Value != t {
-		be.Axpby(&kernels.Axpby{A: 1, X: t.Span(), Y: p.Value.Span()})
+		p.pool.Backend().Axpby(&kernels.Axpby{A: 1, X: t.Span(), Y: p.Value.Span()})
 		return
 	}
 	n := p.Shape[0]
-	p.packed[p.Math] = be.Pack(kernels.NewMat(t.Span(), n, t.Len()/n), p.Math)
+	p.packed[p.Math] = p.pool.Pack(kernels.NewMat(t.Span(), n, t.Len()/n), p.Math)
 }
 
 // Pool is where the parameter's memory comes from.

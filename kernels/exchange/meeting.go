@@ -113,6 +113,7 @@ func (m *Meeting) meet(rank int, what string, from, into kernels.Span) error {
 	m.mu.Unlock()
 	if last {
 		defer close(t.done)
+		t.err = errors.New("the pieces were not carried") // where carry panics
 		t.err = m.carry(t)
 		return t.err
 	}

@@ -184,6 +184,9 @@ func (m *Model) unpack(j Job, payload []byte) (got Result, err error) {
 	}
 	for i := range got.Samples {
 		if got.Outputs[i] != nil {
+			if len(means[i]) != len(got.Outputs[i]) {
+				return got, errors.New("a worker's result has outputs from which no means follow")
+			}
 			got.Samples[i].Decisions.Mean = means[i]
 		}
 	}

@@ -24,6 +24,8 @@ type Learner struct {
 	states *States // nil: the device has all states
 	rank   int
 	own    []*tensor.Tensor // the values that this rank moves, nil for the others; nil: the parameters' own
+
+	foreign bool // other weights than the current ones may be in the model: all of them, or some
 }
 
 // A Part is the trained parameters of one network.
@@ -94,6 +96,7 @@ func (w *Learner) shadow() *optim.Shadow {
 
 // With runs f under a set of weights. A nil Learner has the current ones alone.
 func (w *Learner) With(s trainer.Weights, f func() error) error {
+	w.Settled()
 	if s == trainer.Current {
 		return f()
 	}
@@ -101,9 +104,11 @@ func (w *Learner) With(s trainer.Weights, f func() error) error {
 		return errors.New("other weights than the current ones were asked for, and nothing is trained")
 	}
 	if o := w.others[s]; o != nil && w.states != nil {
+		w.foreign = true
 		w.show(s, all)
-		defer w.show(trainer.Current, all)
-		return f()
+		err := f()
+		w.Settled()
+		return err
 	} else if o != nil {
 		o.Swap()
 		defer o.Swap()
@@ -115,6 +120,15 @@ func (w *Learner) With(s trainer.Weights, f func() error) error {
 	w.adapt(false)
 	defer w.adapt(true)
 	return f()
+}
+
+// Settled brings the current weights back after a panic among others: where memory ran out, it is free by then. A nil
+// Learner has no others.
+func (w *Learner) Settled() {
+	if w != nil && w.foreign {
+		w.show(trainer.Current, all)
+		w.foreign = false
+	}
 }
 
 // adapt switches the adapters.

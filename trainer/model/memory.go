@@ -117,7 +117,7 @@ func atStates(e *experiment.Experiment, budget, unused int64, predict func(nn.Ho
 			return nil, err
 		}
 		need.StatesHome = home
-		room := need.HostStates+need.Host <= unused/4*3 || e.Run.States != nil
+		room := need.HostStates == 0 || need.HostStates+need.Host <= unused/4*3 || e.Run.States != nil
 		one := Candidate{home, need.Taken(1), need.HostStates, need.Within(budget, 1) && room, 0}
 		tried = append(tried, one)
 		if room && (least == nil || one.Taken < least.Taken(1)) {

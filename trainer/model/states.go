@@ -361,7 +361,7 @@ func StatesOf(e *experiment.Experiment) (all []nn.Home) {
 	if _, adapted := e.Model.Trained(); adapted {
 		return all // whose states are small
 	}
-	if len(e.Run.Devices()) > 1 {
+	if len(e.Run.Devices()) > 1 || e.Run.TokenShares() > 1 {
 		all = append(all, nn.Ranks)
 	}
 	if Apart(e) {

@@ -274,6 +274,7 @@ func (mv *Optimizer) Move(scale, lr float64) {
 	for _, g := range mv.groups {
 		g.step(float32(scale), lr*g.Rate, mv.Lines)
 	}
+	mv.unmeasured()
 }
 
 // Skip forgets the gradients, and moves nothing.
@@ -283,6 +284,7 @@ func (mv *Optimizer) Skip() {
 			s.of.ZeroGrad()
 		}
 	}
+	mv.unmeasured() // a norm that nobody asked for is of these gradients
 }
 
 func (g *moved) step(scale float32, lr float64, lines *exchange.Lines) {

@@ -31,7 +31,7 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memor
 	return model.AtStates(e, budget, func(states nn.Home) (*model.Memory, error) {
 		return model.AtHome(e, budget, func(home nn.Home) (*model.Memory, error) {
 			o := o
-			o.States = model.DryStates(states, len(e.Run.Devices()), dry)
+			o.States = model.DryStates(states, max(len(e.Run.Devices()), e.Run.TokenShares()), dry)
 			o.Home, o.Stock = home, nn.DryStock(dry, len(e.Run.Devices()), model.Apart(e))
 			dry.ResetPeak()
 			need, err := memoryAt(e, o, dry, budget)

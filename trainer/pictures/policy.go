@@ -195,6 +195,7 @@ func (p *Policy) attempt(trains bool, f func() error) error {
 		}
 		p.Passes, p.pending = passes, nil
 		p.Pipeline.Reclaimed()
+		p.learner.Settled()
 		if p.teacher != nil {
 			p.teacher.Reclaimed()
 		}

@@ -101,7 +101,10 @@ func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 		return m.Trainable.Check(o, samples)
 	}
 	all := make([]*ledger.Check, len(m.models))
-	err := m.together().Each(len(m.models), func(r int) error {
+	team := m.Team
+	m.Meeting.Begin()
+	team.Stop = func() { m.Meeting.Abort(errors.New("another rank has failed")) } // and rolls to come are made all the same
+	err := team.Each(len(m.models), func(r int) error {
 		own, err := m.models[r].Objective(m.settings, m.Policy)
 		if err == nil {
 			all[r], err = m.models[r].Check(own, samples)
@@ -123,16 +126,24 @@ func (m *Model) Develop(of []trainer.Key, finals [][]float64, at func(from int, 
 // Pull is trainer.Developer's: each rank takes its share back. Of shared tokens a rank's gradient of a state is 0
 // outside of its own.
 func (m *Model) Pull(at []trainer.Point, grads [][]float64) (states [][]float64, err error) {
+	states = make([][]float64, len(at))
 	parts := make([][][]float64, len(m.models))
 	err = m.Backward(len(at), func(r, lo, hi int) error {
 		d, err := m.developer(r)
-		if err == nil {
-			parts[r], err = d.Pull(at[lo:hi], grads[lo:hi])
+		if err != nil {
+			return err
+		}
+		parts[r], err = d.Pull(at[lo:hi], grads[lo:hi])
+		if m.Meeting == nil { // a rank of several shards comes here once for each
+			copy(states[lo:hi], parts[r])
 		}
 		return err
 	})
-	if m.Meeting == nil {
-		return slices.Concat(parts...), err
+	switch {
+	case err != nil:
+		return nil, err
+	case m.Meeting == nil:
+		return states, nil
 	}
 	for _, part := range parts[1:] {
 		for i, x := range part {
@@ -141,7 +152,7 @@ func (m *Model) Pull(at []trainer.Point, grads [][]float64) (states [][]float64,
 			}
 		}
 	}
-	return parts[0], err
+	return parts[0], nil
 }
 
 func (m *Model) developer(rank int) (trainer.Developer, error) {

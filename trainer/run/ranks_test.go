@@ -226,6 +226,10 @@ func TestShards(t *testing.T) {
 		"nft": func(t *testing.T, device string) *experiment.Experiment {
 			return parse(t, "run.iterations=2", "run.shards=4", device, "loss.objective=nft", "loss.times=2")
 		},
+		"reward gradient": func(t *testing.T, device string) *experiment.Experiment {
+			return parse(t, "run.iterations=2", "run.shards=4", device, "loss.objective=reward-gradient", `reward=[{name="clip", path="embed:tiny-clip"}]`,
+				`loss.gradient={through="draft", steps=2}`, "rollout.group=2", "optim.updates=1")
+		},
 		"episodes": func(t *testing.T, device string) *experiment.Experiment {
 			return homed()["tiny-vlm"](t, "run.shards=4", device)
 		},

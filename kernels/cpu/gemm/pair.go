@@ -59,9 +59,13 @@ func (p *product) sums(s *arena, m0, rows, j int) unsafe.Pointer {
 
 // apart computes a product with a pair by the loops of ref, which need memory for the pair's sums.
 func (e *Engine) apart(a *kernels.Gemm, m, n int, par Parallel) {
-	s := e.stages.take(e.PairScratch(a))
-	defer e.stages.put(s)
-	first, second := a.Apart(kernels.NewMat(s.span(0, m*n, kernels.F32), m, n))
+	var sums kernels.Mat
+	if size := e.PairScratch(a); size > 0 {
+		s := e.stages.take(size)
+		defer e.stages.put(s)
+		sums = kernels.NewMat(s.span(0, m*n, kernels.F32), m, n)
+	}
+	first, second := a.Apart(sums)
 	e.Gemm(first, par)
 	e.Gemm(second, par)
 }
