@@ -15,10 +15,11 @@ import (
 // its backward pass, and no fourth. The means of decisions follow from outputs, and do not travel beside them. Of
 // conversations, tokens' log-probabilities are the outputs.
 //
-// Where the gradient is computed here, its forward pass is compared with the known outputs. A worker that said others
-// is dismissed.
+// Where the gradient of pictures is computed here, its forward pass is compared with the known outputs. A worker that
+// said others is dismissed, though this update has learned from them: audits find the rest. A gradient that a worker
+// computes, and conversations, are compared by audits and by the check of a stage's first samples alone.
 //
-// Invariant (tests in trainer/run): a run has the bytes of one that nobody helps.
+// Invariant (tests in trainer/run): a run of honest workers has the bytes of one that nobody helps.
 
 // recalled are known outputs of the current weights.
 type recalled map[asking][]float64

@@ -309,6 +309,10 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, e
 	if w == trainer.Current && len(passes) == 1 && !p.twin {
 		tape := p.Pipeline.Tape(true, p.Checkpointing)
 		forward, err := p.Pipeline.Forward(tape, passes[0].At, p.Guidance, passes[0].points)
+		if err == nil && p.known.differs != nil { // others may have said the outputs
+			passes[0].known = p.answered(passes[0])
+			err = p.compare(passes[0], at, forward.Outputs)
+		}
 		if err != nil {
 			tape.Reset()
 			return out, err
@@ -376,13 +380,8 @@ func (p *Policy) back(at []trainer.Point, passes []pass, grads [][]float64) erro
 		if err != nil {
 			return err
 		}
-		if i := pass.other(forward.Outputs); i >= 0 {
-			if p.known.differs == nil {
-				return model.ErrOtherwise
-			}
-			if err := p.known.differs(at[i].Key); err != nil {
-				return err
-			}
+		if err := p.compare(pass, at, forward.Outputs); err != nil {
+			return err
 		}
 		if err := forward.Back(grads[:n]); err != nil {
 			return err
@@ -392,6 +391,18 @@ func (p *Policy) back(at []trainer.Point, passes []pass, grads [][]float64) erro
 		tape.Reset()
 	}
 	return nil
+}
+
+// compare holds a pass's outputs against the known ones.
+func (p *Policy) compare(of pass, at []trainer.Point, outputs [][]float64) error {
+	i := of.other(outputs)
+	switch {
+	case i < 0:
+		return nil
+	case p.known.differs == nil:
+		return model.ErrOtherwise
+	}
+	return p.known.differs(at[i].Key)
 }
 
 // Card: answers that are known. Before the weights move, the network would answer at a recorded state with the bits
