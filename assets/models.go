@@ -302,6 +302,9 @@ func HubCache() string {
 	if dir := os.Getenv("HF_HOME"); dir != "" {
 		return filepath.Join(dir, "hub")
 	}
+	if dir := os.Getenv("XDG_CACHE_HOME"); dir != "" {
+		return filepath.Join(dir, "huggingface", "hub")
+	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return ""

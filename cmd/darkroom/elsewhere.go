@@ -12,7 +12,8 @@ import (
 const elsewhereHead = `# Coming from flow_grpo, TRL, verl, ai-toolkit or diffusers
 
 Written by ` + "`go generate ./cmd/darkroom`" + `. Each table has the settings of one program, and the key or the flag that does
-the same here. A file with a name of theirs is refused with this key as the hint. Values: [config.md](config.md).
+the same here. A table of theirs, or a name of theirs that no key here has, is refused with that hint. What keys take:
+[config.md](config.md).
 `
 
 // writeElsewhere writes docs/elsewhere.md.

@@ -200,7 +200,7 @@ func record(n int, line []byte) (p Prompt, err error) {
 // ofRecord are the fields of a record.
 var ofRecord = []string{"prompt", "meta", "weights", "negative", "width", "height", "frames", "image", "images"}
 
-// elsewhere are fields of other programs' records, and what does the same here.
+// elsewhere are fields of other programs' records, and their counterparts.
 var elsewhere = map[string]string{"source_image": `"image"`, "input_image": `"image"`, "edit_image": `"image"`, "source": `"image"`, "image_path": `"image"`,
 	"num_frames": `"frames"`, "neg_prompt": `"negative"`, "uncond": `"negative"`, "resolution": `"width" and "height"`, "size": `"width" and "height"`}
 

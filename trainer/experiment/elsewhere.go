@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -24,7 +25,7 @@ type Elsewhere struct {
 func (s Elsewhere) Last() string { return s.Name[strings.LastIndexByte(s.Name, '.')+1:] }
 
 // ElsewhereKeys are all rows of elsewhere.toml, by program.
-func ElsewhereKeys() []Elsewhere {
+var ElsewhereKeys = sync.OnceValue(func() []Elsewhere {
 	var programs map[string]map[string]string
 	if err := toml.Unmarshal([]byte(elsewhereFile), &programs); err != nil {
 		panic(err) // embedded
@@ -40,11 +41,16 @@ func ElsewhereKeys() []Elsewhere {
 		return strings.Compare(a.Program+" "+a.Here+" "+a.Name, b.Program+" "+b.Here+" "+b.Name)
 	})
 	return all
-}
+})
 
 // ofOthers is the hint for an unknown key that other programs have: the keys here that do the same; "" for other names.
 func ofOthers(name string) string {
 	var says []string
+	for _, s := range ElsewhereKeys() { // a table of theirs
+		if table, _, ok := strings.Cut(s.Name, "."); ok && table == name {
+			return fmt.Sprintf("a table of %s: 'darkroom list elsewhere' has its settings, and the key here for each", s.Program)
+		}
+	}
 	for _, s := range ElsewhereKeys() {
 		if s.Last() != name {
 			continue

@@ -23,13 +23,13 @@ func TestElsewhere(t *testing.T) {
 // before.
 func TestOfOthers(t *testing.T) {
 	for line, want := range map[string]string{
-		"[sample]\nnum_image_per_prompt = 24":     `unknown table "sample"`,
+		"[sample]\nnum_image_per_prompt = 24":     "a table of flow_grpo: 'darkroom list elsewhere'",
 		"[rollout]\nnum_image_per_prompt = 24":    "num_image_per_prompt of flow_grpo is rollout.group here",
 		"[optim]\nlearning_rate = 1e-4":           "learning_rate of flow_grpo is optim.lr here",
 		"[loss]\nepsilon = 0.2":                   "epsilon of TRL is loss.clip_range here",
 		"[run]\nsteps = 20":                       `did you mean "sampler.steps"?`,
 		"[rollout]\nprompts_per_iteratoin = 2":    `did you mean "prompts_per_iteration"?`,
-		"[optim]\ngradient_accumulation_steps =2": "optim.updates (updates an iteration) here",
+		"[optim]\ngradient_accumulation_steps =2": "optim.updates (batches / this, and optim.split = true) here",
 	} {
 		if _, err := Parse("a.toml", []byte(line+"\n"), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", line, err)

@@ -88,14 +88,22 @@ func (e ending) again() string {
 		}
 		return nil
 	})
-	command := "darkroom sample --run " + e.dir + " --prompt " + quoted(last.Text)
+	command := "darkroom sample --run " + word(e.dir) + " --prompt " + quoted(last.Text)
 	for _, s := range last.Sources {
-		command += " --image " + filepath.Join(e.dir, filepath.FromSlash(s))
+		command += " --image " + word(filepath.Join(e.dir, filepath.FromSlash(s)))
 	}
 	if run.ModalityOf(e.Experiment).Name == "clips" {
 		return command + " --out a.gif"
 	}
 	return command + " --out a.png"
+}
+
+// word is a path in a shell's command, quoted where it has to be.
+func word(path string) string {
+	if strings.ContainsAny(path, " \t'\"$&;|<>()*?`\\") {
+		return quoted(path)
+	}
+	return path
 }
 
 // quoted is a word of a shell's command.

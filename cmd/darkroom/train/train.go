@@ -144,7 +144,7 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	var held *console.Progress // of the evaluation under way
 	stopping := context.AfterFunc(cmd.Context(), func() {
-		say("stopping: the iteration under way is finished and saved; once more ends at once, and that iteration is lost")
+		say("stopping when the iteration or the evaluation under way is finished, which is saved; once more ends at once and loses it")
 	})
 	defer stopping()
 	workers := &fleet.Workers{Options: o.fleet, Dir: dir, Run: e.Run.Name, Logf: say}
