@@ -144,9 +144,6 @@ func (m *Meeting) late(t *turn, limit time.Duration) error {
 	return fmt.Errorf("%s takes longer than %v", t.what, limit)
 }
 
-// mostCarried is how many exchanges are queued on devices before all of them are waited for.
-const mostCarried = mostQueued
-
 // carry copies a turn's pieces.
 func (m *Meeting) carry(t *turn) (err error) {
 	switch trader, ok := m.Wire.(Trader); {
@@ -157,7 +154,7 @@ func (m *Meeting) carry(t *turn) (err error) {
 	default:
 		err = m.gathered(t)
 	}
-	if m.carried++; err == nil && m.carried%mostCarried == 0 {
+	if m.carried++; err == nil && m.carried%mostQueued == 0 {
 		err = m.Wire.Wait()
 	}
 	if err != nil {

@@ -99,21 +99,20 @@ func (d *Reduction) of(r int, spans [][]kernels.Span, owner []int) error {
 	return nil
 }
 
-// addParts adds ranks' parts in their order, or in that of the tree of shards. One of the parts is into, where the sum
-// lies at the end; the others are overwritten.
+// addParts adds ranks' parts in their order, or in that of the tree of shards. The sum lies in into at the end, which
+// may be one of the parts; the parts are overwritten.
 func addParts(be kernels.Backend, parts []kernels.Span, shards int, into kernels.Span) {
 	add := func(x, y, z kernels.Span) {
 		be.Binary(&kernels.Binary{Op: kernels.Add, X: x, Y: y, Z: z})
 	}
 	if shards == 0 {
 		sum := parts[0]
-		for _, other := range parts[1:] {
+		for n, other := range parts[1:] {
 			z := sum
-			if other == into { // from here on the sum lies there
+			if n == len(parts)-2 {
 				z = into
 			}
 			add(sum, other, z)
-			sum = z
 		}
 		return
 	}

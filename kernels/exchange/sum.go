@@ -136,31 +136,11 @@ func (s *Sum) piece(spans [][]kernels.Span, k, lo, hi int, room []*kernels.Buffe
 		return err
 	}
 	return s.each("adding up", func(r int) error {
-		add := func(x, y, z kernels.Span) {
-			s.Ranks[r].Binary(&kernels.Binary{Op: kernels.Add, X: x, Y: y, Z: z})
+		parts := make([]kernels.Span, len(s.Ranks))
+		for other := range parts {
+			parts[other] = into[r].Slice(other*n, (other+1)*n)
 		}
-		if s.Shards == 0 {
-			sum := into[r].Slice(0, n)
-			for other := 1; other < len(s.Ranks); other++ {
-				add(sum, into[r].Slice(other*n, (other+1)*n), from[r])
-				sum = from[r]
-			}
-			return nil
-		}
-		var sums []kernels.Span // of nodes whose other half is still to come
-		rank := 0
-		part(0, s.Shards, len(s.Ranks), func(int, int) {
-			sums = append(sums, into[r].Slice(rank*n, (rank+1)*n))
-			rank++
-		}, func() {
-			last := len(sums) - 1
-			z := sums[last-1]
-			if last == 1 && rank == len(s.Ranks) { // the root
-				z = from[r]
-			}
-			add(sums[last-1], sums[last], z)
-			sums = append(sums[:last-1], z)
-		})
+		addParts(s.Ranks[r], parts, s.Shards, from[r])
 		return nil
 	})
 }

@@ -51,17 +51,22 @@ func ofOthers(name string) string {
 			return fmt.Sprintf("a table of %s: 'darkroom list elsewhere' has its settings, and the key here for each", s.Program)
 		}
 	}
+	programs := map[string][]string{} // by their counterpart here, in the order of says
 	for _, s := range ElsewhereKeys() {
 		if s.Last() != name {
 			continue
 		}
-		one := s.Here
+		here := s.Here
 		if s.Differs != "" {
-			one += " (" + s.Differs + ")"
+			here += " (" + s.Differs + ")"
 		}
-		if one = fmt.Sprintf("%s of %s is %s here", name, s.Program, one); !slices.ContainsFunc(says, func(other string) bool { return strings.HasSuffix(other, one[strings.Index(one, " is "):]) }) {
-			says = append(says, one)
+		if programs[here] == nil {
+			says = append(says, here)
 		}
+		programs[here] = append(programs[here], s.Program)
+	}
+	for i, here := range says {
+		says[i] = fmt.Sprintf("%s of %s is %s here", name, strings.Join(programs[here], ", "), here)
 	}
 	return strings.Join(says, "; ")
 }

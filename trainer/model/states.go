@@ -198,7 +198,7 @@ func (s *States) at(of trainer.Weights, i int) *tensor.Tensor {
 	return nil // of a rank that a dry run does not have
 }
 
-// show lets the network compute with a set of weights: with those of its parameters that which names.
+// show loads a set of weights into the network, for the parameters that which selects.
 func (w *Learner) show(of trainer.Weights, which func(i int) bool) {
 	for i := range w.params {
 		if which(i) {

@@ -20,13 +20,13 @@ import (
 )
 
 // Model is the models of all ranks as one. Each was opened on its own, with the same adapter, and is trained alike.
-// Rank 0 does the work of a single rank: the check before the first update, value heads and likeliest answers for the
-// estimators that ask for them, records, checkpoints.
+// Rank 0 does the work of a single rank: the check before the first update (ranks that share tokens make it together),
+// value heads and likeliest answers for the estimators that ask for them, records, checkpoints.
 //
 // Invariants (tests in trainer/run): a run of two ranks leaves the same bytes twice, and where it was stopped
-// and resumed; samples of its first iteration are those of one rank; ranks hold the same weights at every
-// checkpoint, or none is written; a rank that fails, wherever it does, ends the run with its name and leaves
-// a folder that --resume goes on with.
+// and resumed; samples of its first iteration are those of one rank; ranks hold the same fp32 weights at every
+// checkpoint, or none is written (packed copies of weights whose owner is another rank are not compared); a rank that
+// fails, wherever it does, ends the run with its name and leaves a folder that --resume goes on with.
 type Model struct {
 	*Policy
 	model.Trainable // rank 0's

@@ -48,6 +48,9 @@ func (k *VLM) resize(r *vision.Raster) (*vision.Image, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if other := c.by[key]; other != nil { // meanwhile
+		return other, nil
+	}
 	if c.bytes += len(m.Pix); c.bytes > mostResized {
 		clear(c.by)
 		c.bytes = len(m.Pix)
