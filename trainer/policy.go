@@ -1,5 +1,7 @@
 package trainer
 
+import "errors"
+
 // Weights name one of a policy's sets of weights. They share frozen parameters: switching between them costs no
 // second copy of a model.
 type Weights int
@@ -32,6 +34,9 @@ type Question struct {
 	Of Weights
 	At []Point
 }
+
+// ErrRetracted reports an update whose answers were withdrawn, before it was applied: it is computed again.
+var ErrRetracted = errors.New("answers of the network were withdrawn")
 
 // An Announcer is a policy that computes answers to several questions beside each other.
 type Announcer interface {

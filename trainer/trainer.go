@@ -128,13 +128,9 @@ func (t *Trainer) learn(report *Report) error {
 		return err
 	}
 	for n, share := range t.shares(len(learned)) {
-		blame, err := t.evaluate(n, Pick(learned, share), Pick(worth, share))
-		if err == nil && blame.Idle {
+		update, err := t.update(n, Pick(learned, share), Pick(worth, share))
+		if err == nil && update.Idle {
 			continue
-		}
-		var update Update
-		if err == nil {
-			update, err = t.move(blame)
 		}
 		if err != nil {
 			err = fmt.Errorf("update %d of iteration %d: %w", n+1, t.Iteration+1, err)
@@ -153,6 +149,19 @@ func (t *Trainer) learn(report *Report) error {
 		report.Passed = "every gradient holds numbers that are infinite or none"
 	}
 	return nil
+}
+
+// update makes an update, again where answers were withdrawn.
+func (t *Trainer) update(n int, learned []Sample, worth []float64) (u Update, err error) {
+	for {
+		if u.LossResult, err = t.evaluate(n, learned, worth); err != nil || u.Idle {
+			return u, err
+		}
+		if u, err = t.move(u.LossResult); !errors.Is(err, ErrRetracted) {
+			return u, err
+		}
+		t.Policy.Params().Skip()
+	}
 }
 
 // evaluate is the loss of an update, whose gradient is gathered. Where memory runs out on the way, the gradient is

@@ -2,6 +2,7 @@ package advantage
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -21,6 +22,16 @@ type History struct {
 	// Of Track.
 	Rho     float64           `json:"rho,omitempty"` // the kept share of earlier evidence
 	Beliefs map[string]Belief `json:"beliefs,omitempty"`
+}
+
+// Clone is another history of the same rewards; nil of nil.
+func (h *History) Clone() *History {
+	if h == nil {
+		return nil
+	}
+	c := *h
+	c.Rewards, c.Beliefs = maps.Clone(h.Rewards), maps.Clone(h.Beliefs) // whose values are replaced, never changed
+	return &c
 }
 
 // Update remembers rewards, and compares them with the memory: the mean and the deviation that o is about are those

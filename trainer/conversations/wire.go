@@ -78,8 +78,8 @@ func (m *Model) Recall(s trainer.Sample) [][]float64 {
 	return [][]float64{s.Decisions.LogProb}
 }
 
-// Remember implements model.Recaller. Its episodes say themselves how likely their tokens were.
-func (m *Model) Remember([]trainer.Sample, [][][]float64, func(of trainer.Key) error) {}
+// Remember implements model.Recaller: every forward pass is computed, so nothing has to be known.
+func (m *Model) Remember([]trainer.Sample, [][][]float64, func(of trainer.Key)) {}
 
 // Means implements model.Recaller: tokens have none.
 func (m *Model) Means(_ model.Rolled, samples []trainer.Sample, _ [][][]float64) ([][][]float64, error) {

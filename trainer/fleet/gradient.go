@@ -19,7 +19,7 @@ import (
 //
 //	outputs    of one set of weights at points, of a subtree of shards
 //	gradient   of the current weights, from all points of an update and the gradients at their outputs, of a subtree:
-//	           the subtree's sum, in fp32
+//	           the subtree's sum, in fp32, and a digest of the outputs, which are to be the objective's (recall.go)
 //
 // An objective announces the questions of an update, whose outputs are asked for at once. The trainer collects points
 // and gradients, and has jobs done when the optimiser asks for the norm. So an update waits twice for workers, or once
@@ -66,6 +66,7 @@ type gradients struct {
 	points  map[Hash][]trainer.Point     // of the update, by their blobs
 	grads   map[Hash][][]float64         // at their outputs
 	weights map[trainer.Weights]Blob
+	answers []made        // jobs of the update about outputs of the current weights
 	put     map[Hash]bool // blobs that are there until the next update is done, for workers that are late
 	past    map[Hash]bool // those of the update before
 }
@@ -81,6 +82,7 @@ type shardable interface {
 type question struct {
 	at      []trainer.Point
 	grads   [][]float64
+	said    [][]float64                     // the outputs that the gradients are at
 	parts   []Part                          // empty: it cannot travel
 	outputs map[trainer.Weights][][]float64 // that are known
 }
@@ -138,7 +140,11 @@ func (m *Model) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, er
 	if g := m.gradients; g != nil && w != trainer.Teacher && g.shares(w) {
 		return g.eval(w, at)
 	}
-	return m.Model.Eval(w, at)
+	out, err := m.Model.Eval(w, at)
+	if err == nil && w == trainer.Current {
+		m.compare(at, out.Outputs)
+	}
+	return out, err
 }
 
 // shares reports whether a question is shared out. From an update's first question about the current weights on, all
@@ -151,6 +157,9 @@ func (g *gradients) shares(w trainer.Weights) bool {
 	far := g.fleet.Workers() > 0 && !s.Supervised() && !s.Imitates()
 	if w == trainer.Current {
 		g.begun, g.far = true, far
+		if far && g.m.recaller != nil {
+			g.m.recaller.Remember(nil, nil, nil) // jobs done here ask the network
+		}
 	}
 	return far
 }
@@ -241,7 +250,7 @@ func (g *gradients) eval(w trainer.Weights, at []trainer.Point) (out trainer.For
 			if len(grads) != len(at) {
 				return fmt.Errorf("%d gradients for %d answers", len(grads), len(at))
 			}
-			back := &question{at: at, grads: grads}
+			back := &question{at: at, grads: grads, said: out.Outputs}
 			if travels {
 				back.parts = slices.Clone(q.parts)
 			}
@@ -330,8 +339,10 @@ func (g *gradients) job(t exchange.Subtree, how How, weights Blob, as Gradient, 
 }
 
 // do has jobs done.
-func (g *gradients) do(ctx context.Context, jobs []Job, check func(j Job, payload []byte) error, most func(j Job) int64) ([][]byte, error) {
-	payloads, err := g.fleet.Do(ctx, Work{Jobs: jobs, Here: g.here, Check: check, Most: most})
+func (g *gradients) do(ctx context.Context, w Work) (payloads [][]byte, by []string, err error) {
+	w.Here = g.here
+	jobs := w.Jobs
+	payloads, by, err = g.fleet.DoBy(ctx, w)
 	names := make([]Hash, len(jobs))
 	for i, j := range jobs {
 		names[i] = j.Name()
@@ -339,7 +350,7 @@ func (g *gradients) do(ctx context.Context, jobs []Job, check func(j Job, payloa
 	if forgot := g.fleet.Forget(ctx, names); err == nil {
 		err = forgot
 	}
-	return payloads, err
+	return payloads, by, err
 }
 
 // lengthsAt are the numbers of outputs at a job's points.
@@ -374,20 +385,23 @@ func (g *gradients) outputs(ctx context.Context, by map[trainer.Weights][]*quest
 	for _, j := range jobs {
 		known[j.Name()] = g.lengthsAt(j)
 	}
-	payloads, err := g.do(ctx, jobs, func(j Job, payload []byte) error {
+	payloads, did, err := g.do(ctx, Work{Jobs: jobs, Check: func(j Job, payload []byte) error {
 		_, err := UnpackLists(payload, known[j.Name()])
 		return err
-	}, func(j Job) int64 {
+	}, Most: func(j Job) int64 {
 		most := int64(64 << 10)
 		for _, n := range known[j.Name()] {
 			most += 8*int64(n) + 512
 		}
 		return most
-	})
+	}})
 	if err != nil {
 		return err
 	}
 	for i, j := range jobs {
+		if j.Gradient.Of == trainer.Current {
+			g.answers = append(g.answers, made{Job: j, by: did[i], payload: HashOf(payloads[i])})
+		}
 		lists, err := UnpackLists(payloads[i], known[j.Name()])
 		if err != nil {
 			return err
@@ -425,10 +439,12 @@ func (g *gradients) norm(ctx context.Context) error {
 	if slices.ContainsFunc(asked, func(q *question) bool { return len(q.parts) == 0 }) {
 		return g.replay(asked)
 	}
+	said := map[Hash]Hash{} // digests of the objective's outputs, by their points
 	for _, q := range asked {
 		shards := g.m.e.Run.Shards
 		for i := range q.parts {
 			lo, hi := exchange.Share(q.parts[i].Shard, shards, len(q.at))
+			said[q.parts[i].Points.Hash] = digestOf(q.said[lo:hi])
 			data, err := PackLists(q.grads[lo:hi])
 			if err == nil {
 				q.parts[i].Grads, err = g.keep(ctx, data)
@@ -460,21 +476,88 @@ func (g *gradients) norm(ctx context.Context) error {
 	for _, n := range g.lengths {
 		size += 4*int64(n) + 512
 	}
-	payloads, err := g.do(ctx, jobs, func(_ Job, payload []byte) error {
+	payloads, _, err := g.do(ctx, Work{Jobs: jobs, Check: func(j Job, payload []byte) error {
+		if _, err := UnpackDigests(payload, len(j.Gradient.Parts)); err != nil {
+			return err
+		}
 		_, err := UnpackSums(payload, g.lengths)
 		return err
-	}, func(Job) int64 { return size })
+	}, Most: func(j Job) int64 { return size + 128*int64(len(j.Gradient.Parts)) }, Doubts: func(j Job, payload []byte) bool {
+		wrong, err := others(j, payload, said)
+		return err == nil && len(wrong) > 0
+	}})
 	if err != nil {
 		return err
 	}
+	var wrong []Part
 	for i, j := range jobs {
 		sums, err := UnpackSums(payloads[i], g.lengths)
 		if err != nil {
 			return err
 		}
+		parts, err := others(j, payloads[i], said)
+		if err != nil {
+			return err
+		}
+		wrong = append(wrong, parts...)
 		nodes = append(nodes, model.Node{Subtree: exchange.Subtree{Lo: j.Gradient.Lo, Hi: j.Gradient.Hi}, Sums: sums})
 	}
+	if len(wrong) > 0 {
+		return g.misled(ctx, wrong)
+	}
+	for _, q := range asked {
+		g.m.compare(q.at, q.said)
+	}
 	return g.own.Receive(nodes)
+}
+
+// others are the parts of a job whose result has other outputs than the objective had.
+func others(j Job, payload []byte, said map[Hash]Hash) (wrong []Part, err error) {
+	outputs, err := UnpackDigests(payload, len(j.Gradient.Parts))
+	for i, x := range outputs {
+		if p := j.Gradient.Parts[i]; x != said[p.Points.Hash] {
+			wrong = append(wrong, p)
+		}
+	}
+	return wrong, err
+}
+
+// misled dismisses workers that gave the objective false outputs, at parts of which the trainer, or a worker that was
+// compared with it, has others.
+func (g *gradients) misled(ctx context.Context, wrong []Part) error {
+	dismissed := false
+	for _, j := range g.answers {
+		if j.by == Here || !slices.ContainsFunc(j.Gradient.Parts, func(p Part) bool {
+			return slices.ContainsFunc(wrong, func(w Part) bool { return w.Points == p.Points })
+		}) {
+			continue
+		}
+		payload, err := g.here(ctx, j.Job)
+		if err != nil {
+			return err
+		}
+		if HashOf(payload) != j.payload {
+			dismissed = true
+			if err := g.fleet.Differs(j.by, j.Job); err != nil {
+				return err
+			}
+		}
+	}
+	g.fleet.Flush()
+	if dismissed {
+		return trainer.ErrRetracted
+	}
+	for _, p := range wrong {
+		forward, err := g.m.Model.Eval(trainer.Current, g.points[p.Points.Hash])
+		if err != nil {
+			return err
+		}
+		g.m.compare(g.points[p.Points.Hash], forward.Outputs)
+	}
+	if err := g.m.settle(ctx); err != nil {
+		return err
+	}
+	return model.ErrOtherwise
 }
 
 // replay computes an update of which some points cannot travel.
@@ -482,6 +565,7 @@ func (g *gradients) replay(asked []*question) error {
 	for _, q := range asked {
 		forward, err := g.m.Model.Eval(trainer.Current, q.at)
 		if err == nil {
+			g.m.compare(q.at, forward.Outputs)
 			err = forward.Back(q.grads)
 		}
 		if err != nil {
@@ -528,8 +612,9 @@ func (q *Gradient) compute(ctx context.Context, m model.Model, node nodes, point
 		}
 		return PackLists(forward.Outputs)
 	}
+	outputs := make([]Hash, len(q.Parts))
 	n, err := node(exchange.Subtree{Lo: q.Lo, Hi: q.Hi}, func(k int) (all []model.Pass, err error) {
-		for _, p := range q.Parts {
+		for i, p := range q.Parts {
 			if p.Shard != k {
 				continue
 			}
@@ -541,26 +626,26 @@ func (q *Gradient) compute(ctx context.Context, m model.Model, node nodes, point
 				return nil, err
 			}
 			lengths := make([]int, len(at))
-			for i := range at {
-				lengths[i] = outputsOf(at[i])
+			for n := range at {
+				lengths[n] = outputsOf(at[n])
 			}
 			by, err := grads(p.Grads, lengths)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, model.Pass{At: at, Grads: by})
+			all = append(all, model.Pass{At: at, Grads: by, Outputs: func(now [][]float64) { outputs[i] = digestOf(now) }})
 		}
 		return all, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return PackSums(n.Sums)
+	return PackSums(n.Sums, outputs)
 }
 
 // forget lets go of all that an update was computed from, and of the blobs of the one before.
 func (g *gradients) forget() {
-	g.begun, g.far, g.asked = false, false, nil
+	g.begun, g.far, g.asked, g.answers = false, false, nil, nil
 	clear(g.seen)
 	for _, name := range slices.SortedFunc(maps.Keys(g.past), func(a, b Hash) int { return slices.Compare(a[:], b[:]) }) {
 		if !g.put[name] && !slices.ContainsFunc(g.m.weights, func(b Blob) bool { return b.Hash == name }) { // which rolls need

@@ -47,12 +47,14 @@ type Model struct {
 	unused    *Batch                     // of workers of gradients that the run has none for; nil: it has some, or no such fleet
 	recaller  model.Recaller             // nil: the model's outputs during a roll are not known
 	recalled  recalled
+	doubts    map[trainer.Key]bool // samples at which the network answers otherwise than their worker said
+	anew      bool                 // the iteration is to begin anew, with the kept results of its jobs
 }
 
 // Open opens a run's model, and shares its rolls out, and its gradients among the workers of another fleet; nil: of
 // none. plan returns the samples of iterations to come.
 func (f *Fleet) Open(s Setup, e *experiment.Experiment, o model.Options, gradients *Fleet, plan planner, open func(o model.Options) (model.Model, error)) (model.Model, error) {
-	m := &Model{fleet: f, e: e, ctx: newChanging(), progress: o.Progress, measuring: o.Measuring, next: o.Ahead, published: map[trainer.Weights]Blob{}, packed: map[trainer.Weights][]byte{}, read: map[Hash]result{}, recalled: recalled{}}
+	m := &Model{fleet: f, e: e, ctx: newChanging(), progress: o.Progress, measuring: o.Measuring, next: o.Ahead, published: map[trainer.Weights]Blob{}, packed: map[trainer.Weights][]byte{}, read: map[Hash]result{}, recalled: recalled{}, doubts: map[trainer.Key]bool{}}
 	m.ahead = ahead{plan: plan, open: map[int]*Batch{}}
 	o.Context, o.Progress, o.Measuring = m.ctx, nil, nil
 	own, err := open(o)
@@ -107,15 +109,19 @@ func (m *Model) Begin(settings experiment.Settings, root rng.Key, scale float64)
 		m.gradients.forget()
 	}
 	clear(m.recalled)
+	clear(m.doubts)
 	m.dropAhead(settings.First+settings.Iteration, root)
-	if err := m.forget(); err != nil {
+	if anew := m.anew; anew {
+		m.anew = false
+	} else if err := m.forget(); err != nil {
 		return err
 	}
 	return m.Model.Begin(settings, root, scale)
 }
 
 func (m *Model) forget() error {
-	names := m.recent
+	slices.SortFunc(m.recent, func(a, b Hash) int { return slices.Compare(a[:], b[:]) })
+	names := slices.Compact(m.recent) // an iteration that began anew had some twice
 	m.recent = nil
 	m.mu.Lock()
 	for _, name := range names {
@@ -326,6 +332,14 @@ func (m *Model) Params() trainer.Params {
 type published struct {
 	trainer.Params
 	m *Model
+}
+
+// Norm comes before Move: an update with false outputs is dropped.
+func (p published) Norm() (float64, error) {
+	if err := p.m.settle(context.Background()); err != nil {
+		return 0, err
+	}
+	return p.Params.Norm()
 }
 
 func (p published) Move(scale, rate float64) {

@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -157,18 +159,53 @@ func UnpackLists(data []byte, lengths []int) ([][]float64, error) {
 	return lists, nil
 }
 
-// PackSums makes bytes of gradients of weights, by parameter; nil: no backward reached it.
-func PackSums(sums [][]float32) ([]byte, error) {
+// digestOf is that of outputs at points.
+func digestOf(outputs [][]float64) Hash {
+	var data []byte
+	for _, x := range outputs {
+		data = binary.LittleEndian.AppendUint64(data, uint64(len(x)))
+		for _, v := range x {
+			data = binary.LittleEndian.AppendUint64(data, math.Float64bits(v))
+		}
+	}
+	return HashOf(data)
+}
+
+// outputsKey is the entry of the metadata.
+const outputsKey = "outputs"
+
+// PackSums makes bytes of gradients of weights, by parameter (nil: no backward reached it), and of the digests of the
+// outputs that they were computed from.
+func PackSums(sums [][]float32, outputs []Hash) ([]byte, error) {
+	text, err := json.Marshal(outputs)
+	if err != nil {
+		return nil, err
+	}
 	var all []safetensors.Tensor
 	for i, x := range sums {
 		if x != nil {
 			all = append(all, safetensors.FromF32(strconv.Itoa(i), []int{len(x)}, x))
 		}
 	}
-	return safetensors.Bytes(all, nil)
+	return safetensors.Bytes(all, map[string]string{outputsKey: string(text)})
 }
 
-// UnpackSums reads the file of PackSums, of parameters of these lengths.
+// UnpackDigests reads those in the file of PackSums, of this many lists of outputs.
+func UnpackDigests(data []byte, lists int) (outputs []Hash, err error) {
+	f, err := safetensors.Read("a gradient", data)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(f.Metadata[outputsKey]), &outputs); err != nil {
+		return nil, fmt.Errorf("the outputs of a gradient: %w", err)
+	}
+	if len(outputs) != lists {
+		return nil, fmt.Errorf("a gradient of %d lists of points, and %d were given", len(outputs), lists)
+	}
+	return outputs, nil
+}
+
+// UnpackSums reads the gradients in the file of PackSums, of parameters of these lengths.
 func UnpackSums(data []byte, lengths []int) ([][]float32, error) {
 	f, err := safetensors.Read("a gradient", data)
 	if err != nil {

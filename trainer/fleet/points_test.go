@@ -28,11 +28,15 @@ func TestPoints(t *testing.T) {
 		t.Errorf("%v, %v", back, err)
 	}
 	sums := [][]float32{{1, float32(math.Copysign(0, -1))}, nil, {float32(math.NaN())}}
-	summed, err := PackSums(sums)
+	digests := []Hash{digestOf(lists), digestOf(lists[:2])}
+	summed, err := PackSums(sums, digests)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if back, err := UnpackSums(summed, []int{2, 5, 1}); err != nil || back[1] != nil || math.Float32bits(back[0][1]) != 1<<31 || back[2][0] == back[2][0] {
+		t.Errorf("%v, %v", back, err)
+	}
+	if back, err := UnpackDigests(summed, 2); err != nil || !reflect.DeepEqual(back, digests) || back[0] == back[1] {
 		t.Errorf("%v, %v", back, err)
 	}
 	for what, err := range map[string]error{
@@ -41,6 +45,8 @@ func TestPoints(t *testing.T) {
 		"no lists":                        failure(UnpackLists(data, []int{3, 3, 0})),
 		"a parameter of another length":   failure(UnpackSums(summed, []int{2, 5, 2})),
 		"a parameter that is not trained": failure(UnpackSums(summed, []int{2, 5})),
+		"fewer digests":                   failure(UnpackDigests(summed, 1)),
+		"no digests":                      failure(UnpackDigests(listed, 2)),
 		"no points":                       failure(UnpackPoints(listed, nil)),
 		"no file":                         failure(UnpackPoints(listed[:9], nil)),
 		"infinite outputs":                failure(UnpackLists(must(PackLists([][]float64{{math.Inf(1)}})), []int{1})),

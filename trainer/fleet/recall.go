@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"context"
+	"errors"
 	"math"
 	"slices"
 
@@ -15,11 +17,22 @@ import (
 // its backward pass, and no fourth. The means of decisions follow from outputs, and do not travel beside them. Of
 // conversations, tokens' log-probabilities are the outputs.
 //
-// Where the gradient of pictures is computed here, its forward pass is compared with the known outputs. A worker that
-// said others is dismissed, though this update has learned from them: audits find the rest. A gradient that a worker
-// computes, and conversations, are compared by audits and by the check of a stage's first samples alone.
+// The forward pass of the first gradient has these outputs again: here, or on a worker, which returns their digest with
+// the gradient. Before the update is applied they are compared with the known ones:
 //
-// Invariant (tests in trainer/run): a run of honest workers has the bytes of one that nobody helps.
+//	a digest differs     the trainer does this job, too: a worker with another gradient is dismissed
+//	outputs differ       an update with false outputs is dropped. The sample's job is done here again: with other bytes
+//	                     its worker is dismissed, and the iteration begins anew. Kept results of the others count; with
+//	                     the same bytes the network answers otherwise than it rolled (model.ErrOtherwise)
+//	                     Outputs of a job (gradient.go) are computed here again, and the update once more
+//
+// Episodes with programs and servers are not done again: the trainer's own outputs at their tokens decide.
+//
+// Not compared: samples that the first update does not learn from (optim.split), those of lagged weights, and outputs
+// of other weights than the current ones, such as an anchor's. Audits find these.
+//
+// Invariant (tests in trainer/run): a run has the bytes of one that nobody helps, with honest workers, and with one
+// whose outputs are false.
 
 // recalled are known outputs of the current weights.
 type recalled map[asking][]float64
@@ -56,7 +69,84 @@ func (m *Model) remember(r Result) {
 			m.recalled[asking{state: &d.State[n][0], time: d.Time[n], prompt: s.Key.Prompt}] = x
 		}
 	}
-	m.recaller.Remember(r.Samples, r.Outputs, m.misled)
+	m.recaller.Remember(r.Samples, r.Outputs, m.doubt)
+}
+
+// doubt notes a sample whose worker knew other outputs.
+func (m *Model) doubt(of trainer.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.doubts[of] = true
+}
+
+// compare holds outputs of the current weights against those that rolls know.
+func (m *Model) compare(at []trainer.Point, outputs [][]float64) {
+	if len(m.recalled) == 0 {
+		return
+	}
+	for i, p := range at {
+		q, _ := askingOf(p)
+		known, now := m.recalled[q], outputs[i]
+		if known != nil && !sameBits(known, now[:min(len(known), len(now))]) { // entropies and values come behind
+			m.doubt(p.Key)
+		}
+	}
+}
+
+// ErrMisled reports an update that was dropped, since samples had false outputs. Their worker is dismissed, and the
+// iteration is to begin anew.
+var ErrMisled = errors.New("samples of a dismissed worker are rolled again")
+
+// settle compares samples of doubtful outputs, before an update is applied.
+func (m *Model) settle(ctx context.Context) error {
+	m.mu.Lock()
+	doubts := m.doubts
+	m.doubts = map[trainer.Key]bool{}
+	m.mu.Unlock()
+	if len(doubts) == 0 {
+		return nil
+	}
+	m.Model.Params().Skip()
+	liars := map[string]bool{}
+	for _, j := range m.made {
+		if liars[j.by] || !slices.ContainsFunc(j.All(), func(k trainer.Key) bool { return doubts[k] }) {
+			continue
+		}
+		if j.by == Here {
+			return model.ErrOtherwise
+		}
+		m.fleet.Tell("warning: fleet: the network answers otherwise than job %s of worker %s says: the update is dropped, and the job is compared", j.Job, j.by)
+		if !m.impure {
+			s := share{Model: m, how: j.How, roll: j.roll}
+			payload, err := s.here(ctx, j.Job)
+			if err != nil {
+				return err
+			}
+			if HashOf(payload) == j.payload {
+				return model.ErrOtherwise
+			}
+		}
+		if err := m.fleet.Differs(j.by, j.Job); err != nil {
+			return err
+		}
+		liars[j.by] = true
+	}
+	m.fleet.Flush()
+	if len(liars) == 0 {
+		return model.ErrOtherwise
+	}
+	var again []Hash
+	for _, j := range m.made {
+		if liars[j.by] {
+			again = append(again, j.Name())
+		}
+	}
+	if err := m.fleet.Forget(ctx, again); err != nil {
+		return err
+	}
+	m.recaller.Remember(nil, nil, nil)
+	m.anew = true
+	return ErrMisled
 }
 
 // all are the outputs at points; nil: some are not known.
@@ -102,16 +192,6 @@ func (r *Result) recall(by model.Recaller, e *experiment.Experiment, j Job) erro
 		}
 	}
 	return nil
-}
-
-// misled dismisses the worker that rolled a sample at whose decisions the network answers otherwise than it said.
-func (m *Model) misled(of trainer.Key) error {
-	for _, j := range m.made {
-		if j.by != Here && slices.Contains(j.All(), of) {
-			return m.fleet.Differs(j.by, j.Job)
-		}
-	}
-	return model.ErrOtherwise
 }
 
 // sameBits compares lists of numbers.

@@ -132,7 +132,7 @@ func (f *Fleet) result(e Event, payload []byte, kept bool) error {
 	j.payload, j.entry = payload, Entry{Job: e.Job, Of: j.Job.String(), Worker: e.Worker, Seconds: e.Seconds, Bytes: len(payload),
 		Tries: f.sched.Begins(e.Job), Payload: e.Payload, Kept: kept}
 	j.course.done(e.Worker)
-	if len(j.accused) > 0 || f.audited(j) {
+	if doubts := j.of[0].Doubts; len(j.accused) > 0 || f.audited(j) || doubts != nil && doubts(j.Job, payload) {
 		j.compare()
 	}
 	return f.finished(ctx, j)

@@ -129,9 +129,10 @@ type Recaller interface {
 	Recall(s trainer.Sample) [][]float64
 	// Means are those of decisions that follow from outputs, by sample; nil: they depend on more.
 	Means(r Rolled, samples []trainer.Sample, outputs [][][]float64) ([][][]float64, error)
-	// Remember takes outputs at decisions of samples that another process rolled by the current weights; nil: of none. A
-	// forward pass that answers otherwise calls differs, and goes on where that returns nil.
-	Remember(samples []trainer.Sample, outputs [][][]float64, differs func(of trainer.Key) error)
+	// Remember takes outputs at decisions of samples that another process rolled by the current weights; nil: of none. Of
+	// a model that answers by these, a forward pass with others calls differs, and goes on. Without samples, all that is
+	// known is forgotten.
+	Remember(samples []trainer.Sample, outputs [][][]float64, differs func(of trainer.Key))
 }
 
 // ErrOtherwise reports outputs that are not those of the roll.

@@ -36,8 +36,28 @@ type Node struct {
 
 // A Pass is points of the network, and the gradients at its outputs there.
 type Pass struct {
-	At    []trainer.Point
-	Grads [][]float64
+	At      []trainer.Point
+	Grads   [][]float64
+	Outputs func(outputs [][]float64) // is called with these; nil: nobody asks
+}
+
+// A Replayer is a model that computes the network at points and goes backward at once: once a point, however many
+// passes these are.
+type Replayer interface {
+	// Replay takes the gradients at the outputs of the current weights, and returns these outputs, computed now.
+	Replay(at []trainer.Point, grads [][]float64) (outputs [][]float64, err error)
+}
+
+// replay is a pass with a model.
+func replay(m Model, p Pass) (outputs [][]float64, err error) {
+	if r, ok := m.(Replayer); ok {
+		return r.Replay(p.At, p.Grads)
+	}
+	forward, err := m.Eval(trainer.Current, p.At)
+	if err != nil {
+		return nil, err
+	}
+	return forward.Outputs, forward.Back(p.Grads)
 }
 
 // NodeOf computes a node with a model of one device, which has no gradient before and afterwards. of returns the
@@ -55,12 +75,12 @@ func NodeOf(m Model, t exchange.Subtree, of func(k int) ([]Pass, error)) (n Node
 			p.Shard(k)
 		}
 		for _, pass := range passes {
-			forward, err := m.Eval(trainer.Current, pass.At)
-			if err == nil {
-				err = forward.Back(pass.Grads)
-			}
+			outputs, err := replay(m, pass)
 			if err != nil {
 				return n, err
+			}
+			if pass.Outputs != nil {
+				pass.Outputs(outputs)
 			}
 		}
 	}

@@ -346,9 +346,24 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, e
 		return nil
 	})
 	if err == nil && w == trainer.Current && !p.twin {
-		out.Back = func(grads [][]float64) error { return p.back(at, passes, grads) }
+		out.Back = func(grads [][]float64) error {
+			_, err := p.back(at, passes, grads)
+			return err
+		}
 	}
 	return out, err
+}
+
+// Replay implements model.Replayer: nothing known is compared.
+func (p *Policy) Replay(at []trainer.Point, grads [][]float64) ([][]float64, error) {
+	p.drop()
+	passes, err := p.passes(at)
+	if err != nil {
+		return nil, err
+	}
+	p.points = len(at)
+	p.Passes.Train += len(at) * p.each()
+	return p.back(at, passes, grads)
 }
 
 // guidanceOf is how a set of weights follows prompts.
@@ -367,42 +382,44 @@ func (p *Policy) drop() {
 	p.pending = nil
 }
 
-// back computes each pass again, and goes backward.
-func (p *Policy) back(at []trainer.Point, passes []pass, grads [][]float64) error {
+// back computes each pass, again where it was computed before, goes backward, and returns the outputs.
+func (p *Policy) back(at []trainer.Point, passes []pass, grads [][]float64) (outputs [][]float64, err error) {
 	tape := p.Pipeline.Tape(true, p.Checkpointing)
 	defer tape.Reset()
 	for _, pass := range passes {
 		n := len(pass.points)
 		if len(grads) < n {
-			return errors.New("fewer gradients than answers")
+			return nil, errors.New("fewer gradients than answers")
 		}
 		forward, err := p.Pipeline.Forward(tape, pass.At, p.Guidance, pass.points)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := p.compare(pass, at, forward.Outputs); err != nil {
-			return err
+			return nil, err
 		}
 		if err := forward.Back(grads[:n]); err != nil {
-			return err
+			return nil, err
 		}
 		p.Passes.Backward += n * p.each()
-		at, grads = at[n:], grads[n:]
+		outputs, at, grads = append(outputs, forward.Outputs...), at[n:], grads[n:]
 		tape.Reset()
 	}
-	return nil
+	return outputs, nil
 }
 
 // compare holds a pass's outputs against the known ones.
 func (p *Policy) compare(of pass, at []trainer.Point, outputs [][]float64) error {
-	i := of.other(outputs)
-	switch {
-	case i < 0:
-		return nil
-	case p.known.differs == nil:
-		return model.ErrOtherwise
+	for i, x := range of.known {
+		switch {
+		case slices.Equal(x, outputs[i]):
+		case p.known.differs == nil:
+			return model.ErrOtherwise
+		default:
+			p.known.differs(at[i].Key)
+		}
 	}
-	return p.known.differs(at[i].Key)
+	return nil
 }
 
 // Card: answers that are known. Before the weights move, the network would answer at a recorded state with the bits
@@ -413,8 +430,8 @@ func (p *Policy) compare(of pass, at []trainer.Point, outputs [][]float64) error
 // rewards outside are asked in between, or where more is rolled.
 type recalled struct {
 	outputs map[asking][]float64
-	changes int                        // of the weights until then
-	differs func(of trainer.Key) error // is called where the network answers otherwise; nil: that is an error
+	changes int                  // of the weights until then
+	differs func(of trainer.Key) // is called where the network answers otherwise; nil: that is an error
 }
 
 // asking is a recorded state, by where it lies, and the time.
@@ -465,14 +482,4 @@ func (p *Policy) answered(of pass) [][]float64 {
 		}
 	}
 	return all
-}
-
-// other is the first point of a pass that the network answers otherwise than when its sample was rolled; -1: none.
-func (p pass) other(outputs [][]float64) int {
-	for i, x := range p.known {
-		if !slices.Equal(x, outputs[i]) {
-			return i
-		}
-	}
-	return -1
 }

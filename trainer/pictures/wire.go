@@ -50,7 +50,10 @@ func (p *Policy) Recall(s trainer.Sample) [][]float64 {
 }
 
 // Remember implements model.Recaller.
-func (p *Policy) Remember(samples []trainer.Sample, outputs [][][]float64, differs func(of trainer.Key) error) {
+func (p *Policy) Remember(samples []trainer.Sample, outputs [][][]float64, differs func(of trainer.Key)) {
+	if samples == nil {
+		p.known = recalled{}
+	}
 	if outputs == nil {
 		return
 	}

@@ -275,7 +275,7 @@ func (m remote) Recall(s trainer.Sample) [][]float64 {
 }
 
 // Remember lets every rank know.
-func (m remote) Remember(samples []trainer.Sample, outputs [][][]float64, differs func(of trainer.Key) error) {
+func (m remote) Remember(samples []trainer.Sample, outputs [][][]float64, differs func(of trainer.Key)) {
 	for _, own := range m.models {
 		own.(model.Recaller).Remember(samples, outputs, differs)
 	}

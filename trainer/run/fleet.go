@@ -60,6 +60,9 @@ func (l *loop) own() model.Model {
 // replaced reports whether a check put other samples in the place of workers', which have to be judged again.
 func replaced(err error) bool { return errors.Is(err, fleet.ErrReplaced) }
 
+// misled reports whether an update was dropped, whose iteration is to begin anew.
+func misled(err error) bool { return errors.Is(err, fleet.ErrMisled) }
+
 // planned is the roll of an iteration to come, as far as that does not depend on those before it.
 func (l *loop) planned(i int) (p fleet.Planned, err error) {
 	if p.Settings, err = l.Iteration(i); err != nil || p.Settings.Supervised() || p.Settings.Rollout.Offline {

@@ -70,11 +70,11 @@ func (c *crew) close() {
 
 // join lets a worker work until it is killed, or the crew ends. spoil changes its results.
 func (c *crew) join(name string, spoil func(j fleet.Job, payload []byte) []byte) (kill func()) {
-	return c.joins(c.hub, name, spoil)
+	return c.joins(c.hub, name, spoil, nil)
 }
 
-// joins lets a worker of a hub work.
-func (c *crew) joins(hub *fleet.Inside, name string, spoil func(j fleet.Job, payload []byte) []byte) (kill func()) {
+// joins lets a worker of a hub work. as changes its model.
+func (c *crew) joins(hub *fleet.Inside, name string, spoil func(j fleet.Job, payload []byte) []byte, as func(m model.Model) model.Model) (kill func()) {
 	path, err := isa.Choose()
 	if err != nil {
 		c.Fatal(err)
@@ -94,7 +94,11 @@ func (c *crew) joins(hub *fleet.Inside, name string, spoil func(j fleet.Job, pay
 		defer be.Close()
 		about := fleet.About{Class: "test"}
 		s := &fleet.Executor{Blobs: link, About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
-			return OpenWorker(s, Worker{Memory: "1GiB", Home: home, Logf: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
+			m, e, err := OpenWorker(s, Worker{Memory: "1GiB", Home: home, Logf: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
+			if as != nil && err == nil {
+				m = as(m)
+			}
+			return m, e, err
 		}}
 		defer s.Close()
 		do := s.Do
@@ -810,23 +814,11 @@ func TestFleetHomes(t *testing.T) {
 	}
 }
 
-// TestFleetSubtle: a worker whose outputs are off by a little, and whose log-probabilities fit them, fails the check of
-// the policy with which a run begins. It is named, its samples are rolled here, and the run has the bytes of one
-// without it, though no result is compared by chance.
-func TestFleetSubtle(t *testing.T) {
-	if !*long {
-		t.Skip("trains the whole embedded model twice: -long, .ci/run slow")
-	}
-	t.Parallel()
-	alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
-	e := parse(t, "run.iterations=2")
-	if _, err := trainAs(t, e, Options{Dir: alone}); err != nil {
-		t.Fatal(err)
-	}
-	c := newCrew(t)
-	c.join("subtle", func(j fleet.Job, payload []byte) []byte {
+// subtle changes pictures' outputs of an iteration by a little, and their log-probabilities with them.
+func subtle(t *testing.T, e *experiment.Experiment, iteration int) func(j fleet.Job, payload []byte) []byte {
+	return func(j fleet.Job, payload []byte) []byte {
 		r, err := fleet.Unpack(payload, j.All(), nil)
-		if err != nil || j.How.Fixed || j.How.Iteration > 0 {
+		if err != nil || j.How.Fixed || j.How.Iteration != iteration {
 			return payload
 		}
 		settings, err := e.Iteration(j.How.Iteration)
@@ -850,7 +842,24 @@ func TestFleetSubtle(t *testing.T) {
 			t.Error(err)
 		}
 		return other
-	})
+	}
+}
+
+// TestFleetSubtle: a worker whose outputs are off by a little, and whose log-probabilities fit them, fails the check of
+// the policy with which a run begins. It is named, its samples are rolled here, and the run has the bytes of one
+// without it, though no result is compared by chance.
+func TestFleetSubtle(t *testing.T) {
+	if !*long {
+		t.Skip("trains the whole embedded model twice: -long, .ci/run slow")
+	}
+	t.Parallel()
+	alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
+	e := parse(t, "run.iterations=2")
+	if _, err := trainAs(t, e, Options{Dir: alone}); err != nil {
+		t.Fatal(err)
+	}
+	c := newCrew(t)
+	c.join("subtle", subtle(t, e, 0))
 	var says strings.Builder
 	_, f := c.train(parse(t, "run.iterations=2"), Options{Dir: helped, Logf: func(format string, args ...any) { fmt.Fprintf(&says, format+"\n", args...) }}, fleet.Options{})
 	c.close()

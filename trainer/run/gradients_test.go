@@ -7,12 +7,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/record/ledger"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	episodes "github.com/darkroom-rl/darkroom/trainer/conversations/rollout"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
 // shardedRuns are experiments whose gradients are summed in four shards: of pictures with one update and with two, of
@@ -72,14 +77,14 @@ func TestGradients(t *testing.T) {
 				c.parts, c.leaves = fleet.NewInside(), p.leaves
 				var kills []func()
 				for i := range p.workers {
-					kills = append(kills, c.joins(c.parts, fmt.Sprint("g", i), nil))
+					kills = append(kills, c.joins(c.parts, fmt.Sprint("g", i), nil, nil))
 				}
 				o := Options{Dir: dir}
 				o.Report = func(l *ledger.Line, _ *ledger.TimingLine) {
 					if p.kills && l.Iteration < 2 {
 						for i, kill := range kills {
 							time.AfterFunc(time.Duration(rand.IntN(300))*time.Millisecond, kill)
-							kills[i] = c.joins(c.parts, fmt.Sprint("g", i, "after", l.Iteration), nil)
+							kills[i] = c.joins(c.parts, fmt.Sprint("g", i, "after", l.Iteration), nil, nil)
 						}
 					}
 				}
@@ -115,33 +120,133 @@ func TestGradients(t *testing.T) {
 	}
 }
 
-// TestGradientLiar: a worker that changes one bit of one gradient is dismissed, its shards are computed anew, and the
-// run has the bytes of one without it.
+// TestGradientLiar: a worker that changes one bit of one gradient, of its digest of outputs, or of outputs that it was
+// asked for, is dismissed, the job is computed anew, and the run has the bytes of one without it. Audits find the first
+// alone.
 func TestGradientLiar(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
-	t.Parallel()
-	e := shardedRuns()["pictures"]
-	alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
-	if _, err := trainAs(t, e(t), Options{Dir: alone}); err != nil {
-		t.Fatal(err)
+	for name, c := range map[string]struct {
+		run   string
+		audit float64
+		lie   func(j fleet.Job, payload []byte) (at int) // the place of a bit; -1: none
+	}{
+		"gradient": {"pictures", 1, func(j fleet.Job, payload []byte) int {
+			if !j.Gradient.Back {
+				return -1
+			}
+			return len(payload) - 4
+		}},
+		"digest": {"pictures", 0, func(j fleet.Job, payload []byte) int {
+			if !j.Gradient.Back {
+				return -1
+			}
+			return bytes.Index(payload, []byte(`outputs":"[\"`)) + len(`outputs":"[\"`)
+		}},
+		"outputs": {"updates", 0, func(j fleet.Job, payload []byte) int {
+			if j.Gradient.Back || j.Gradient.Of != trainer.Current {
+				return -1
+			}
+			return len(payload) - 4
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := shardedRuns()[c.run]
+			alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
+			if _, err := trainAs(t, e(t), Options{Dir: alone}); err != nil {
+				t.Fatal(err)
+			}
+			w := newCrew(t)
+			w.parts, w.leaves = fleet.NewInside(), true
+			lied := false
+			w.joins(w.parts, "liar", func(j fleet.Job, payload []byte) []byte {
+				if j.How.Iteration == 0 || lied || len(payload) == 0 {
+					return payload
+				}
+				if at := c.lie(j, payload); at >= 0 {
+					lied = true
+					payload = slices.Clone(payload)
+					payload[at] ^= 1
+				}
+				return payload
+			}, nil)
+			w.train(e(t), Options{Dir: helped}, fleet.Options{Local: true, Audit: c.audit})
+			w.close()
+			if by := workOf(t, helped); by["liar"] == 0 || !lied || w.gradients.Refused()["liar"] == "" {
+				t.Errorf("lied: %v, %v, refused %v", lied, by, w.gradients.Refused())
+			}
+			same(t, "with a liar", contents(t, alone), contents(t, helped))
+		})
 	}
-	c := newCrew(t)
-	c.parts, c.leaves = fleet.NewInside(), true
-	lied := false
-	c.joins(c.parts, "liar", func(j fleet.Job, payload []byte) []byte {
-		if j.Gradient.Back && j.How.Iteration > 0 && !lied && len(payload) > 0 {
-			lied = true
-			payload = slices.Clone(payload)
-			payload[len(payload)-4] ^= 1
+}
+
+// fibs is a worker's model of conversations that changes log-probabilities of an iteration's tokens.
+type fibs struct{ *conversations.Model }
+
+func (m fibs) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
+	samples, err := m.Model.Roll(w, keys)
+	for _, s := range samples {
+		if e := episodes.EpisodeOf(s); s.Key.Iteration == 1 && len(s.Decisions.Step) > 0 {
+			s.Decisions.LogProb[0] -= 1.0 / 1024
+			e.ModelLogProb[s.Decisions.Step[0]] = s.Decisions.LogProb[0]
 		}
-		return payload
-	})
-	c.train(e(t), Options{Dir: helped}, fleet.Options{Local: true, Audit: 1})
-	c.close()
-	if by := workOf(t, helped); by["liar"] == 0 || !lied || c.gradients.Refused()["liar"] == "" {
-		t.Errorf("lied: %v, %v, refused %v", lied, by, c.gradients.Refused())
 	}
-	same(t, "with a liar", contents(t, alone), contents(t, helped))
+	return samples, err
+}
+
+// TestMisled: a worker whose outputs at decisions are false is found by the forward pass of the first gradient, here or
+// on a worker, before that update is applied. The worker is dismissed, the iteration begins anew, and the run has the
+// bytes of one without it, though no result is compared by chance.
+func TestMisled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded models: seconds, and minutes without assembly; left out by -short")
+	}
+	for name, parsed := range map[string]func(t *testing.T) *experiment.Experiment{
+		"pictures": func(t *testing.T) *experiment.Experiment {
+			return parse(t, "run.iterations=2", "optim.updates=1", "advantage.estimator=history")
+		},
+		"pictures, gradients": shardedRuns()["pictures"],
+		"episodes": func(t *testing.T) *experiment.Experiment {
+			return homed()["tiny-vlm"](t, "run.iterations=2", "rollout.buffer={}", "loss.kl.weight=0")
+		},
+		"episodes, gradients": func(t *testing.T) *experiment.Experiment {
+			return homed()["tiny-vlm"](t, "run.iterations=2", "run.shards=4", "loss.kl.weight=0.01")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
+			e := parsed(t)
+			if _, err := trainAs(t, e, Options{Dir: alone}); err != nil {
+				t.Fatal(err)
+			}
+			c := newCrew(t)
+			if e.Run.Parted() {
+				c.parts, c.leaves = fleet.NewInside(), true
+				c.joins(c.parts, "honest", nil, nil)
+			}
+			if e.Episode == nil {
+				c.join("liar", subtle(t, e, 1))
+			} else {
+				c.joins(c.hub, "liar", nil, func(m model.Model) model.Model { return fibs{m.(*conversations.Model)} })
+			}
+			said, steady := false, false
+			_, f := c.train(parsed(t), Options{Dir: helped, Logf: func(format string, args ...any) {
+				line := fmt.Sprintf(format, args...)
+				said = said || strings.Contains(line, "the update is dropped")
+				if strings.Contains(line, "worker liar is dismissed") && !steady {
+					steady = true
+					c.join("steady", nil)
+				}
+			}}, fleet.Options{})
+			c.close()
+			by := workOf(t, helped)
+			same(t, "with a liar", contents(t, alone), contents(t, helped))
+			if !said || f.Refused()["liar"] == "" || by["liar"] == 0 || c.gradients != nil && len(c.gradients.Refused()) > 0 {
+				t.Errorf("an update was dropped: %v; refused %v; who did how much: %v", said, f.Refused(), by)
+			}
+		})
+	}
 }

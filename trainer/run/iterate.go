@@ -68,13 +68,11 @@ func (l *loop) iterate() (*fired, error) {
 		return nil, err
 	}
 	undo := l.undo()
-	if err := l.prepare(it); err != nil {
-		return nil, err
+	r, report, err := l.step(it)
+	for misled(err) { // nothing was learned from these samples
+		undo()
+		r, report, err = l.step(it)
 	}
-	r := l.rollout(it)
-	l.connect(it, r)
-	report, err := l.trainer.Step()
-	r.sent.close() // after a roll that failed
 	if err != nil {
 		undo()
 		return nil, err
@@ -113,6 +111,18 @@ func (l *loop) iterate() (*fired, error) {
 	return l.after(line.Iteration, broken, r.last, report.Odd)
 }
 
+// step rolls, scores and learns.
+func (l *loop) step(it iteration) (*rollout, *trainer.Report, error) {
+	if err := l.prepare(it); err != nil {
+		return nil, nil, err
+	}
+	r := l.rollout(it)
+	l.connect(it, r)
+	report, err := l.trainer.Step()
+	r.sent.close() // after a roll that failed
+	return r, report, err
+}
+
 // begin is the next iteration.
 func (l *loop) begin() (iteration, error) {
 	settings, err := l.Iteration(l.trainer.Iteration)
@@ -125,12 +135,17 @@ func (l *loop) begin() (iteration, error) {
 	return l.current, nil
 }
 
-// undo goes back to the state that an iteration finds, so that a checkpoint can be written. Before its samples have
-// scores, it changes the place in the list of prompts and the rewards' failures; all else changes after the last step
-// that may fail for a while.
+// undo goes back to the state that an iteration finds, so that a checkpoint can be written, or the iteration begins
+// anew. Before its first update, it changes the place in the list of prompts, the rewards' failures, the estimator's
+// history and the buffer; all else changes after the last step that may fail for a while.
 func (l *loop) undo() func() {
-	place, failures := l.selection.place, maps.Clone(l.rewards.failures)
-	return func() { l.selection.place, l.rewards.failures = place, failures }
+	place, failures, kept, history := l.selection.place, maps.Clone(l.rewards.failures), slices.Clone(l.selection.buffer.Kept), l.estimator.History.Clone()
+	return func() {
+		l.selection.place, l.rewards.failures, l.selection.buffer.Kept = place, maps.Clone(failures), slices.Clone(kept)
+		if history != nil {
+			*l.estimator.History = *history.Clone()
+		}
+	}
 }
 
 // prepare sets the model's sampler, the optimiser and the objective.

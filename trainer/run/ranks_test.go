@@ -286,7 +286,7 @@ func TestShardsWithWorkers(t *testing.T) {
 		c := newCrew(t)
 		c.join("w", nil)
 		c.parts = fleet.NewInside()
-		c.joins(c.parts, "g", nil)
+		c.joins(c.parts, "g", nil, nil)
 		_, f := c.train(e("cpu,cpu"), Options{Dir: helped, Further: []kernels.Backend{second}}, fleet.Options{Audit: 1})
 		c.close()
 		second.Close()

@@ -97,6 +97,24 @@ func (p *Policy) forget() {
 	p.pending = nil
 }
 
+// Replay implements model.Replayer: the values of one episode are kept at a time.
+func (p *Policy) Replay(at []trainer.Point, grads [][]float64) (outputs [][]float64, err error) {
+	p.forget()
+	if len(grads) != len(at) {
+		return nil, errors.New("not one gradient an answer")
+	}
+	for i, point := range at {
+		h, err := p.forward(point, true)
+		if err != nil {
+			return nil, err
+		}
+		outputs = append(outputs, h.outputs())
+		h.back(grads[i])
+		h.tape.Reset()
+	}
+	return outputs, nil
+}
+
 func (p *Policy) back(at []trainer.Point, kept []*pass, grads [][]float64) error {
 	defer p.forget()
 	if len(grads) != len(at) {
