@@ -94,7 +94,7 @@ func (b *breakage) all(t *testing.T, names []string) {
 	})
 	if names == nil {
 		outcomes := b.damage(t, []string{"checkpoints/000001/state.safetensors", "ledger.jsonl"}, flip)
-		// The ledger's bit is drawn: a number that changes is said, a line that is no JSON any more is refused.
+		// The ledger's bit is drawn: a number that changes is said, a line that is not JSON any more is refused.
 		if outcomes["healed"] != 1 || outcomes["said"]+outcomes["refused"] != 1 {
 			t.Errorf("a checkpoint is healed by the one before, and a changed ledger said or refused: %v", outcomes)
 		}
