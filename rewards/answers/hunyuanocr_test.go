@@ -22,10 +22,10 @@ func TestHunyuanOCR(t *testing.T) {
 		t.Fatal(err)
 	}
 	var file struct{ Rows [][4]any }
-	if err := json.NewDecoder(z).Decode(&file); err != nil || len(file.Rows) < 80 {
+	if err := json.NewDecoder(z).Decode(&file); err != nil || len(file.Rows) < 250 {
 		t.Fatal(len(file.Rows), err)
 	}
-	rules := map[string]Rule{"spotting": Spotting, "document_layout": DocumentLayout, "parsing": Parsing, "fields": Fields}
+	rules := map[string]Rule{"spotting": Spotting, "document_layout": DocumentLayout, "parsing": Parsing, "fields": Fields, "charts": Charts}
 	for _, r := range file.Rows {
 		name, reply, truth, want := r[0].(string), r[1].(string), r[2].(string), r[3].(float64)
 		s, err := hunyuan(rules[name])(reply, truth)
@@ -58,5 +58,23 @@ func TestTEDSRule(t *testing.T) {
 	}
 	if _, err := (TEDS{}).Rule(a, "no table"); err == nil {
 		t.Error("a truth without a table")
+	}
+}
+
+// TestChartSpans: a cell that claims more columns than a table may have ends the judging, not the memory.
+func TestChartSpans(t *testing.T) {
+	table := func(attributes string) string {
+		return "<table><tr><td>a</td><td>b</td></tr><tr><td" + attributes + ">c</td><td>1</td></tr></table>\n|a|\n|-|"
+	}
+	for _, attributes := range []string{` colspan="1000000000"`, ` colspan="` + strings.Repeat("9", 5000) + `"`} {
+		if s, err := Charts(table(attributes), table("")); err == nil || !strings.Contains(err.Error(), "more than 100000 cells") {
+			t.Error(s, err)
+		}
+	}
+	if s, err := Charts(table(` rowspan="999999999999"`), table("")); err != nil || s.Value < 0.99 {
+		t.Error(s, err)
+	}
+	if _, err := Charts("| a |", "no chart"); err == nil || !strings.Contains(err.Error(), "meta.answer is no chart") {
+		t.Error(err)
 	}
 }

@@ -56,6 +56,7 @@ func All() []Named {
 		rule("document_layout", "Regions of a page with their kinds and texts (HunyuanOCR).", hunyuan(DocumentLayout)),
 		rule("parsing", "A document as text, and its tables by TEDS (HunyuanOCR).", hunyuan(Parsing)),
 		rule("fields", "Information as an object of JSON, field by field (HunyuanOCR).", hunyuan(Fields)),
+		rule("charts", "A chart as a flowchart of Mermaid, or a list or a table of Markdown (HunyuanOCR).", hunyuan(Charts)),
 		rule("teds", "TEDS of the first table of HTML (PubTabNet).", TEDS{}.Rule),
 		rule("teds_structure", "TEDS of the first table without the texts of its cells (PubTabNet).", TEDS{Structure: true}.Rule),
 		form("think_answer", "<think>...</think><answer>...</answer> and nothing else.", ThinkAnswer),

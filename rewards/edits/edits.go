@@ -55,6 +55,44 @@ func distance[E comparable](a, b []E, replacing int) int {
 	return row[len(b)]
 }
 
+// Within reports whether Levenshtein's distance is at most a number. It counts within a band of the table.
+func Within(a, b []rune, most int) bool {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	if len(a)-len(b) > most || len(b)-len(a) > most {
+		return false
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i, x := range a {
+		low, high := max(0, i+1-most), min(len(b), i+1+most)
+		before, left, best := row[max(0, low-1)], most+1, most+1
+		if low == 0 {
+			before, row[0], left, best = row[0], i+1, i+1, i+1
+		}
+		for j := max(1, low); j <= high; j++ {
+			cost := 1
+			if x == b[j-1] {
+				cost = 0
+			}
+			above := row[j]
+			if j == i+1+most {
+				above = most + 1 // outside of the band of the row before
+			}
+			left = min(above+1, left+1, before+cost)
+			before, row[j] = row[j], left
+			best = min(best, left)
+		}
+		if best > most {
+			return false
+		}
+	}
+	return row[len(b)] <= most
+}
+
 // Card: error rates as jiwer 4 computes them. Edits over the length of the wanted text, in words (WER) or characters
 // (CER), so that they may be above 1; MER divides by the length of the alignment and stays below. Words lie between
 // single spaces, after runs of white space became one; nothing is lower-cased.

@@ -14,6 +14,11 @@ func TestDistance(t *testing.T) {
 			if full := table([]rune(a), []rune(b)); d != full[len(full)-1][len([]rune(b))] {
 				t.Errorf("%q, %q: %d by rows, by the table %d", a, b, d, full[len(full)-1][len([]rune(b))])
 			}
+			for most := range 6 {
+				if Within([]rune(a), []rune(b), most) != (d <= most) {
+					t.Errorf("%q, %q: %d apart, within %d: %v", a, b, d, most, d > most)
+				}
+			}
 			if d != Distance(b, a) || (d == 0) != (a == b) {
 				t.Errorf("%q, %q: %d is no distance", a, b, d)
 			}

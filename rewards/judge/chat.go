@@ -19,10 +19,11 @@ import (
 )
 
 // A Chat is a model behind an OpenAI-compatible API (POST URL/v1/chat/completions): one message
-// of the user, pictures first, then the text.
+// of the user, pictures first, then the text; before it that of the system.
 type Chat struct {
 	URL    string // "http://localhost:8000"; with or without /v1
 	Model  string
+	System string         // the message of the system, if any
 	Key    string         // sent as a bearer token, and written nowhere
 	Extra  map[string]any // fields of the request: "temperature", "max_tokens" ...
 	Send   Encoding
@@ -62,7 +63,11 @@ func (c Chat) Body(pictures []*vision.Image, text string) ([]byte, error) {
 		content = append(content, map[string]any{"type": "image_url", "image_url": map[string]any{"url": url}})
 	}
 	content = append(content, map[string]any{"type": "text", "text": text})
-	body := map[string]any{"model": c.Model, "messages": []any{map[string]any{"role": "user", "content": content}}}
+	messages := []any{map[string]any{"role": "user", "content": content}}
+	if c.System != "" {
+		messages = append([]any{map[string]any{"role": "system", "content": c.System}}, messages...)
+	}
+	body := map[string]any{"model": c.Model, "messages": messages}
 	maps.Copy(body, c.Extra)
 	return json.Marshal(body)
 }

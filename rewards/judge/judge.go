@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,11 +32,18 @@ type Form struct {
 	Nameless bool // it was published without a model's name
 	Folder   bool // it needs a folder: servers do not give its probabilities
 	Own      bool // the question is the user's
+	Server   Server
 
 	// One of these is set.
 	Mark *Marking // pictures are marked one by one
 	Pair *Pairing // the samples of a prompt are compared
 	New  func(o Options, m Model) (rewards.Reward, error)
+}
+
+// A Server is how a form was published to ask one; nothing: as Flow-GRPO does.
+type Server struct {
+	Model, System string         // the model's name, and the message of the system
+	Extra         map[string]any // fields of the request
 }
 
 // shown are the samples that models see.
@@ -60,6 +68,8 @@ func Forms() []Form {
 		DeepEyesReasoningForm,
 		DeepEyesMathForm,
 		VRAGForm,
+		HunyuanTranslationForm,
+		HunyuanVQAForm,
 		QuestionForm,
 	}
 }
@@ -76,7 +86,7 @@ func FormNamed(name string) (Form, bool) {
 
 // Options are of reward judge.
 type Options struct {
-	Form        string   `toml:"form" enum:"flow_grpo,mixgrpo,mixgrpo_semantic,unified,edit_quality,edit_following,edit_pairwise,editscore,edit_r1,think,flex,vqascore,deepeyes_visual,deepeyes_reasoning,deepeyes_math,vrag,question" doc:"what is asked, and how the answer is read; think, flex and edit_pairwise compare the samples of a prompt, edit_following, edit_pairwise, editscore and edit_r1 see what it was made of, vqascore is the chance of a yes and needs a folder; deepeyes_* and vrag judge replies; question is your own"`
+	Form        string   `toml:"form" enum:"flow_grpo,mixgrpo,mixgrpo_semantic,unified,edit_quality,edit_following,edit_pairwise,editscore,edit_r1,think,flex,vqascore,deepeyes_visual,deepeyes_reasoning,deepeyes_math,vrag,hunyuan_translation,hunyuan_vqa,question" doc:"what is asked, and how the answer is read; think, flex and edit_pairwise compare the samples of a prompt, edit_following, edit_pairwise, editscore and edit_r1 see what it was made of, vqascore is the chance of a yes and needs a folder; deepeyes_*, vrag and hunyuan_* judge replies; question is your own"`
 	Question    string   `toml:"question" doc:"of form question: its text; {prompt}, {truth} (meta.answer), {answer} and {conversation} are put in"`
 	First       string   `toml:"first" doc:"of form question: a rule for replies (darkroom list rules) that is asked before the model; what it calls right is 1, and costs no call"`
 	Looks       bool     `toml:"looks" doc:"of form question: the pictures of a conversation are shown, in their order"`
@@ -244,6 +254,7 @@ func (k judgeKeys) openFolder(b rewards.Bench, o Options, f Form) (rewards.Opene
 	if a.Side = o.chat(f, "", "", rewards.Bench{Policy: b.Policy}).Send.Side; f.Folder && o.Side == nil {
 		a.Side = 0
 	}
+	a.System = f.Server.System
 	if o.MaxTokens > 0 {
 		a.Most = o.MaxTokens
 	}
@@ -286,7 +297,11 @@ func (o Options) chat(f Form, url, key string, b rewards.Bench) Chat {
 		p.Timeout = time.Minute
 	}
 	c := own(url, call.NewCaller(p, b.Cache))
-	c.Key = key
+	c.Key, c.System = key, f.Server.System
+	if f.Server.Model != "" {
+		c.Model = f.Server.Model
+	}
+	maps.Copy(c.Extra, f.Server.Extra)
 	if o.Model != "" {
 		c.Model = o.Model
 	}

@@ -20,6 +20,7 @@ import (
 //	videoalign_special   KwaiVGI/VideoAlign, prompt_template.py: detailed_special of VQ, MQ, TA
 //	vrag                 Alibaba-NLP/VRAG: the judge of answers
 //	deepeyes_*           Visual-Agent/DeepEyes, vl_agent.py: judges of answers
+//	hunyuan_*            Tencent-Hunyuan/HunyuanOCR, train_verl/reward/utils/prompt.py: judges of answers
 //
 //go:embed prompts/*.txt
 var files embed.FS
@@ -40,7 +41,7 @@ func question(template string) (string, error) {
 }
 
 // Blanks are the values that are put into a question.
-type Blanks struct{ Prompt, Truth, Answer, Requirement, Conversation string }
+type Blanks struct{ Prompt, Truth, Answer, Requirement, Conversation, Source, Language string }
 
 // Words are the names of blanks in one's own question.
 func Words() []string { return []string{"prompt", "truth", "answer", "conversation"} }
@@ -48,7 +49,7 @@ func Words() []string { return []string{"prompt", "truth", "answer", "conversati
 // in fills the blanks of a text.
 func (b Blanks) in(text string) string {
 	return strings.NewReplacer("{prompt}", b.Prompt, "{truth}", b.Truth, "{answer}", b.Answer, "{requirement}", b.Requirement,
-		"{conversation}", b.Conversation).Replace(text)
+		"{conversation}", b.Conversation, "{source}", b.Source, "{language}", b.Language).Replace(text)
 }
 
 // Templates are the names of all questions.

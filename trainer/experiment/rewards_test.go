@@ -85,7 +85,7 @@ func TestRewardTables(t *testing.T) {
 func TestJudgesOf(t *testing.T) {
 	for form, want := range map[string][]string{
 		"flow_grpo": {"pictures", "clips"}, "editscore": {"pictures", "clips"}, "edit_r1": {"pictures", "clips"},
-		"vrag": {"replies"}, "deepeyes_math": {"replies"}, "question": {"pictures", "clips", "replies"},
+		"vrag": {"replies"}, "deepeyes_math": {"replies"}, "hunyuan_translation": {"replies"}, "question": {"pictures", "clips", "replies"},
 	} {
 		r := Reward{Name: "judge"}
 		r.Judge = &judge.Options{Form: form}

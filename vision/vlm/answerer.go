@@ -22,8 +22,9 @@ import (
 // Answerer may be asked from any goroutine: questions wait for each other.
 type Answerer struct {
 	*Folder
-	Side   int // pictures are stretched to a square of this side; 0: as they are
-	Most   int // tokens of an answer
+	Side   int    // pictures are stretched to a square of this side; 0: as they are
+	Most   int    // tokens of an answer
+	System string // the message of the system, if any
 	device *features.Device
 }
 
@@ -192,7 +193,11 @@ func (a *Answerer) question(pictures []*vision.Image, text string) (Stretch, err
 		m.Content = append(m.Content, Part{Kind: PicturePart})
 	}
 	m.Content = append(m.Content, Part{Text: text})
-	written, err := a.Template.Render([]Message{m}, Rendering{Generate: true})
+	messages := []Message{m}
+	if a.System != "" {
+		messages = []Message{{Role: "system", Content: []Part{{Text: a.System}}}, m}
+	}
+	written, err := a.Template.Render(messages, Rendering{Generate: true})
 	if err != nil {
 		return Stretch{}, err
 	}
