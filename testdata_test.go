@@ -11,7 +11,7 @@ import (
 )
 
 // TestCommandsTestdata: a command's testdata are its own. Cases that several packages read are in internal/golden,
-// settings of published models in internal/published.
+// settings of published models in assets/published.
 func TestCommandsTestdata(t *testing.T) {
 	read := 0
 	err := fs.WalkDir(os.DirFS("."), ".", func(file string, d fs.DirEntry, err error) error {

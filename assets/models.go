@@ -40,7 +40,7 @@ func Names() []string {
 // OWNER/NAME), or the path itself. "~/" is the user's home.
 func Resolve(path string) (string, error) {
 	if !strings.HasPrefix(path, Prefix) {
-		return snapshot(cached(atHome(path)))
+		return snapshot(cached(AtHome(path)))
 	}
 	root, err := os.UserCacheDir()
 	if err != nil {
@@ -288,6 +288,9 @@ var repository = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$`)
 
 // Fetching is the hint where no folder is at a path: the command that fetches it from its hub.
 func Fetching(path string) string {
+	if p, ok := PublishedAt(path); ok {
+		return fmt.Sprintf("'%s' fetches it", p.Fetch(path))
+	}
 	if repository.MatchString(path) && !strings.HasPrefix(path, "models/") {
 		return fmt.Sprintf("'darkroom pull %s' fetches it into models/%s, which is its path then", path, filepath.Base(path))
 	}
@@ -327,8 +330,8 @@ func cached(path string) string {
 	return dir
 }
 
-// atHome is a path whose "~/" is the user's home.
-func atHome(path string) string {
+// AtHome is a path whose "~/" is the user's home.
+func AtHome(path string) string {
 	rest, ok := strings.CutPrefix(path, "~/")
 	if home, err := os.UserHomeDir(); ok && err == nil {
 		return filepath.Join(home, rest)

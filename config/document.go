@@ -25,6 +25,9 @@ type Document struct {
 	Hint func(name string) string
 }
 
+// Name is that of the file.
+func (d *Document) Name() string { return d.sources[0].name }
+
 // A source is a text that values come from.
 type source struct {
 	name string

@@ -20,6 +20,8 @@ type Kind struct {
 	Cases []string // recorded operations of published code that hold it
 	Parts []string // numbers that it measures beside its value
 
+	Published *Published // its weights on the hub; nil: none are named here
+
 	Judges Subjects
 	Traits Traits
 	Toy    string // the stand-in for tests that it is without a path; "": it has none
@@ -34,6 +36,7 @@ type Kind struct {
 	Subject  func(options any) Subjects       // of a reward as it is written; nil: Judges
 	Bounds   func(options any) *Bounds        // of its score; nil: not known
 	Program  func(options any) string         // that it starts here, "" for none; nil: none
+	Package  string                           // Debian's, that has the program; "": none
 	Absent   string                           // the sentence of a plan where that is not installed; "": that it is needed
 	Needs    func(options any) Need           // of a prompt; nil: it takes any
 	Takes    func(options any) int64          // bytes of a call beside the numbers of path, 0 where it cannot be opened; nil: not counted
@@ -214,7 +217,7 @@ func (k PathKey) Folder() (string, error) {
 		return "", err
 	}
 	if at, err := os.Stat(dir); err != nil {
-		return "", fmt.Errorf("%s: no such folder\nhint: %s", k.Path, assets.Fetching(k.Path))
+		return "", NoFolder{k.Path}
 	} else if !at.IsDir() {
 		return "", fmt.Errorf("%s is a file\nhint: name the folder that it lies in", k.Path)
 	}

@@ -145,13 +145,14 @@ type layoutKeys struct {
 
 // LayoutKind is reward layout.
 var LayoutKind = Kind{
-	Name:    "layout",
-	Card:    "Objects where the prompt says: those of embedded scenes, or, by a detector at path or at url, where meta.boxes or a scene's caption says.",
-	Paper:   "boxes by the Hungarian algorithm (Kuhn, 1955); GIoU (Rezatofighi et al., 2019), DIoU and CIoU (Zheng et al., 2020)",
-	Cases:   []string{"boxes.layout_reward", "boxes.assign", "boxes.iou", "boxes.giou", "boxes.diou", "boxes.ciou"},
-	Judges:  Pictures,
-	Traits:  Scenes,
-	Options: layoutKeys{},
+	Name:      "layout",
+	Card:      "Objects where the prompt says: those of embedded scenes, or, by a detector at path or at url, where meta.boxes or a scene's caption says.",
+	Paper:     "boxes by the Hungarian algorithm (Kuhn, 1955); GIoU (Rezatofighi et al., 2019), DIoU and CIoU (Zheng et al., 2020)",
+	Cases:     []string{"boxes.layout_reward", "boxes.assign", "boxes.iou", "boxes.giou", "boxes.diou", "boxes.ciou"},
+	Published: &Published{From: []Repository{{Name: "PekingU/rtdetr_r50vd"}}, Licence: "Apache-2.0", Numbers: 42_900_000},
+	Judges:    Pictures,
+	Traits:    Scenes,
+	Options:   layoutKeys{},
 	Check: Checks(func(k layoutKeys, report Report) {
 		k.DetectorKey.Check(k.NetworkKeys, k.ServerKeys, report)
 		k.LayoutKey.Check(k.NetworkKeys, report)

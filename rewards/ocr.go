@@ -209,7 +209,8 @@ var OCRKind = Kind{
 		}
 		return k.Path
 	}),
-	Absent: "reads by %q, which is not installed here (Debian: tesseract-ocr); without path the built-in reader reads drawn words",
+	Package: "tesseract-ocr",
+	Absent:  "reads by %q, which is not installed here (Debian: tesseract-ocr); without path the built-in reader reads drawn words",
 	Check: Checks(func(k ocrKeys, report Report) {
 		if k.OCR != nil && k.OCR.Engine != "" && k.Path == "" {
 			report("path", "the engine "+k.OCR.Engine+" has no path", `write path = "tesseract", or for ppocr the folder of its .onnx files`)

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/inputs"
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/plan"
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -24,8 +26,8 @@ func initCommand() *cobra.Command {
 		Short: "Print an experiment's file to begin with",
 		Long: `Print an experiment's file to begin with, with comments. --example is one of the embedded
 experiments, which run as they are ('darkroom list examples'). --recipe is a published experiment for models that
-people have ('darkroom list recipes'): its file says where the numbers are from and what differs, and names the
-folders to download.`,
+people have ('darkroom list recipes'): its file says where the numbers are from and what differs, with the
+commands that fetch its model, prompts and rewards. 'darkroom plan' plans it before they are fetched.`,
 		Example: "  darkroom init --example mixgrpo > my.toml\n  darkroom init --recipe sd35m_flow_grpo_ocr > my.toml",
 		Args:    exits.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,7 +43,11 @@ folders to download.`,
 				return exits.Usage(err)
 			}
 			if recipe != "" {
-				text = withDifferences(text, held(experiment.RecipeDepartures(recipe)))
+				fetched, err := fetching(recipe, text)
+				if err != nil {
+					return err
+				}
+				text = withHeader(text, append(fetched, differing(held(experiment.RecipeDepartures(recipe)))...))
 			}
 			return console.Emit(cmd, map[string]string{"name": asked, "text": string(text)}, func(w io.Writer) { fmt.Fprint(w, string(text)) })
 		},
@@ -51,8 +57,37 @@ folders to download.`,
 	return cmd
 }
 
-// withDifferences puts the departures from the publication below the comment that a recipe begins with.
-func withDifferences(text []byte, all []experiment.Departure) []byte {
+// fetching are comments with the commands that fetch a recipe's parts.
+func fetching(recipe string, text []byte) (lines []string, err error) {
+	e, err := experiment.Parse(recipe+".toml", text, nil)
+	if err != nil {
+		return nil, err
+	}
+	needed, err := plan.Needed(e)
+	for _, a := range needed {
+		switch {
+		case a.Fetch == "":
+			lines = append(lines, "Wanted: "+a.Path+": "+a.Note)
+		case !slices.Contains(lines, "Fetch: "+a.Fetch):
+			lines = append(lines, "Fetch: "+a.Fetch)
+			if a.Note != "" {
+				lines = append(lines, "  "+a.Note)
+			}
+		}
+	}
+	return lines, err
+}
+
+// differing are comments with the departures from the publication.
+func differing(all []experiment.Departure) (lines []string) {
+	for _, d := range all {
+		lines = append(lines, "Differs: "+d.String())
+	}
+	return lines
+}
+
+// withHeader puts comments below the comment that a recipe begins with.
+func withHeader(text []byte, comments []string) []byte {
 	lines := strings.SplitAfter(string(text), "\n")
 	at := 0
 	for at < len(lines) && strings.HasPrefix(lines[at], "#") {
@@ -60,9 +95,10 @@ func withDifferences(text []byte, all []experiment.Departure) []byte {
 	}
 	var out bytes.Buffer
 	out.WriteString(strings.Join(lines[:at], ""))
-	for _, d := range all {
-		for i, line := range console.Wrapped("Differs: "+d.String(), 116) {
-			if i > 0 {
+	for _, comment := range comments {
+		indented := strings.HasPrefix(comment, " ")
+		for i, line := range console.Wrapped(strings.TrimSpace(comment), 114) {
+			if i > 0 || indented {
 				line = "  " + line
 			}
 			fmt.Fprintln(&out, "# "+line)

@@ -37,7 +37,7 @@ func listCommand() *cobra.Command {
 						return console.Emit(cmd, p.names(), p.write)
 					}
 				}
-				return exits.Usagef("--markdown is of keys, methods or coverage\nhint: darkroom list keys --markdown")
+				return exits.Usagef("--markdown is of keys, methods, coverage, elsewhere or weights\nhint: darkroom list keys --markdown")
 			}
 			var names []name
 			for _, k := range kinds() {
@@ -60,7 +60,7 @@ func listCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&markdown, "markdown", false, "of keys, methods or coverage: the page docs/config.md, methods.md or coverage.md")
+	cmd.Flags().BoolVar(&markdown, "markdown", false, "of keys, methods, coverage, elsewhere or weights: the page docs/config.md, methods.md, coverage.md, elsewhere.md or rewards.md")
 	return cmd
 }
 
@@ -94,7 +94,7 @@ func kinds() []kind {
 			return names
 		}})
 	}
-	return append(all, kind{"methods", methodNames}, kind{"coverage", coverageNames}, kind{"elsewhere", elsewhereNames})
+	return append(all, kind{"methods", methodNames}, kind{"coverage", coverageNames}, kind{"elsewhere", elsewhereNames}, kind{"weights", weightNames})
 }
 
 func kindNames() string {

@@ -60,7 +60,7 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// TestRecipesFit: each recipe is planned from the settings that its model was published with (internal/published
+// TestRecipesFit: each recipe is planned from the settings that its model was published with (assets/published
 // holds them, and no weights), its memory fits a card of 80 GB, and docs/models.md gives it. -long plans them all
 // (make recipes), which takes a quarter of a minute; otherwise the small ones are.
 func TestRecipesFit(t *testing.T) {
@@ -89,7 +89,7 @@ func TestRecipesFit(t *testing.T) {
 		if e.Model.SourceArea > 0 {
 			list, held = filepath.Join(at, "edits.jsonl"), filepath.Join(at, "heldout.jsonl")
 		}
-		sets := []string{"model.path=" + filepath.Join("../../internal/published", path.Base(e.Model.Path)), "run.device=cuda:0", "rollout.prompts=" + list}
+		sets := []string{"model.path=" + filepath.Join("../../assets/published", path.Base(e.Model.Path)), "run.device=cuda:0", "rollout.prompts=" + list}
 		if e.Evaluate.Prompts != "" {
 			sets = append(sets, "evaluate.prompts="+held)
 		}
@@ -183,7 +183,7 @@ func TestEncodersAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := experiment.Parse("sd35m_nft.toml", text, []string{"model.path=../../internal/published/stable-diffusion-3.5-medium", "run.device=cuda:0", "rollout.prompts=" + lists[false],
+	e, err := experiment.Parse("sd35m_nft.toml", text, []string{"model.path=../../assets/published/stable-diffusion-3.5-medium", "run.device=cuda:0", "rollout.prompts=" + lists[false],
 		"evaluate={every=0, prompts=''}", `reward=[{name="jpeg"}]`, "monitor=[]"})
 	if err != nil {
 		t.Fatal(err)

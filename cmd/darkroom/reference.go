@@ -15,6 +15,7 @@ import (
 //go:generate sh -c "go run . list methods --markdown > ../../docs/methods.md"
 //go:generate sh -c "go run . list coverage --markdown > ../../docs/coverage.md"
 //go:generate sh -c "go run . list elsewhere --markdown > ../../docs/elsewhere.md"
+//go:generate sh -c "go run . list weights --markdown > ../../docs/rewards.md"
 
 // A page is a file of docs that the program writes.
 type page struct {
@@ -29,6 +30,7 @@ func pages() []page {
 		{"methods", "methods.md", methodNames, writeMethods},
 		{"coverage", "coverage.md", coverageNames, writeCoverage},
 		{"elsewhere", "elsewhere.md", elsewhereNames, writeElsewhere},
+		{"weights", "rewards.md", weightNames, writeWeights},
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -51,6 +52,7 @@ func Open(name string) ([]Page, error) {
 	if strings.HasPrefix(name, "embed:") {
 		return nil, fmt.Errorf("no pictures %q are embedded; there is %s", name, scenePairs)
 	}
+	name = assets.AtHome(name)
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
+	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/outside/regular"
 )
@@ -54,7 +55,7 @@ func Open(name string) ([]Prompt, error) {
 	if strings.HasPrefix(name, "embed:") {
 		return nil, fmt.Errorf("no prompts %q are embedded; there are embed:scenes, embed:edits and embed:zoom, each with -heldout", name)
 	}
-	list, err := sourceOf(name).read()
+	list, err := sourceOf(assets.AtHome(name)).read()
 	if err != nil {
 		return nil, err
 	}

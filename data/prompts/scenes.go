@@ -27,6 +27,7 @@ var embedded = map[string]func() []Prompt{
 	"embed:moving":                 func() []Prompt { return moves(false) },
 	"embed:moving-heldout":         func() []Prompt { return moves(true) },
 	"embed:animate":                func() []Prompt { return animated(3, false) },
+	"embed:animals":                animals,
 	"embed:animate-heldout":        func() []Prompt { return animated(4, true) },
 }
 

@@ -23,7 +23,7 @@ import (
 // TestPublished: of published folders the settings alone are there; networks have the parameters of the published
 // checkpoints (of Stable Diffusion 3 with the table of positions, which is stored), and texts their greatest length.
 func TestPublished(t *testing.T) {
-	const published = "../../internal/published/"
+	const published = "../../assets/published/"
 	for _, c := range []struct {
 		folder                     string
 		parameters, tokens, encode int

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/nn/torchfile"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/clip"
@@ -131,12 +132,12 @@ func NewHead(layers ...Dense) (*Head, error) {
 
 var layerName = regexp.MustCompile(`^layers\.(\d{1,4})\.(weight|bias)$`)
 
-// OpenHead reads a head's file (layers.N.weight, layers.N.bias), or that file of a folder.
+// OpenHead reads a head's file (layers.N.weight, layers.N.bias) as safetensors or as a .pth, or that file of a folder.
 func OpenHead(path string) (*Head, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		path = filepath.Join(path, HeadFile)
+		path = headFile(path)
 	}
-	f, err := safetensors.Open(path)
+	f, err := openHead(path)
 	if err != nil {
 		return nil, err
 	}
@@ -152,10 +153,36 @@ func OpenHead(path string) (*Head, error) {
 	return h, nil
 }
 
+// headFile is the file of a folder: HeadFile, or the only state dict that torch.save wrote.
+func headFile(dir string) string {
+	at := filepath.Join(dir, HeadFile)
+	if _, err := os.Stat(at); err == nil {
+		return at
+	}
+	if pickles, err := filepath.Glob(filepath.Join(dir, "*.pth")); err == nil && len(pickles) == 1 {
+		return pickles[0]
+	}
+	return at
+}
+
+// A headSource is a file of layers.
+type headSource interface {
+	Names() []string
+	Tensor(name string) (safetensors.Tensor, error)
+	Close() error
+}
+
+func openHead(path string) (headSource, error) {
+	if filepath.Ext(path) == ".pth" {
+		return torchfile.Open(path)
+	}
+	return safetensors.Open(path)
+}
+
 // mostLayers is more than any head has.
 const mostLayers = 64
 
-func readLayers(f *safetensors.File) ([]Dense, error) {
+func readLayers(f headSource) ([]Dense, error) {
 	byNumber := map[int]*Dense{}
 	for _, name := range f.Names() {
 		parts := layerName.FindStringSubmatch(name)
@@ -217,10 +244,13 @@ type aestheticKeys struct {
 
 // AestheticKind is reward aesthetic.
 var AestheticKind = rewards.Kind{
-	Name:    "aesthetic",
-	Card:    "A head on CLIP's features that predicts how much people like a picture; path holds its weights, and without it an embedded toy judges the embedded models' drawings.",
-	Paper:   "LAION-Aesthetics V2 (Schuhmann et al., 2022)",
-	Cases:   []string{"neural.aesthetic", "neural.aesthetic_mlp_full"},
+	Name:  "aesthetic",
+	Card:  "A head on CLIP's features that predicts how much people like a picture; path holds its weights, and without it an embedded toy judges the embedded models' drawings.",
+	Paper: "LAION-Aesthetics V2 (Schuhmann et al., 2022)",
+	Cases: []string{"neural.aesthetic", "neural.aesthetic_mlp_full"},
+	Published: &rewards.Published{From: []rewards.Repository{
+		{Name: "trl-lib/ddpo-aesthetic-predictor", Files: []string{"aesthetic-model.pth"}, Saves: rewards.Pickle{From: "aesthetic-model.pth", To: HeadFile}},
+		publishedCLIP.From[0]}, Licence: "Apache-2.0, MIT", Numbers: 428_540_082},
 	Judges:  rewards.Pictures,
 	Traits:  rewards.Averages | rewards.Weights | rewards.Slopes,
 	Toy:     towersToy,

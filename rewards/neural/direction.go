@@ -74,12 +74,13 @@ func moved(two [][]float64) ([]float64, error) {
 
 // DirectionKind is reward direction.
 var DirectionKind = rewards.Kind{
-	Name:    "direction",
-	Card:    "Whether a picture changed as the texts did: cosine of the way from source to sample with that from meta.source to meta.target, by CLIP.",
-	Paper:   "StyleGAN-NADA (Gal et al., 2022)",
-	Judges:  rewards.Pictures,
-	Traits:  rewards.Weights,
-	Options: rewards.NetworkKeys{},
+	Name:      "direction",
+	Card:      "Whether a picture changed as the texts did: cosine of the way from source to sample with that from meta.source to meta.target, by CLIP.",
+	Paper:     "StyleGAN-NADA (Gal et al., 2022)",
+	Judges:    rewards.Pictures,
+	Traits:    rewards.Weights,
+	Published: publishedCLIP,
+	Options:   rewards.NetworkKeys{},
 	Needs: rewards.Always(func(p rewards.Prompt) error {
 		_, source := p.Meta.Texts("source")
 		_, target := p.Meta.Texts("target")

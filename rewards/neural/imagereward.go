@@ -65,9 +65,12 @@ type preferenceKeys struct {
 
 // ImageRewardKind is reward imagereward.
 var ImageRewardKind = rewards.Kind{
-	Name:    "imagereward",
-	Card:    "ImageReward: a BLIP that reads the prompt while it looks; path holds its weights as safetensors, med_config.json and BERT's tokenizer.",
-	Paper:   "ImageReward (Xu et al., 2023)",
+	Name:  "imagereward",
+	Card:  "ImageReward: a BLIP that reads the prompt while it looks; path holds its weights as safetensors, med_config.json and BERT's tokenizer.",
+	Paper: "ImageReward (Xu et al., 2023)",
+	Published: &rewards.Published{From: []rewards.Repository{
+		{Name: "THUDM/ImageReward", Files: []string{"ImageReward.pt", "med_config.json"}, Saves: rewards.Pickle{From: "ImageReward.pt", To: "model.safetensors"}},
+		{Name: "google-bert/bert-base-uncased", Files: rewards.Texts()}}, Licence: "Apache-2.0", Numbers: 446_800_000},
 	Judges:  rewards.Pictures,
 	Traits:  rewards.Averages | rewards.Weights | rewards.Slopes | rewards.Prompted,
 	Options: preferenceKeys{},

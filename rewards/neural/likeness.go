@@ -291,14 +291,15 @@ type likenessKeys struct {
 
 // LikenessKind is reward likeness.
 var LikenessKind = rewards.Kind{
-	Name:    "likeness",
-	Card:    "Cosine of DINO's features of a sample and of the picture that it was made of: as a whole, patch by patch (LPIPS's form) or of a subject.",
-	Paper:   "DINOv2 (Oquab et al., 2023); LPIPS (Zhang et al., 2018)",
-	Cases:   []string{"neural.dino"},
-	Judges:  rewards.Pictures,
-	Traits:  rewards.Weights,
-	Options: likenessKeys{},
-	Needs:   rewards.Always(rewards.Sourced),
+	Name:      "likeness",
+	Card:      "Cosine of DINO's features of a sample and of the picture that it was made of: as a whole, patch by patch (LPIPS's form) or of a subject.",
+	Paper:     "DINOv2 (Oquab et al., 2023); LPIPS (Zhang et al., 2018)",
+	Cases:     []string{"neural.dino"},
+	Judges:    rewards.Pictures,
+	Published: publishedDINO,
+	Traits:    rewards.Weights,
+	Options:   likenessKeys{},
+	Needs:     rewards.Always(rewards.Sourced),
 	Open: rewards.Opens(func(k likenessKeys, b rewards.Bench) (rewards.Opened, error) {
 		of := config.Filled(k.Likeness).Of
 		t, err := openDINO(k.NetworkKeys, b, dino.Options{Patches: of == "patches"})
@@ -323,15 +324,19 @@ func firstSource(_ context.Context, item rewards.Item) (*vision.Image, error) {
 	return item.Sources[0], nil
 }
 
+// publishedDINO is the DINO of features' likeness.
+var publishedDINO = &rewards.Published{From: []rewards.Repository{{Name: "facebook/dinov2-base"}}, Licence: "Apache-2.0", Numbers: 86_580_480}
+
 // DINOKind is reward dino.
 var DINOKind = rewards.Kind{
-	Name:    "dino",
-	Card:    "DINO: how constant the subject of a clip is (VBench's subject_consistency); still clips game it.",
-	Paper:   "VBench (Huang et al., 2024)",
-	Cases:   []string{"neural.dino"},
-	Judges:  rewards.Clips,
-	Traits:  rewards.Weights,
-	Options: rewards.NetworkKeys{},
+	Name:      "dino",
+	Card:      "DINO: how constant the subject of a clip is (VBench's subject_consistency); still clips game it.",
+	Paper:     "VBench (Huang et al., 2024)",
+	Cases:     []string{"neural.dino"},
+	Published: &rewards.Published{From: []rewards.Repository{{Name: "facebook/dino-vitb16"}}, Licence: "Apache-2.0", Numbers: 85_798_656},
+	Judges:    rewards.Clips,
+	Traits:    rewards.Weights,
+	Options:   rewards.NetworkKeys{},
 	Open: rewards.Opens(func(k rewards.NetworkKeys, b rewards.Bench) (rewards.Opened, error) {
 		t, err := openDINO(k, b, dino.Options{})
 		if err != nil {
@@ -343,12 +348,13 @@ var DINOKind = rewards.Kind{
 
 // BackdropKind is reward backdrop: it compares frames by a CLIP's picture tower, as dino does by a DINO.
 var BackdropKind = rewards.Kind{
-	Name:    "backdrop",
-	Card:    "CLIP: how constant a clip's background is (VBench's background_consistency, whose CLIP is ViT-B/32); still clips game it.",
-	Paper:   "VBench (Huang et al., 2024)",
-	Judges:  rewards.Clips,
-	Traits:  rewards.Weights,
-	Options: rewards.NetworkKeys{},
+	Name:      "backdrop",
+	Card:      "CLIP: how constant a clip's background is (VBench's background_consistency, whose CLIP is ViT-B/32); still clips game it.",
+	Paper:     "VBench (Huang et al., 2024)",
+	Published: &rewards.Published{From: []rewards.Repository{{Name: "openai/clip-vit-base-patch32"}}, Licence: "MIT", Numbers: 151_277_313},
+	Judges:    rewards.Clips,
+	Traits:    rewards.Weights,
+	Options:   rewards.NetworkKeys{},
 	Open: rewards.Opens(func(k rewards.NetworkKeys, b rewards.Bench) (rewards.Opened, error) {
 		t, err := openTowers(k, b, clip.Options{NoTexts: true})
 		if err != nil {

@@ -137,26 +137,38 @@ func matching(scaling string, prepare func(size int) vision.Preprocess, k reward
 	return k
 }
 
+// hugeCLIP is the CLIP that PickScore and HPSv2 were trained from.
+const hugeCLIP = "laion/CLIP-ViT-H-14-laion2B-s32B-b79K"
+
+// publishedCLIP is the CLIP of CLIPScore and of the aesthetic head.
+var publishedCLIP = &rewards.Published{From: []rewards.Repository{{Name: "openai/clip-vit-large-patch14"}}, Licence: "MIT", Numbers: 427_616_513}
+
 // Rewards of picture and prompt.
 var (
 	CLIPKind = matching("cosine", nil, rewards.Kind{
-		Name:   "clip",
-		Card:   "Cosine of CLIP's features of picture and prompt; path holds its weights, and without it an embedded toy judges the embedded models' drawings.",
-		Paper:  "CLIP (Radford et al., 2021); CLIPScore (Hessel et al., 2021)",
-		Cases:  []string{"neural.clip", "neural.score_scales"},
-		Toy:    towersToy,
-		Remedy: fmt.Sprintf(towersFor, "clip"),
+		Name:      "clip",
+		Card:      "Cosine of CLIP's features of picture and prompt; path holds its weights, and without it an embedded toy judges the embedded models' drawings.",
+		Paper:     "CLIP (Radford et al., 2021); CLIPScore (Hessel et al., 2021)",
+		Cases:     []string{"neural.clip", "neural.score_scales"},
+		Published: publishedCLIP,
+		Toy:       towersToy,
+		Remedy:    fmt.Sprintf(towersFor, "clip"),
 	})
 	PickScoreKind = matching("logit", nil, rewards.Kind{
 		Name:  "pickscore",
 		Card:  "PickScore: a CLIP trained on people's choices.",
 		Paper: "PickScore (Kirstain et al., 2023)",
+		Published: &rewards.Published{From: []rewards.Repository{{Name: "yuvalkirstain/PickScore_v1"}, {Name: hugeCLIP, Files: rewards.Texts()}},
+			Licence: "MIT", Numbers: 986_109_441},
 		Cases: []string{"neural.clip", "neural.score_scales"},
 	})
 	HPSv2Kind = matching("cosine", vision.HPSv2, rewards.Kind{
 		Name:  "hpsv2",
 		Card:  "Human Preference Score v2.",
 		Paper: "HPSv2 (Wu et al., 2023)",
+		Published: &rewards.Published{From: []rewards.Repository{
+			{Name: "xswu/HPSv2", Files: []string{"HPS_v2.1_compressed.pt"}, Saves: rewards.Pickle{From: "HPS_v2.1_compressed.pt", To: "open_clip_model.safetensors"}},
+			{Name: hugeCLIP, Files: rewards.Texts("open_clip_config.json")}}, Licence: "Apache-2.0", Numbers: 986_109_441},
 		Cases: []string{"neural.hpsv2"},
 	})
 )

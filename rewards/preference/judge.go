@@ -219,7 +219,9 @@ type videoKeys struct {
 
 // VideoRewardKind is reward videoreward.
 var VideoRewardKind = rewards.Kind{
-	Name:    "videoreward",
+	Name: "videoreward",
+	Published: &rewards.Published{From: []rewards.Repository{{Name: "KwaiVGI/VideoReward", Files: []string{"model_config.json", "checkpoint-*/model.pth"}},
+		{Name: "Qwen/Qwen2-VL-2B-Instruct", Files: rewards.Texts("config.json")}}, Numbers: 2_208_985_600},
 	Card:    "VideoReward (VideoAlign): a Qwen2-VL that judges a clip's looks, its motion and how it fits the prompt; path holds it as published, with checkpoint-N/model.pth, or as safetensors with its adapter merged.",
 	Paper:   "VideoAlign (Liu et al., 2025)",
 	Cases:   []string{"judge.videoalign"},
@@ -245,7 +247,9 @@ type pictureKeys struct {
 
 // HPSv3Kind is reward hpsv3.
 var HPSv3Kind = rewards.Kind{
-	Name:    "hpsv3",
+	Name: "hpsv3",
+	Published: &rewards.Published{From: []rewards.Repository{{Name: "MizzenAI/HPSv3", Files: []string{pictureFile}},
+		{Name: "Qwen/Qwen2-VL-7B-Instruct", Files: rewards.Texts("config.json")}}, Numbers: 8_291_375_616},
 	Card:    "HPSv3: a Qwen2-VL that says how much people like a picture of a prompt; path holds HPSv3.safetensors beside Qwen2-VL's settings.",
 	Paper:   "HPSv3 (Ma et al., 2025)",
 	Judges:  rewards.Pictures,

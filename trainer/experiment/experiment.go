@@ -3,6 +3,8 @@ package experiment
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -47,6 +49,19 @@ type Experiment struct {
 
 // Open reads a list of prompts that the file names, once however many ask for it.
 func (e *Experiment) Open(name string) ([]prompts.Prompt, error) { return e.lists.Open(name) }
+
+// Beside is a path in the folder of the experiment's file, where a file lies there and the path is not absolute; else
+// "".
+func (e *Experiment) Beside(path string) string {
+	if filepath.IsAbs(path) || e.doc == nil {
+		return ""
+	}
+	at := filepath.Join(filepath.Dir(e.doc.Name()), path)
+	if _, err := os.Stat(at); err != nil || at == filepath.Clean(path) {
+		return ""
+	}
+	return at
+}
 
 // Default is the experiment of an empty file.
 func Default() Experiment {

@@ -180,7 +180,11 @@ func (r *Reward) check(key string, report report) {
 		k.Check(own, inside)
 	}
 	if r.Path == "" && k.Is(rewards.Weights) && k.Toy == "" {
-		report(key+"name", fmt.Sprintf("reward %q needs the folder of its weights", r.Name), `for example path = "models/`+r.Name+`"`)
+		hint := `for example path = "models/` + r.Name + `"`
+		if k.Published != nil {
+			hint = fmt.Sprintf("'%s' fetches them; then path = %q", k.Fetch(k.Folder()), k.Folder())
+		}
+		report(key+"name", fmt.Sprintf("reward %q needs the folder of its weights", r.Name), hint)
 	}
 }
 

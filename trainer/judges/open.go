@@ -48,7 +48,7 @@ func Open(r experiment.Reward, b Bench) (Opened, error) {
 	b.Policy = call.Policy{Timeout: time.Duration(r.Timeout * float64(time.Second)), Tries: r.Tries}
 	found, err := k.Open(own, b)
 	if err != nil {
-		return Opened{}, fmt.Errorf("reward %s: %w", r.Called(), err)
+		return Opened{}, fmt.Errorf("reward %s: %w", r.Called(), k.Missing(err))
 	}
 	o := Opened{Outside: r.Outside(), Network: computes && r.URL == "", judge: found.Judge, close: found.Close}
 	if r.Framed() {

@@ -1,7 +1,9 @@
 package preflight
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -63,7 +65,7 @@ func (c *check) readLessons() {
 func (c *check) readList(turn int, key, path string) {
 	list, err := c.Open(path)
 	if err != nil {
-		c.FailAt(turn, key, err)
+		c.failList(turn, key, path, err)
 		return
 	}
 	if c.Prompts[key] == nil {
@@ -88,6 +90,18 @@ func (c *check) readList(turn int, key, path string) {
 	if missing > 0 {
 		c.RefuseAt(turn, key, fmt.Sprintf("pictures of %d of the %d prompts cannot be opened; the first: %v", missing, len(list), first), "names of pictures begin in the folder of the prompts' file")
 	}
+}
+
+// failList refuses a list that cannot be opened. Of one that is not there the hint is its source, or a file of its name
+// beside the experiment's.
+func (c *check) failList(turn int, key, path string, err error) {
+	from, known := prompts.SourceOf(path)
+	if beside := c.Beside(path); errors.Is(err, fs.ErrNotExist) && beside != "" {
+		err = fmt.Errorf("%w\nhint: paths begin in the folder that darkroom is started in; %s exists", err, beside)
+	} else if errors.Is(err, fs.ErrNotExist) && known {
+		err = fmt.Errorf("%w\nhint: %s", err, from.Hint())
+	}
+	c.FailAt(turn, key, err)
 }
 
 // checkPictured refuses a list's pictures where the model has no use for them.
@@ -121,7 +135,7 @@ func (c *check) checkProtocols(turn int, key, path string, list []prompts.Prompt
 func (c *check) readAlbum(l experiment.List) {
 	pages, err := album.Open(l.Name)
 	if err != nil {
-		c.FailAt(l.Turn, "rollout.prompts", err)
+		c.failList(l.Turn, "rollout.prompts", l.Name, err)
 		return
 	}
 	for i, at := range c.EachStage() {

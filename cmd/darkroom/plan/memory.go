@@ -23,6 +23,9 @@ type Document struct {
 	Why    string      `json:"memory_unknown,omitempty"` // why there is no prediction
 	Time   *timePlan   `json:"time,omitempty"`           // where it was asked for
 
+	Absent       []Absent `json:"not_here_yet,omitempty"`
+	RewardsLater int64    `json:"memory_of_absent_rewards,omitempty"`
+
 	Gradients *gradientPlan `json:"gradients,omitempty"` // of workers
 	Shares    int           `json:"-"`                   // of the tokens of a sample
 }

@@ -2,6 +2,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
 // Command is 'darkroom plan'.
@@ -53,28 +55,15 @@ It tells how long the run will take, and why its reward may stay flat.`,
 			if asJSON, _ := cmd.Flags().GetBool("json"); resolved && asJSON {
 				return exits.Usagef("--resolved prints TOML, and --json JSON\nhint: leave one of them out")
 			}
-			dry, absent, err := devices.Counting(e)
-			if err != nil {
+			all, err := documented(cmd, e, resolved)
+			if err != nil || resolved {
 				return err
 			}
-			notes, err := inputs.CheckOn(e, dry())
-			if absent != "" {
-				notes = append(notes, absent)
-			}
-			if resolved { // of the file alone; the model's folder fills in its usual values
-				return e.Write(cmd.OutOrStdout())
-			}
-			if err != nil {
-				return err
-			}
-			p, err := e.Plan()
-			if err != nil {
-				return exits.Usage(err)
-			}
-			p.Warnings = append(p.Warnings, notes...)
-			all := WithMemory(e, p, dry())
 			if probing {
-				if all.Time, err = probe(cmd, e, p); err != nil {
+				if len(all.Absent) > 0 {
+					return exits.Usagef("--probe trains, and %s is not here yet\nhint: 'darkroom plan' without --probe prints the commands that fetch it", all.Absent[0].Path)
+				}
+				if all.Time, err = probe(cmd, e, all.Plan); err != nil {
 					return err
 				}
 			}
@@ -87,6 +76,47 @@ It tells how long the run will take, and why its reward may stay flat.`,
 	devices.RanksFlag(cmd, &device)
 	cmd.Flags().BoolVar(&probing, "probe", false, "measure how long an iteration takes, and say how long all will")
 	return cmd
+}
+
+// documented is the plan of an experiment; resolved prints the file in its place. Parts that are not here yet have
+// stand-ins meanwhile.
+func documented(cmd *cobra.Command, e *experiment.Experiment, resolved bool) (all Document, err error) {
+	on, err := StandIn(e)
+	if err != nil {
+		return all, err
+	}
+	defer func() { err = errors.Join(err, on.close()) }()
+	var notes []string
+	var dry func() model.Dry
+	if on.uncount == "" {
+		var bare string
+		if dry, bare, err = devices.Counting(on.Experiment); err != nil {
+			return all, err
+		}
+		notes, err = inputs.CheckOn(on.Experiment, dry())
+		if bare != "" && on.Model.Path == e.Model.Path {
+			notes = append(notes, bare)
+		}
+		e.Model.LoRA = on.Model.LoRA // which the model's folder fills in
+	}
+	if resolved {
+		return all, e.Write(cmd.OutOrStdout())
+	}
+	if err != nil {
+		return all, err
+	}
+	p, err := e.Plan()
+	if err != nil {
+		return all, exits.Usage(err)
+	}
+	p.Warnings = append(p.Warnings, notes...)
+	if on.uncount != "" {
+		all = Document{Plan: p, Why: on.uncount + " is not here yet, and a conversation is counted by its prompts and its tokenizer"}
+	} else {
+		all = WithMemory(on.Experiment, p, dry())
+	}
+	all.Absent, all.RewardsLater = on.absent, on.rewards
+	return all, nil
 }
 
 func writePlan(w io.Writer, p Document) {
@@ -117,6 +147,7 @@ func writePlan(w io.Writer, p Document) {
 		}
 		fmt.Fprintln(w, "warning: "+warning)
 	}
+	p.writeAbsent(w)
 }
 
 // writePublished prints the sources of the numbers of presets and recipes, and departures.

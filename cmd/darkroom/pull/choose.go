@@ -21,6 +21,7 @@ type choice struct {
 	parts   []string // the folders of model_index.json; nil: a repository without it
 	variant string
 	include []string
+	only    []string // patterns of paths; nil: those of a model
 }
 
 // parts are the folders that a model_index.json names.
@@ -41,6 +42,15 @@ func parts(text []byte) ([]string, error) {
 
 // of are the chosen files, in the order of the list.
 func (c choice) of(all []File) ([]File, error) {
+	if c.only != nil {
+		chosen := slices.DeleteFunc(slices.Clone(all), func(f File) bool {
+			return !slices.ContainsFunc(c.only, func(pattern string) bool { ok, _ := path.Match(pattern, f.Path); return ok })
+		})
+		if len(chosen) == 0 {
+			return nil, fmt.Errorf("none of its %d files is one of %s", len(all), strings.Join(c.only, ", "))
+		}
+		return chosen, nil
+	}
 	keep := map[string]bool{}
 	weights := map[string][]File{} // by folder
 	others := map[string]bool{}    // folders with weights in another format

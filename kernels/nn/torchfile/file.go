@@ -73,6 +73,9 @@ func (f *File) read() error {
 	if !ok {
 		return fmt.Errorf("it holds a %T, and no state dict", v)
 	}
+	if inner, ok := d.values["state_dict"].(*dict); ok { // of a trainer's checkpoint
+		d = inner
+	}
 	f.dict = d
 	return nil
 }
@@ -115,7 +118,7 @@ func (f *File) Names() (all []string) {
 }
 
 // kinds are the storages that are read.
-var kinds = map[string]safetensors.DType{"FloatStorage": safetensors.F32, "HalfStorage": safetensors.F16, "BFloat16Storage": safetensors.BF16}
+var kinds = map[string]safetensors.DType{"FloatStorage": safetensors.F32, "HalfStorage": safetensors.F16, "BFloat16Storage": safetensors.BF16, "LongStorage": safetensors.I64}
 
 // Tensor reads one.
 func (f *File) Tensor(name string) (t safetensors.Tensor, err error) {
@@ -132,7 +135,7 @@ func (f *File) Tensor(name string) (t safetensors.Tensor, err error) {
 func (f *File) tensor(name string, v view) (t safetensors.Tensor, err error) {
 	kind, ok := kinds[v.of.kind]
 	if !ok {
-		return t, fmt.Errorf("its numbers are a %s; fp32, fp16 and bf16 are read", v.of.kind)
+		return t, fmt.Errorf("its numbers are a %s; fp32, fp16, bf16 and int64 are read", v.of.kind)
 	}
 	size := kind.Bits() / 8
 	if v.of.n > mostNumbers {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -147,6 +148,12 @@ func (m *machine) do(op byte) (err error) {
 	case 'K', 'M', 'J': // BININT1, BININT2, BININT
 		if n, err = m.number(map[byte]int{'K': 1, 'M': 2, 'J': 4}[op]); err == nil {
 			m.push(n)
+		}
+		return err
+	case 'G': // BINFLOAT, big endian
+		b, err := m.take(8)
+		if err == nil {
+			m.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
 		}
 		return err
 	case 0x8a: // LONG1
