@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -29,9 +30,28 @@ type Unopened struct{ Err error }
 func (u Unopened) Error() string { return u.Err.Error() }
 func (u Unopened) Unwrap() error { return u.Err }
 
-// Read reads an embedded set, a published collection, or a file with a line a pair. An error of a line has its number;
-// pictures are opened when they are asked about.
+// Read reads an embedded set, a published collection, or a file with a line a pair. A published collection may have the
+// name of its layout before it (hpdv2:FILE): then another layout is an error. An error of a line has its number; pictures
+// are opened when they are asked about.
 func Read(name string) (eval.Set, error) {
+	layout, file := named(name)
+	set, err := read(file)
+	switch before, _, ok := strings.Cut(name, ":"); {
+	case errors.Is(err, fs.ErrNotExist) && ok && layout == "" && !strings.HasPrefix(name, assets.Prefix):
+		return set, Unopened{fmt.Errorf("%w\nhint: %q is not a layout of collections: these are %s", err, before, layoutNames())}
+	case err != nil || layout == "":
+		return set, err
+	case set.Layout == "":
+		return set, fmt.Errorf("%s: pairs of one's own, and not %s's layout", file, layout)
+	case set.Layout != layout:
+		return set, fmt.Errorf("%s: %s's layout, and not %s's\nhint: write %s:%s, or the name of the file alone", file, set.Layout, layout, set.Layout, file)
+	}
+	set.Name = layout + ":" + set.Name
+	return set, nil
+}
+
+// read reads a file, or an embedded set.
+func read(name string) (eval.Set, error) {
 	if strings.HasPrefix(name, assets.Prefix) {
 		set, err := eval.Embedded(name)
 		if err != nil {

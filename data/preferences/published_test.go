@@ -2,6 +2,7 @@ package preferences
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -73,6 +74,36 @@ func TestPublishedPairs(t *testing.T) {
 	if err := parquet.WriteFile(voted, []vote{{"a cat", cell{picture(1), "l"}, cell{picture(2), "r"}, "rightvote"}, {"a dog", cell{picture(3), "l"}, cell{picture(4), "r"}, "bothbad_vote"}}); err != nil {
 		t.Fatal(err)
 	}
+	type edit struct {
+		Prompt string `parquet:"instruct_prompt"`
+		Source cell   `parquet:"source_image"`
+		Left   cell   `parquet:"left_output_image"`
+		Right  cell   `parquet:"right_output_image"`
+		Vote   string `parquet:"vote_type"`
+	}
+	type film struct {
+		Prompt string `parquet:"prompt"`
+		Left   string `parquet:"left_video"`
+		Right  string `parquet:"right_video"`
+		Vote   string `parquet:"vote_type"`
+	}
+	type rate struct {
+		Image  cell   `parquet:"image"`
+		ID     string `parquet:"prompt_id"`
+		Prompt string `parquet:"prompt"`
+		Rank   int64  `parquet:"rank"`
+	}
+	edited, played, filmed, ratedTable := filepath.Join(dir, "edits.parquet"), filepath.Join(dir, "played.parquet"), filepath.Join(dir, "filmed.parquet"), filepath.Join(dir, "rated.parquet")
+	if err := errors.Join(
+		parquet.WriteFile(edited, []edit{{"make it red", cell{picture(1), "s"}, cell{picture(2), "l"}, cell{picture(3), "r"}, "leftvote"}}),
+		parquet.WriteFile(played, []film{{"a cat", "videos/a.y4m", "videos/b.y4m", "leftvote"}}),
+		parquet.WriteFile(filmed, []film{{"a cat", "https://x/a.mp4", "videos/b.y4m", "leftvote"}}),
+		parquet.WriteFile(ratedTable, []rate{{cell{picture(1), "a"}, "1", "a cat", 1}, {cell{picture(2), "b"}, "2", "a dog", 1}, {cell{picture(3), "c"}, "1", "a cat", 4}}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	file("images/train/train_1/6.webp", picture(6))
+	file("images/train/train_1/7.webp", picture(7))
 	table := "path_A,path_B,prompt,VQ,Overall\nvideos/a.y4m,videos/b.y4m,\"a cat, running\",B,A\n"
 	for _, c := range []struct{ name, of, want string }{
 		{file("train.json", []byte(`[{"prompt": "a cat", "image_path": ["1.jpg", "2.jpg"], "human_preference": [0, 1], "user_hash": "u"}]`)), eval.Pictures, "a cat: 1.jpg 1 < 2.jpg 2"},
@@ -84,6 +115,11 @@ func TestPublishedPairs(t *testing.T) {
 		{file("videogen.csv", []byte(table)), eval.Moving, "a cat, running: videos/a.y4m 2 > videos/b.y4m 2"},
 		{file("mmrb.json", []byte(`[{"ID": "1", "Text": "what is it?", "Image": "images/3.webp", "Output1": "a cat", "Output2": "a dog", "Better": "Output2", "Category": "vqa"}]`)), eval.Replies,
 			"what is it?: a cat 3 < a dog 3"},
+		{edited, eval.Pictures, "make it red: edits.parquet#0/left_output_image 2 of 1 > edits.parquet#0/right_output_image 3 of 1"},
+		{"genai_bench:" + played, eval.Moving, "a cat: videos/a.y4m 2 > videos/b.y4m 2"},
+		{ratedTable, eval.Pictures, "a cat: rated.parquet#0/image 1 > rated.parquet#2/image 3"},
+		{"imagereward:" + file("images/train/train_1/train_1.json", []byte(`[{"image_path": "images/train/train_1/6.webp", "prompt_id": "1", "prompt": "a cat", "classification": "Animals", "rank": 2}, {"image_path": "images/train/train_1/7.webp", "prompt_id": "1", "prompt": "a cat", "classification": "Animals", "rank": 1}]`)), eval.Pictures,
+			"a cat: images/train/train_1/6.webp 6 < images/train/train_1/7.webp 7"},
 		{filepath.Dir(file("hpd/test.json", []byte(`[{"prompt": "a cat", "image_path": ["4.png", "5.png"], "human_preference": [1, 0]}]`))), eval.Pictures, "a cat: 4.png 4 > 5.png 5"},
 		{file("videogen.csv", []byte(table)) + "#VQ", eval.Moving, "a cat, running: videos/a.y4m 2 < videos/b.y4m 2"},
 	} {
@@ -101,6 +137,8 @@ func TestPublishedPairs(t *testing.T) {
 				return fmt.Sprint(item.Transcript.Last(), " ", item.Image.Width)
 			case item.Clip != nil:
 				return fmt.Sprint(s.Name, " ", len(item.Clip.Frames))
+			case len(item.Sources) > 0:
+				return fmt.Sprint(s.Name, " ", item.Image.Width, " of ", item.Sources[0].Width)
 			}
 			return fmt.Sprint(s.Name, " ", item.Image.Width)
 		}
@@ -113,6 +151,10 @@ func TestPublishedPairs(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
+		"pickapic:" + voted:      "genai_bench's layout, and not pickapic's",
+		"hpd:" + voted:           `"hpd" is not a layout of collections: these are hpdv2, imagereward, pickapic`,
+		"hpdv2:" + eval.SceneSet: "pairs of one's own, and not hpdv2's layout",
+		filmed:                   "left_video is",
 		file("none.json", []byte(`[{"prompt": "a cat", "image_path": ["1.jpg"]}]`)):                                          "none.json: row 1: neither image_path with human_preference",
 		file("better.json", []byte(`[{"Text": "a", "Output1": "b", "Output2": "c", "Better": "both"}]`)):                     `row 1: Better is "both"`,
 		filepath.Dir(file("empty/readme.txt", nil)):                                                                          "no table or list of preferences",

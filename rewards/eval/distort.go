@@ -146,13 +146,19 @@ func stamped(m *vision.Image, _ *rng.Stream) (*vision.Image, error) {
 }
 
 // planter puts a thing of a shape and a colour that the prompt does not name into the emptiest corner of a picture. It
-// is a fifth as wide as that.
+// is a fifth as wide as that. All frames of a clip have it where the first one has.
 func planter(prompt string) func(m *vision.Image, r *rng.Stream) (*vision.Image, error) {
+	var x, y int
+	var ground [3]float64
+	placed := false
 	return func(m *vision.Image, r *rng.Stream) (*vision.Image, error) {
 		out := m.Clone()
 		side := max(1, min(m.Width, m.Height)/5)
 		gap := min(side/4, (min(m.Width, m.Height)-side)/2)
-		x, y, ground := emptiest(m, side, gap)
+		if !placed {
+			x, y, ground = emptiest(m, side, gap)
+			placed = true
+		}
 		ink := unnamed(prompt, rewards.ColorTable(), func(c rewards.NamedColor) string { return c.Name }, r, func(c rewards.NamedColor) bool {
 			return length([3]float64{c.RGB[0] - ground[0], c.RGB[1] - ground[1], c.RGB[2] - ground[2]}) > 100
 		})

@@ -23,6 +23,7 @@ type Order struct {
 	Equal    int       `json:"equal_scores"`
 	Accuracy *Interval `json:"accuracy"`
 	Tau      *Interval `json:"tau_b"`
+	Ties     *Ties     `json:"ties,omitempty"`
 }
 
 // A KindOrder is the accuracy on pairs of one kind.
@@ -30,6 +31,7 @@ type KindOrder struct {
 	Kind     string    `json:"kind"`
 	Pairs    int       `json:"pairs"`
 	Accuracy *Interval `json:"accuracy"`
+	WithTies *Interval `json:"with_ties,omitempty"` // at the limit of all pairs
 }
 
 // level is the confidence of intervals.
@@ -84,7 +86,7 @@ func share(pairs []judgedPair, key rng.Key, x []float64) *Interval {
 	return &i
 }
 
-func orderOf(pairs []judgedPair, key rng.Key) Order {
+func orderOf(pairs []judgedPair, tied *float64, key rng.Key) Order {
 	ranked := slices.DeleteFunc(slices.Clone(pairs), func(p judgedPair) bool { return p.Better == Tie })
 	o := Order{Pairs: len(ranked)}
 	for _, p := range ranked {
@@ -93,6 +95,7 @@ func orderOf(pairs []judgedPair, key rng.Key) Order {
 		}
 	}
 	o.Accuracy = accuracy(ranked, key.With("accuracy"))
+	o.Ties = tiesOf(pairs, tied, key)
 	o.Tau = interval(pairs, key.With("tau"), func(members []int) float64 { return tau(pairs, members) })
 	return o
 }
@@ -126,11 +129,14 @@ func tau(pairs []judgedPair, members []int) float64 {
 }
 
 // byKind is the accuracy of each kind, as kinds first come.
-func byKind(pairs []judgedPair, key rng.Key) []KindOrder {
+func byKind(pairs []judgedPair, ties *Ties, key rng.Key) []KindOrder {
 	var kinds []string
-	of := map[string][]judgedPair{}
+	of, all := map[string][]judgedPair{}, map[string][]judgedPair{}
 	for _, p := range pairs {
-		if p.Better == Tie || p.Kind == "" {
+		if p.Kind == "" {
+			continue
+		}
+		if all[p.Kind] = append(all[p.Kind], p); p.Better == Tie {
 			continue
 		}
 		if of[p.Kind] == nil {
@@ -140,7 +146,11 @@ func byKind(pairs []judgedPair, key rng.Key) []KindOrder {
 	}
 	var out []KindOrder
 	for i, k := range kinds {
-		out = append(out, KindOrder{k, len(of[k]), accuracy(of[k], key.With("kind").Sample(i))})
+		o := KindOrder{Kind: k, Pairs: len(of[k]), Accuracy: accuracy(of[k], key.With("kind").Sample(i))}
+		if ties != nil {
+			o.WithTies = share(all[k], key.With("kind with ties").Sample(i), worths(all[k], ties.Limit, withTies))
+		}
+		out = append(out, o)
 	}
 	return out
 }

@@ -185,16 +185,19 @@ func (d asksFor) Detect(ctx context.Context, m *vision.Image, labels []string) (
 	return slices.DeleteFunc(all, func(f rewards.Detection) bool { return !slices.Contains(labels, f.Class) }), err
 }
 
+// corners is the darkness of two corners, whatever the prompt.
+var corners = ofFrames(func(m *vision.Image) float64 { return -float64(m.Pix[0]) - float64(m.Pix[len(m.Pix)-1]) })
+
 // TestUnasked: a layout that looks for the caption's labels alone is warned of things that nobody asked for; one that
-// counts all things is not.
+// counts all things is not. To a reward that does not read prompts the probe does not apply.
 func TestUnasked(t *testing.T) {
 	set := Scenes()
 	set.Pairs = slices.DeleteFunc(set.Pairs, func(p Pair) bool { return !strings.HasPrefix(p.Prompt, "a ") })
 	for name, c := range map[string]struct {
-		detector rewards.Detector
-		want     string
-	}{"ignored": {asksFor{}, Unseen}, "counted": {rewards.SceneDetector{}, Fine}} {
-		r, err := Run(t.Context(), name, rewards.Each(rewards.Layout{Detector: c.detector}, 1), set, Options{Probed: 12, Again: -1})
+		reward rewards.Reward
+		want   string
+	}{"ignored": {rewards.Layout{Detector: asksFor{}}, Unseen}, "counted": {rewards.Layout{Detector: rewards.SceneDetector{}}, Fine}, "corners": {corners, Apart}} {
+		r, err := Run(t.Context(), name, rewards.Each(c.reward, 1), set, Options{Probed: 12, Again: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,5 +206,45 @@ func TestUnasked(t *testing.T) {
 		if p.Name != "plant" || p.Raise == nil || p.Outcome != c.want || warned != (c.want == Unseen) {
 			t.Errorf("%s: %s %+v is %q of %v to %v, warnings %q", name, p.Name, p.Raise, p.Outcome, p.Gain, p.Prompts, r.Warnings)
 		}
+	}
+}
+
+// TestPlantedClip: all frames of a clip have the thing at one place and in one colour, also where another corner of a
+// later frame is emptier.
+func TestPlantedClip(t *testing.T) {
+	frame := func(empty int) []uint8 { // noise but for a corner
+		m := vision.New(40, 40)
+		r := rng.New(uint64(empty)).Draw()
+		for i := range m.Pix {
+			if x, y := i/3%40, i/3/40; x/20 != empty%2 || y/20 != empty/2 {
+				m.Pix[i] = uint8(r.Intn(256))
+			}
+		}
+		return m.Pix
+	}
+	clip := &video.Clip{Width: 40, Height: 40, Frames: [][]uint8{frame(0), frame(3), frame(1)}}
+	var plant Probe
+	for _, p := range Probes() {
+		if p.planted {
+			plant = p
+		}
+	}
+	changed, _, err := plant.apply(rewards.Item{Prompt: "a dog", Clip: clip}, rng.New(5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places [3][]int
+	for k, f := range changed.Clip.Frames {
+		for i := 0; i < len(f); i += 3 {
+			if !bytes.Equal(f[i:i+3], clip.Frames[k][i:i+3]) {
+				places[k] = append(places[k], i)
+				if first := places[0][0]; !bytes.Equal(f[i:i+3], changed.Clip.Frames[0][first:first+3]) {
+					t.Fatalf("frame %d: %v, and not the colour of the first", k, f[i:i+3])
+				}
+			}
+		}
+	}
+	if len(places[0]) < 16 || !slices.Equal(places[0], places[1]) || !slices.Equal(places[0], places[2]) {
+		t.Errorf("places: %v", places)
 	}
 }

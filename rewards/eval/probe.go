@@ -28,6 +28,9 @@ type Probe struct {
 	planted bool // the picture has one thing more than its prompt asks for, and so is worse
 }
 
+// emptyProbe is the name of the probe that leaves nothing of a picture's contents.
+const emptyProbe = "blank"
+
 // Probes are all there are.
 func Probes() []Probe {
 	return []Probe{
@@ -42,7 +45,7 @@ func Probes() []Probe {
 		{Name: "stamp", Weakness: "stamped text", Card: "The word BEST, white on a black band at the bottom.", picture: stamped},
 		{Name: "grain", Weakness: "large files", Card: "Gray noise of a deviation of 14 levels.", picture: grained},
 		{Name: "scatter", Weakness: "large files", Card: "The picture's pixels in any order.", picture: scattered},
-		{Name: "blank", Weakness: "empty pictures", Card: "The picture's mean colour, and nothing else; of clips, compared with the still clip.", picture: blanked, still: true},
+		{Name: emptyProbe, Weakness: "empty pictures", Card: "The picture's mean colour, and nothing else; of clips, compared with the still clip.", picture: blanked, still: true},
 		{Name: "still", Weakness: "static clips", Card: "The middle frame, all the time.", clip: stilled},
 		{Name: "flicker", Weakness: "flicker", Card: "Every other frame 30 levels brighter.", clip: flickering},
 		{Name: "shuffle", Weakness: "frames in any order", Card: "The frames in an order that is drawn.", clip: shuffled},
@@ -213,6 +216,8 @@ func (t try) ask(ctx context.Context, j rewards.Judge, p Probe) (a answer) {
 //	          stamps, too, by as many bytes as they add
 //	unseen    a probe that makes samples worse (plant) costs less than a quarter of a typical difference, surely: the
 //	          lower end is above that. An optimiser gains nothing by it, and may do it at will; it is a warning
+//	apart     unseen, by a reward that does not read what a picture shows: it has the same scores under the prompts of
+//	          other pairs, or an empty picture costs nothing either. The probe says nothing then
 //
 // Where no two samples of a prompt differ there is no typical difference; a probe then raises the reward if its lower
 // end is above 0. The largest gain of probes decides among themselves only: one strong weakness may hide a weak one,
@@ -231,6 +236,7 @@ const (
 	Weak       = "weakness"
 	SideEffect = "side effect"
 	Unseen     = "costs nothing"
+	Apart      = "does not apply"
 	Fine       = "" // it does not raise the reward
 	TooFew     = "too few prompts"
 )
@@ -347,6 +353,49 @@ func distinct(of []int) int {
 		seen[c] = true
 	}
 	return len(seen)
+}
+
+// apart calls probes that make samples worse inapplicable where the reward does not read contents.
+func (e *examiner) apart(ctx context.Context, all []ProbeResult, judged []judgedPair) {
+	for i, p := range all {
+		if p.Outcome != Unseen {
+			continue
+		}
+		empty := slices.ContainsFunc(all, func(o ProbeResult) bool {
+			return o.Name == emptyProbe && o.Raise != nil && o.Raise.Low > -raisedAbove
+		})
+		if empty || !e.readsPrompts(ctx, judged) {
+			all[i].Outcome = Apart
+		}
+	}
+}
+
+// readsPrompts asks about pairs of a few prompts under the prompts and metas of others, until a score changes.
+func (e *examiner) readsPrompts(ctx context.Context, judged []judgedPair) bool {
+	var first []judgedPair // of each prompt
+	for _, p := range judged {
+		if len(first) < leastPrompts && !slices.ContainsFunc(first, func(o judgedPair) bool { return o.prompt == p.prompt }) {
+			first = append(first, p)
+		}
+	}
+	for i, p := range first {
+		other := first[(i+1)%len(first)].A
+		under := func(s Sample) Sample {
+			return Sample{s.Name, func() (rewards.Item, error) {
+				item, err := s.Open()
+				if err != nil {
+					return item, err
+				}
+				o, err := other.Open()
+				item.Prompt, item.Meta = o.Prompt, o.Meta
+				return item, err
+			}}
+		}
+		if a := askOne(ctx, e.judge, Pair{A: under(p.A), B: under(p.B)}); a.missing != nil || a.a != p.a || a.b != p.b {
+			return true
+		}
+	}
+	return len(first) < 2
 }
 
 // weaknesses are the names of the weaknesses found, once each.

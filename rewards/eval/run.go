@@ -21,6 +21,7 @@ type Options struct {
 	Again  int           // pairs that are asked about twice more: 40; -1 for none
 	AtOnce int           // pairs asked about beside each other: 4
 	Seed   uint64        // of draws
+	Tied   *float64      // scores that differ by at most this are tied; nil: the best limit
 	Fresh  rewards.Judge // the same reward without memory of answers, for repeated questions; nil: the reward
 
 	Progress func(done, all int) // may be nil; from several goroutines
@@ -45,6 +46,8 @@ type Report struct {
 	Reward      string        `json:"reward"`
 	Set         string        `json:"pairs"`
 	Of          string        `json:"of"`
+	Layout      string        `json:"layout,omitempty"` // of a published collection
+	Sum         string        `json:"sha256"`           // of the pairs: prompts, names and labels
 	Judged      int           `json:"judged"`
 	Missing     int           `json:"missing"`
 	Why         []Reason      `json:"why_missing,omitempty"`
@@ -79,7 +82,7 @@ type Speed struct {
 func Run(ctx context.Context, name string, j rewards.Judge, set Set, o Options) (*Report, error) {
 	o = o.filled()
 	e := &examiner{Options: o, judge: j, key: rng.New(o.Seed).With("eval").With(rng.Purpose(set.Name)), set: set}
-	r := &Report{Reward: name, Set: set.Name, Of: set.Of, Flags: []string{}, Warnings: []string{}}
+	r := &Report{Reward: name, Set: set.Name, Of: set.Of, Layout: set.Layout, Sum: set.Sum(), Flags: []string{}, Warnings: []string{}}
 	questions := make([]Pair, len(set.Pairs))
 	copy(questions, set.Pairs)
 	again := questions[:min(o.Again, len(questions))]
@@ -105,7 +108,8 @@ func Run(ctx context.Context, name string, j rewards.Judge, set Set, o Options) 
 	if err := ctx.Err(); err != nil || len(judged) == 0 {
 		return r, err
 	}
-	r.Order, r.Kinds = orderOf(judged, e.key), byKind(judged, e.key)
+	r.Order = orderOf(judged, o.Tied, e.key)
+	r.Kinds = byKind(judged, r.Order.Ties, e.key)
 	r.Calibration, r.Groups = calibrate(judged, e.key.With("calibration")), groupsOf(judged, e.key)
 
 	fresh := o.Fresh
@@ -123,6 +127,7 @@ func Run(ctx context.Context, name string, j rewards.Judge, set Set, o Options) 
 	tries := e.tries(judged)
 	e.all = len(questions) + 2*len(again) + len(tries)
 	r.Probes = weigh(e.probe(ctx, tries), r.Groups.Typical, e.key)
+	e.apart(ctx, r.Probes, judged)
 	r.Flags = weaknesses(r.Probes)
 	r.Conclusion = conclusion(r)
 	r.Warnings = warnings(r)

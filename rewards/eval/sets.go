@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -69,9 +70,19 @@ const (
 
 // A Set is pairs with a name, all of one kind.
 type Set struct {
-	Name  string
-	Of    string // Pictures, Moving or Replies
-	Pairs []Pair
+	Name   string
+	Of     string // Pictures, Moving or Replies
+	Layout string // of a published collection; "": pairs of the program, or of one's own
+	Pairs  []Pair
+}
+
+// Sum is SHA-256 of the pairs: their prompts, kinds and labels, and names of samples. Pictures are not in it.
+func (s Set) Sum() string {
+	h := sha256.New()
+	for _, p := range s.Pairs {
+		fmt.Fprintf(h, "%q %q %q %q %d\n", p.Prompt, p.Kind, p.A.Name, p.B.Name, p.Better)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
 // prompts numbers the prompts of pairs as they come.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/panel"
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/cmd/internal/version"
 	"github.com/darkroom-rl/darkroom/data/preferences"
 	"github.com/darkroom-rl/darkroom/rewards/eval"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -44,7 +46,11 @@ table and writes a page with plots and the worst cases.
 is written {"turns": [{"text": "..."}]} in place of a file name. Lists of HPDv2 and ImageReward
 (.json), Multimodal RewardBench (.json), Pick-a-Pic and GenAI-Bench (.parquet) and
 VideoGen-RewardBench (.csv, or .csv#VQ for another column than Overall) are read as published,
-also by the folder that they lie in; accuracy is also by category, or by the models compared. The defaults are ` + eval.SceneSet + `
+also by the folder that they lie in, and with the name of the layout before it: hpdv2:FILE,
+imagereward:, pickapic:, genai_bench:, videogen_rewardbench:, mm_rewardbench:. Accuracy is also by
+source (the category, or the models compared), and with ties where labels are ties: scores that
+differ by at most --tied are tied, or else by the limit that fits these pairs best. --card writes
+all of it in Markdown. The defaults are ` + eval.SceneSet + `
 and ` + eval.ClipSet + `, which are part of the program.
 
 With --suite, a vision-language model answers a published collection of questions about
@@ -54,6 +60,7 @@ judges. Prompts, limits, sampling, rule and hashes of all of them are written wi
 accuracy and its interval, and a card in Markdown.`,
 		Example: "  darkroom eval --reward layout,ocr,aesthetic\n" +
 			"  darkroom eval --reward motion,flicker --page motion.html\n" +
+			"  darkroom eval --reward pickscore --path PickScore_v1 --pairs pickapic:test.parquet --card pickscore.md\n" +
 			"  darkroom eval --reward http --url http://localhost:8080 --pairs pairs.jsonl --json\n" +
 			"  darkroom eval --run runs/zoom --suite vstar:vstar_bench/test_questions.jsonl --turns 12 --out results",
 		Args: exits.NoArgs,
@@ -81,6 +88,8 @@ accuracy and its interval, and a card in Markdown.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&o.pairs, "pairs", nil, "`FILES` of labelled pairs, published collections, or embedded sets, with commas between them")
 	f.StringVar(&o.page, "page", o.page, "`FILE.html` that is written; empty: none")
+	f.StringVar(&o.card, "card", "", "`FILE.md` that is written, a card of the accuracies; empty: none")
+	f.Float64Var(&o.tied, "tied", 0, "`DIFFERENCE` of scores up to which a pair is a tie (default: the one that fits the labels best)")
 	f.IntVar(&o.probed, "probes", o.probed, "samples that each probe is tried on; 0: none")
 	f.IntVar(&o.again, "again", o.again, "pairs that are asked about twice more, exchanged and as they were; 0: none")
 	f.Uint64Var(&o.seed, "seed", o.seed, "of what is drawn")
@@ -91,7 +100,9 @@ accuracy and its interval, and a card in Markdown.`,
 type options struct {
 	panel.Flags
 	pairs         []string
-	page          string
+	page, card    string
+	tied          float64 // with --tied
+	limit         *float64
 	probed, again int
 	seed          uint64
 }
@@ -106,8 +117,12 @@ func (o *options) check(cmd *cobra.Command) error {
 	o.Flags.Check(must)
 	must(o.probed >= 0 && o.probed <= 100000, "--probes %d: 0 to 100000", o.probed)
 	must(o.again >= 0 && o.again <= 100000, "--again %d: 0 to 100000", o.again)
+	must(o.tied >= 0 && !math.IsInf(o.tied, 1), "--tied %v: a difference of scores, 0 or more", o.tied)
 	if len(wrong) > 0 {
 		return exits.Usagef("%s\nhint: see '%s --help'", strings.Join(wrong, "\n"), cmd.CommandPath())
+	}
+	if cmd.Flags().Changed("tied") {
+		o.limit = &o.tied
 	}
 	return nil
 }
@@ -116,6 +131,7 @@ func (o *options) check(cmd *cobra.Command) error {
 type document struct {
 	Reports []*eval.Report `json:"reports"`
 	Page    string         `json:"page,omitempty"`
+	Card    string         `json:"card,omitempty"`
 }
 
 func (o *options) run(cmd *cobra.Command) error {
@@ -141,7 +157,7 @@ func (o *options) run(cmd *cobra.Command) error {
 		for _, set := range sets[name] {
 			bar := console.NewProgress(cmd.ErrOrStderr(), name+" on "+set.Name)
 			var one sync.Mutex
-			r, err := eval.Run(cmd.Context(), name, opened[k].Judge, set, eval.Options{Probed: none(o.probed), Again: none(o.again), Seed: o.seed, Fresh: fresh[k].Judge,
+			r, err := eval.Run(cmd.Context(), name, opened[k].Judge, set, eval.Options{Probed: none(o.probed), Again: none(o.again), Seed: o.seed, Tied: o.limit, Fresh: fresh[k].Judge,
 				Progress: func(done, all int) {
 					one.Lock()
 					defer one.Unlock()
@@ -171,7 +187,26 @@ func (o *options) run(cmd *cobra.Command) error {
 		}
 		out.Page = o.page
 	}
+	if o.card != "" {
+		card := eval.CardOf(out.Reports, eval.Setup{Command: o.command(), Seed: o.seed, Program: version.Read().String()})
+		if err := os.WriteFile(o.card, []byte(card), 0o644); err != nil {
+			return fmt.Errorf("writing the card: %w", err)
+		}
+		out.Card = o.card
+	}
 	return console.Emit(cmd, out, func(w io.Writer) { printReports(w, out) })
+}
+
+// command is the call, by the flags that scores depend on.
+func (o *options) command() string {
+	text := "darkroom eval" + o.Flags.String()
+	if len(o.pairs) > 0 {
+		text += " --pairs " + strings.Join(o.pairs, ",")
+	}
+	if o.limit != nil {
+		text += fmt.Sprintf(" --tied %v", *o.limit)
+	}
+	return fmt.Sprintf("%s --probes %d --again %d --seed %d", text, o.probed, o.again, o.seed)
 }
 
 // none is how eval.Options says that there shall be none.
@@ -238,6 +273,7 @@ func printReports(w io.Writer, out document) {
 			fmt.Sprintf("%.2f", r.Groups.Dead), flipped, same, fmt.Sprintf("%.0f", r.Speed.PerSecond), r.Conclusion)
 	}
 	t.Write(w)
+	printSources(w, out.Reports)
 	printRaised(w, out.Reports)
 	for _, r := range out.Reports {
 		for _, says := range r.Warnings {
@@ -249,6 +285,31 @@ func printReports(w io.Writer, out document) {
 	}
 	if out.Page != "" {
 		fmt.Fprintf(w, "written: %s\n", out.Page)
+	}
+	if out.Card != "" {
+		fmt.Fprintf(w, "written: %s\n", out.Card)
+	}
+}
+
+// printSources is a row for each source of a published collection, below one of all.
+func printSources(w io.Writer, all []*eval.Report) {
+	t := console.Table{Header: []string{"REWARD", "PAIRS", "SOURCE", ">PAIRS", ">ACCURACY", ">WITH TIES"}}
+	for _, r := range all {
+		if r.Layout == "" || r.Judged == 0 {
+			continue
+		}
+		ties := "-"
+		if r.Order.Ties != nil {
+			ties = rangeOf(r.Order.Ties.Accuracy)
+		}
+		t.Add(r.Reward, r.Set, "all", fmt.Sprint(r.Order.Pairs), rangeOf(r.Order.Accuracy), ties)
+		for _, k := range r.Kinds {
+			t.Add(r.Reward, r.Set, k.Kind, fmt.Sprint(k.Pairs), rangeOf(k.Accuracy), rangeOf(k.WithTies))
+		}
+	}
+	if len(t.Rows) > 0 {
+		fmt.Fprintln(w)
+		t.Write(w)
 	}
 }
 

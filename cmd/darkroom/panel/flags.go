@@ -42,6 +42,20 @@ func (o *Flags) Add(cmd *cobra.Command) {
 	f.StringArrayVar(&o.sets, "set", nil, "`KEY=VALUE` of the reward's table in an experiment's file: ocr.formula=strict, judge.form=unified, rule=boxed")
 }
 
+// String is the flags as they are written on a command line, without the key's variable.
+func (o *Flags) String() string {
+	text := " --reward " + strings.Join(o.Names, ",")
+	for _, f := range []struct{ flag, value string }{{"path", o.path}, {"scaling", o.scaling}, {"url", o.url}} {
+		if f.value != "" {
+			text += fmt.Sprintf(" --%s %s", f.flag, f.value)
+		}
+	}
+	for _, set := range o.sets {
+		text += " --set " + set
+	}
+	return text
+}
+
 // Check reports all that is wrong with the flags alone.
 func (o *Flags) Check(must func(ok bool, format string, args ...any)) {
 	must(len(o.Names) > 0, "--reward is missing: names with commas between them")
