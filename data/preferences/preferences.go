@@ -31,8 +31,8 @@ func (u Unopened) Error() string { return u.Err.Error() }
 func (u Unopened) Unwrap() error { return u.Err }
 
 // Read reads an embedded set, a published collection, or a file with a line a pair. A published collection may have the
-// name of its layout before it (hpdv2:FILE): then another layout is an error. An error of a line has its number; pictures
-// are opened when they are asked about.
+// name of its layout before it (hpdv2:FILE): then another layout is an error. An error of a line has its number;
+// pictures are opened when they are asked about.
 func Read(name string) (eval.Set, error) {
 	layout, file := named(name)
 	set, err := read(file)

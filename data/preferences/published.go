@@ -304,6 +304,9 @@ func answeredPairs(name string, rows []answered) (all []eval.Pair, err error) {
 					}
 				}
 				item.Prompt, item.Transcript = r.Text, &rewards.Transcript{Turns: []rewards.Turn{{Text: said}}}
+				if item.Image != nil {
+					item.Transcript.Shown = []*vision.Image{item.Image}
+				}
 				return item, nil
 			}}
 		}

@@ -85,6 +85,8 @@ func (k accuracyKeys) check(of string, report rewards.Report) {
 		report("path", `a detector finds the truth of rule "grounding" alone`, `write rule = "grounding", without rules; or leave path out`)
 	case k.Path == "" && k.Detector != nil:
 		report("detector", "there is no detector whose boxes could count", "write its path, or leave detector out")
+	case k.Path == "" && k.Precision != "":
+		report("precision", "there is no network that could compute in it: rules read texts", "write a detector's path, or leave precision out")
 	}
 }
 

@@ -12,7 +12,9 @@
 //	swap.go       whether it favours the sample shown first, and whether it repeats itself
 //	probe.go      which changes raise it that should not, and the rule that calls one a weakness
 //
-// card.go is a report in Markdown. All intervals are bootstraps over prompts (bootstrap.go): pairs of one prompt share pictures.
+// card.go is a report in Markdown.
+//
+// All intervals are bootstraps over prompts (bootstrap.go): pairs of one prompt share pictures.
 // A reward is always asked about two items of one prompt together, so that rewards that compare
 // and those that do not are measured alike. A pair without both scores is missing: it is
 // counted and left out.

@@ -216,7 +216,7 @@ func (t try) ask(ctx context.Context, j rewards.Judge, p Probe) (a answer) {
 //	          stamps, too, by as many bytes as they add
 //	unseen    a probe that makes samples worse (plant) costs less than a quarter of a typical difference, surely: the
 //	          lower end is above that. An optimiser gains nothing by it, and may do it at will; it is a warning
-//	apart     unseen, by a reward that does not read what a picture shows: it has the same scores under the prompts of
+//	apart     unseen, by a reward that does not read contents of pictures: it has the same scores under the prompts of
 //	          other pairs, or an empty picture costs nothing either. The probe says nothing then
 //
 // Where no two samples of a prompt differ there is no typical difference; a probe then raises the reward if its lower

@@ -71,11 +71,14 @@ func drawn(ctx context.Context, png *bytes.Buffer, s Line, name string) (bool, e
 		}
 		return true, video.EncodeAPNG(png, c)
 	}
-	boxes := marks(s.Scores[name].Evidence)
-	if s.item.Image == nil || len(boxes) == 0 {
+	boxes, of := marks(s.Scores[name].Evidence), s.item.Image
+	if t := s.item.Transcript; of == nil && t != nil && len(t.Shown) > 0 { // a reply's boxes lie in the first picture
+		of = t.Shown[0]
+	}
+	if of == nil || len(boxes) == 0 {
 		return false, nil
 	}
-	m := s.item.Image.Clone()
+	m := of.Clone()
 	m.Draw(boxes)
 	return true, vision.EncodePNG(png, m)
 }

@@ -22,6 +22,11 @@ func TestDraw(t *testing.T) {
 	with.add("jpeg", rewards.Result{Score: rewards.Score{Value: 1}})
 	without := Line{File: "c.png"}
 	without.add("layout", rewards.Result{Score: rewards.Score{Value: 0}})
+	reply := Line{File: "items.jsonl:1", item: rewards.Item{Transcript: &rewards.Transcript{Shown: []*vision.Image{m}}}}
+	reply.add("accuracy", rewards.Result{Score: rewards.Score{Evidence: []rewards.Evidence{{What: "found", Box: &boxes.Box{5, 5, 30, 30}}}}})
+	if n, _, err := draw(t.Context(), t.TempDir(), []Line{reply}, []string{"accuracy"}); err != nil || n != 1 {
+		t.Errorf("of a reply: %d, %v", n, err)
+	}
 	dir := filepath.Join(t.TempDir(), "boxes")
 	n, moving, err := draw(t.Context(), dir, []Line{with, without}, []string{"layout", "jpeg"})
 	files, _ := os.ReadDir(dir)

@@ -167,7 +167,7 @@ func readItem(line []byte, path string) (Line, error) {
 		Prompt string         `json:"prompt"`
 		Meta   rewards.Meta   `json:"meta"`
 		Turns  []rewards.Turn `json:"turns"`
-		Image  prompts.Images `json:"image"` // its sources
+		Image  prompts.Images `json:"image"` // its sources; those that a conversation shows
 	}
 	if err := prompts.CheckRecord(line); err != nil {
 		return Line{}, err
@@ -197,7 +197,7 @@ func readItem(line []byte, path string) (Line, error) {
 			s.load(at)
 		}
 	case l.Turns != nil:
-		s.item.Transcript = &rewards.Transcript{Turns: l.Turns}
+		s.item.Transcript = &rewards.Transcript{Turns: l.Turns, Shown: s.item.Sources}
 	default:
 		return s, errors.New(`an item needs a "file" or "turns"`)
 	}

@@ -34,8 +34,8 @@ never 0. 'darkroom list rewards' has the names.
 The prompt of a.png is in its text if 'darkroom sample' made it, or in a.txt beside it;
 --prompt is for all files. --items names a file of lines {"file": "a.png", "prompt": "...",
 "meta": {...}} or {"turns": [{"text": "..."}], "prompt": "...", "meta": {"answer": "..."}};
-"image" names the pictures that an edit was made of. File names are relative to that file.
-Items of one prompt are judged together.
+"image" names the pictures that an edit was made of, or that a conversation shows. File names
+are relative to that file. Items of one prompt are judged together.
 
 --draw writes copies of the pictures with the boxes that layout, geneval and others found, wanted
 ones dashed, and copies of clips with the optical flow that motion, heading, camera and others read.
