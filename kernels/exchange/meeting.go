@@ -26,6 +26,7 @@ type Meeting struct {
 	Ranks []kernels.Backend
 	Wire  Wire
 	Limit time.Duration // how long a rank waits for another; 0: UsualLimit
+	Team  Team          // of the ranks at work: of those on one backend, others work while one waits here
 
 	mu      sync.Mutex
 	turn    *turn
@@ -117,19 +118,21 @@ func (m *Meeting) meet(rank int, what string, from, into kernels.Span) error {
 		t.err = m.carry(t)
 		return t.err
 	}
-	limit := cmp.Or(m.Limit, UsualLimit)
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-t.done:
-		return t.err
-	case <-gone:
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return cmp.Or(m.why, errors.New("another rank has failed"))
-	case <-timer.C:
-		return m.late(t, limit)
-	}
+	return m.Team.rests(rank, func() error {
+		limit := cmp.Or(m.Limit, UsualLimit)
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		select {
+		case <-t.done:
+			return t.err
+		case <-gone:
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return cmp.Or(m.why, errors.New("another rank has failed"))
+		case <-timer.C:
+			return m.late(t, limit)
+		}
+	})
 }
 
 // late is the error of a rank that waited too long: it names the first one that did not come.

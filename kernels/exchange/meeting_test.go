@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,7 +37,8 @@ func TestTrade(t *testing.T) {
 				for s := range ranks {
 					traded[s], spread[s] = span(make([]float32, ranks*each)), span(make([]float32, ranks*ranks*each))
 				}
-				err := TeamOf(0, backends...).Each(ranks, func(s int) error {
+				m.Team = TeamOf(0, backends...)
+				err := m.Team.Each(ranks, func(s int) error {
 					return errors.Join(m.Trade(s, span(given[s]), traded[s]), m.Spread(s, span(given[s]), spread[s]))
 				})
 				if err != nil {
@@ -53,6 +55,51 @@ func TestTrade(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// busy is a backend that counts the goroutines that use it.
+type busy struct {
+	ref.Backend
+	users, most atomic.Int32
+}
+
+func (b *busy) use() {
+	n := b.users.Add(1)
+	b.most.Store(max(b.most.Load(), n))
+	time.Sleep(time.Millisecond)
+	b.users.Add(-1)
+}
+
+func (b *busy) Upload(dst kernels.Span, src []byte) {
+	b.use()
+	b.Backend.Upload(dst, src)
+}
+
+// TestSharedBackend: of ranks on one backend a single one is at work at a time, and the others wait for it, or work
+// while it waits for all.
+func TestSharedBackend(t *testing.T) {
+	on := []*busy{{}, {}}
+	backends := []kernels.Backend{on[0], on[0], on[1], on[1]}
+	m := &Meeting{Ranks: backends, Wire: &Host{Ranks: backends}, Team: TeamOf(0, backends...)}
+	err := soon(t, func() error {
+		return m.Team.Each(len(backends), func(r int) error {
+			for range 3 {
+				backends[r].(*busy).use()
+				if err := m.Trade(r, span(make([]float32, 4)), span(make([]float32, 4))); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, b := range on {
+		if b.most.Load() != 1 {
+			t.Errorf("%d goroutines used backend %d at a time", b.most.Load(), i)
 		}
 	}
 }
@@ -81,11 +128,12 @@ func TestMeetingFails(t *testing.T) {
 	}
 	m.Begin()
 	both := func(s int) error { return m.Trade(s, piece(), piece()) }
-	if err := soon(t, func() error { return TeamOf(0, backends...).Each(2, both) }); err != nil {
+	m.Team = TeamOf(0, backends...)
+	if err := soon(t, func() error { return m.Team.Each(2, both) }); err != nil {
 		t.Errorf("begun anew: %v", err)
 	}
 	err := soon(t, func() error {
-		team := TeamOf(0, backends...)
+		team := m.Team
 		team.Stop = func() { m.Abort(errors.New("another rank has failed")) }
 		return team.Each(2, func(s int) error {
 			if s == 0 {

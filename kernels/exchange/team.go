@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -42,15 +43,30 @@ type Team struct {
 	Devices []string      // the ranks' backends, for people, rank 0 first; "" or missing: not known
 	Limit   time.Duration // how long ranks wait for one that does not come; 0: UsualLimit
 	Stop    func()        // tells ranks at work that one has failed; may be nil
+	turns   []*sync.Mutex // of ranks that share a backend: who holds it is at work
 }
 
-// TeamOf names a team by its backends.
+// TeamOf names a team by its backends. Of ranks that share one, a single one is at work at a time.
 func TeamOf(limit time.Duration, ranks ...kernels.Backend) Team {
 	t := Team{Limit: limit}
+	turns := map[kernels.Backend]*sync.Mutex{}
 	for _, be := range ranks {
 		t.Devices = append(t.Devices, be.Name())
+		if turns[be] == nil {
+			turns[be] = new(sync.Mutex)
+		}
+		t.turns = append(t.turns, turns[be])
 	}
 	return t
+}
+
+// rests lets the others of a rank's backend work while it waits.
+func (t Team) rests(rank int, wait func() error) error {
+	if rank < len(t.turns) {
+		t.turns[rank].Unlock()
+		defer t.turns[rank].Lock()
+	}
+	return wait()
 }
 
 // A Failure is the first rank's that failed. Where nothing can be returned it is panicked with.
@@ -115,7 +131,7 @@ func (t Team) Together(ranks int, what string, f func(rank int) error) error {
 
 // Alone is Each of one rank's work, with its name.
 func (t Team) Alone(rank int, f func() error) error {
-	if err := guarded(rank, func(int) error { return f() }); err != nil {
+	if err := t.guarded(rank, func(int) error { return f() }); err != nil {
 		return t.failure(rank, err)
 	}
 	return nil
@@ -129,7 +145,7 @@ func (t Team) run(ranks int, what string, f func(rank int) error) error {
 	}
 	ends, back := make(chan end, ranks), make([]bool, ranks)
 	for r := range ranks {
-		go func() { ends <- end{r, guarded(r, f)} }()
+		go func() { ends <- end{r, t.guarded(r, f)} }()
 	}
 	limit := cmp.Or(t.Limit, UsualLimit)
 	timer := time.NewTimer(limit)
@@ -228,7 +244,11 @@ func (t Team) on(rank int, device string) bool {
 	return name != "" && name == device
 }
 
-func guarded(rank int, f func(rank int) error) (err error) {
+func (t Team) guarded(rank int, f func(rank int) error) (err error) {
+	if rank < len(t.turns) {
+		t.turns[rank].Lock()
+		defer t.turns[rank].Unlock()
+	}
 	defer func() {
 		switch p := recover().(type) {
 		case nil:

@@ -35,7 +35,7 @@ func (g Group) Open(o model.Options, open func(o model.Options) (model.Model, er
 	m.Policy.Shards, m.Policy.Shard = g.Shards, m.shard
 	m.Team.Stop = failed
 	if g.Tokens {
-		m.Meeting = &exchange.Meeting{Ranks: g.Backends, Wire: g.Wire, Limit: g.Limit}
+		m.Meeting = &exchange.Meeting{Ranks: g.Backends, Wire: g.Wire, Limit: g.Limit, Team: m.Team}
 	}
 	tell, measure, ahead := together(len(g.Backends), o.Progress), together(len(g.Backends), o.Measuring), shared(len(g.Backends), o)
 	for r, be := range g.Backends {

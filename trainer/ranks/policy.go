@@ -178,7 +178,7 @@ func (p *Policy) share(r, n int) (lo, hi int) {
 }
 
 // each calls f for every rank with a share that is not empty. Numbers that are not finite do not fail a rank: the
-// others come to their end, and the run goes on.
+// others come to their end, or, where they wait for it in the midst of a pass, end as it does; and the run goes on.
 func (p *Policy) each(n int, f func(rank, lo, hi int) error) error {
 	odd := make([]error, len(p.Members))
 	err := p.together().Each(len(p.Members), func(r int) error {
@@ -188,7 +188,10 @@ func (p *Policy) each(n int, f func(rank, lo, hi int) error) error {
 		}
 		err := f(r, lo, hi)
 		if errors.As(err, new(kernels.NotFinite)) {
-			odd[r], err = err, nil
+			if odd[r] = err; p.Meeting != nil {
+				p.Meeting.Abort(err)
+			}
+			err = nil
 		}
 		return err
 	})

@@ -16,6 +16,36 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/pictures"
 )
 
+// meeting is a member that waits for the others in the midst of a pass.
+type meeting struct {
+	member
+	wait func() error
+}
+
+func (m *meeting) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, error) {
+	a, err := m.member.Eval(w, at)
+	if err == nil {
+		err = m.wait()
+	}
+	return a, err
+}
+
+// TestNotFiniteTokens: of ranks that share the tokens of a pass one ends with numbers that are not finite, and the others
+// do not wait for it: the next pass is made.
+func TestNotFiniteTokens(t *testing.T) {
+	ranks := []kernels.Backend{&cpu.Backend{}, &cpu.Backend{}}
+	m := &exchange.Meeting{Ranks: ranks, Wire: &exchange.Host{Ranks: ranks}}
+	odd := &meeting{wait: func() error { return kernels.NotFiniteError("a logit is NaN") }}
+	waits := &meeting{wait: func() error { return m.Spread(1, kernels.Span{}, kernels.Span{}) }}
+	p := &Policy{Members: []trainer.Policy{odd, waits}, Meeting: m, Shards: 2}
+	for range 2 {
+		_, err := p.Eval(trainer.Reference, []trainer.Point{{State: []float64{1}}})
+		if !errors.As(err, new(kernels.NotFinite)) || errors.As(err, new(*exchange.Failure)) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 // member is a policy of one weight w: it answers w·x, and its gradient is the sum of x·g.
 type member struct {
 	weight, grad float64
