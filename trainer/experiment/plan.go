@@ -224,10 +224,11 @@ type Counts struct {
 	Backward    float64 `json:"backwards"`
 	FullForward float64 `json:"full_forwards"`
 	FullBack    float64 `json:"full_backwards"`
+	Judged      float64 `json:"-"` // points of the network in an update
 }
 
 // A workload adds passes over iterations.
-type workload struct{ samples, rollout, shared, reference, train, back float64 }
+type workload struct{ samples, rollout, shared, reference, train, back, judged float64 }
 
 // add counts one iteration of the stage.
 func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
@@ -283,6 +284,7 @@ func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
 	}
 	w.rollout, w.shared = w.rollout+cost*rollout, w.shared+cost*max(shared, 0)
 	updates := e.sees()
+	w.judged += judged * updates / float64(max(1, e.Optim.Updates))
 	w.train, w.back = w.train+cost*judged*updates, w.back+cost*judged*updates
 	w.reference += judged * updates * e.otherPasses()
 }
@@ -388,7 +390,7 @@ func (w workload) counts(e *Experiment, iterations int) *Counts {
 	full := e.passes() * samples * float64(e.Sampler.Steps)
 	return &Counts{
 		Samples: samples, Rollout: w.rollout / n, Shared: w.shared / n, Reference: w.reference / n,
-		Train: w.train / n, Backward: w.back / n,
+		Train: w.train / n, Backward: w.back / n, Judged: w.judged / n,
 		FullForward: full * (1 + e.sees()), FullBack: full * e.sees(),
 	}
 }

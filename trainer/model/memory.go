@@ -49,6 +49,7 @@ type Memory struct {
 
 	Own      int64 `json:"-"` // the program's memory without the model; 0: ProgramBytes
 	Gradient int64 `json:"-"` // of the parameters that move
+	Point    int64 `json:"-"` // of a point of the network with the gradient at its output, on a wire; 0: of text
 	Fit
 }
 

@@ -512,7 +512,7 @@ func (c *counting) iterate(settings experiment.Settings) error {
 		c.Params().Move(1, 0)
 	}
 	c.phase(&c.need.Training)
-	c.need.Gradient = model.GradientBytes(c.Moved())
+	c.need.Gradient, c.need.Point = model.GradientBytes(c.Moved()), int64(2*8*c.At.Len())
 	return nil
 }
 

@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -76,8 +77,9 @@ func TestGradients(t *testing.T) {
 				c, dir := newCrew(t), filepath.Join(t.TempDir(), "helped")
 				c.parts, c.leaves = fleet.NewInside(), p.leaves
 				var kills []func()
+				sent := traffic{from: c.parts, counts: name == "pictures" && p.leaves}
 				for i := range p.workers {
-					kills = append(kills, c.joins(c.parts, fmt.Sprint("g", i), nil, nil))
+					kills = append(kills, c.joins(c.parts, fmt.Sprint("g", i), sent.count, nil))
 				}
 				o := Options{Dir: dir}
 				o.Report = func(l *ledger.Line, _ *ledger.TimingLine) {
@@ -106,6 +108,16 @@ func TestGradients(t *testing.T) {
 					t.Errorf("%d jobs, and %d are enough where the questions of an update are asked at once", n.Jobs, most)
 				}
 				same(t, fmt.Sprintf("%+v", p), want, contents(t, dir))
+				if sent.counts {
+					plan, err := e(t).Plan()
+					if err != nil {
+						t.Fatal(err)
+					}
+					// 16 bytes a number, and the files' heads
+					if judged := 2 * plan.Stages[0].Counts.Judged; float64(sent.points) != judged || sent.bytes < 12*sent.numbers || sent.bytes > 20*sent.numbers {
+						t.Errorf("%d points of %d numbers travel in %d bytes; plan says %v points", sent.points, sent.numbers, sent.bytes, judged)
+					}
+				}
 				helped := 0
 				for worker, jobs := range by {
 					if worker != fleet.Here {
@@ -118,6 +130,34 @@ func TestGradients(t *testing.T) {
 			}
 		})
 	}
+}
+
+// traffic is that of points, and of gradients at their outputs, of pictures to a single worker.
+type traffic struct {
+	from                   fleet.Blobs
+	counts                 bool
+	points, numbers, bytes int64
+}
+
+func (s *traffic) count(j fleet.Job, payload []byte) []byte {
+	if !s.counts || !j.Gradient.Back {
+		return payload
+	}
+	for _, p := range j.Gradient.Parts {
+		s.bytes += p.Points.Size + p.Grads.Size
+		data, err := s.from.Get(context.Background(), p.Points)
+		if err != nil {
+			continue // the test misses its points
+		}
+		at, err := fleet.UnpackPoints(data, nil)
+		if err != nil {
+			continue
+		}
+		for _, one := range at {
+			s.points, s.numbers = s.points+1, s.numbers+int64(len(one.State))
+		}
+	}
+	return payload
 }
 
 // TestGradientLiar: a worker that changes one bit of one gradient, of its digest of outputs, or of outputs that it was

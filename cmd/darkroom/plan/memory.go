@@ -72,7 +72,7 @@ func WithMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) Doc
 	if need.Tried, err = states(e, dry, budget/int64(ranks), need); err != nil {
 		return Document{Plan: p, Why: err.Error()}
 	}
-	return Document{Plan: p, Memory: &memoryPlan{need.Program() + need.PeakOf(ranks), *need}, Gradients: gradientsOf(e, need.Gradient), Shares: e.Run.TokenShares()}
+	return Document{Plan: p, Memory: &memoryPlan{need.Program() + need.PeakOf(ranks), *need}, Gradients: gradientsOf(e, need.Gradient, pointsOf(p, need.Point)), Shares: e.Run.TokenShares()}
 }
 
 // homes are the homes of frozen matrices that were tried, and the others, where there is a limit, or one is named.

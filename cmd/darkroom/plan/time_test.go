@@ -57,16 +57,21 @@ func TestGradientsPlan(t *testing.T) {
 	e := &experiment.Experiment{Run: experiment.Run{Shards: 8}}
 	for bytesOf, says := range map[int64]string{717 << 20: "and at most 5.6 GiB: 4.8 s at 10 Gb/s", 32 << 30: "none, for a gradient has 32.0 GiB, and at most 2.0 GiB travel"} {
 		var text bytes.Buffer
-		if gradientsOf(e, bytesOf).write(&text); !strings.Contains(text.String(), says) {
+		if gradientsOf(e, bytesOf, 0).write(&text); !strings.Contains(text.String(), says) {
 			t.Errorf("%d: %s", bytesOf, &text)
 		}
 	}
+	points := pointsOf(&experiment.Plan{Stages: []experiment.StagePlan{{}, {Counts: &experiment.Counts{Judged: 575.5}}}}, 4<<20)
+	var some bytes.Buffer
+	if gradientsOf(e, 1, points).write(&some); points != 576*4<<20 || !strings.Contains(some.String(), "at most 2.2 GiB an update, to all workers together: 1.9 s at 10 Gb/s") {
+		t.Errorf("%d: %s", points, &some)
+	}
 	e.Model.Teacher = "adapter"
 	var text bytes.Buffer
-	if gradientsOf(e, 1).write(&text); !strings.Contains(text.String(), "the trainer alone computes updates that learn from lessons") {
+	if gradientsOf(e, 1, 0).write(&text); !strings.Contains(text.String(), "the trainer alone computes updates that learn from lessons") {
 		t.Error(text.String())
 	}
-	if e.Run.Shards = 1; gradientsOf(e, 1) != nil {
+	if e.Run.Shards = 1; gradientsOf(e, 1, 0) != nil {
 		t.Error("one chain of sums has no shards")
 	}
 }
