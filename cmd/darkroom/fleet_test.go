@@ -146,8 +146,8 @@ func killFleet(t *testing.T, kills, iterations int, roles string, more ...string
 	t.Logf("%d of %d kills before the run's end, %d of them of the trainer; alone it takes %v", ran, kills, trainers, whole)
 }
 
-// TestFleetProcesses: workers that are processes of their own, one of which is killed under way, roll a run whose
-// bytes are those of one process; they end with it.
+// TestFleetProcesses: workers that are processes of their own, one of which is killed under way, and one of which has
+// two devices, roll a run whose bytes are those of one process; they end with it.
 func TestFleetProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; left out by -short")
@@ -165,7 +165,7 @@ func TestFleetProcesses(t *testing.T) {
 	join := filepath.Join(dir, "helped", "join")
 	await(join)
 	victim, _ := start("worker", "--join", join, "--name", "victim")
-	steady, said := start("worker", "--join", join, "--name", "steady")
+	steady, said := start("worker", "--join", join, "--name", "steady", "--device", "cpu,cpu")
 	// Until a job of each kind is done: one of an unknown length is left to a worker that died until its lease ends.
 	for range 600 {
 		if text, err := os.ReadFile(filepath.Join(dir, "helped", "ledger.jsonl")); err == nil && len(text) > 0 {
@@ -181,6 +181,11 @@ func TestFleetProcesses(t *testing.T) {
 	late.Stop()
 	if err := steady.Wait(); err != nil {
 		t.Errorf("the worker: %v\n%s", err, said)
+	}
+	for _, one := range []string{"steady-cpu0", "steady-cpu1"} {
+		if !strings.Contains(said.String(), "worker "+one+" has joined") {
+			t.Errorf("no worker %s:\n%s", one, said)
+		}
 	}
 	for _, name := range []string{"ledger.jsonl", "samples.jsonl", "heldout.jsonl", "checkpoints/000003/state.safetensors", "checkpoints/000003/adapter_model.safetensors", "checkpoints/000003/state.json", "images/000003_best.png"} {
 		a, err := os.ReadFile(filepath.Join(dir, "alone", name))

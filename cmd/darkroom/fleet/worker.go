@@ -55,6 +55,9 @@ time, and needs no model: their keys (--env NAME) and programs (--allow-programs
 that the experiment has. --roles gradient computes gradients of a run with run.shards above 1, of
 which the trainer computes its part. One worker may have several roles: --roles roll,gradient.
 
+--device cuda:0,cuda:1 is a worker on each of a machine's cards, by one command: they do jobs side by
+side, and where one ends with an error, the others go on.
+
 A worker starts no program that the run names, and hands over no environment variable of this
 machine, unless --allow-programs and --env say so. Whoever trains, or has the run's folder, then
 runs programs here as you. A job that needs more is refused, and the trainer gives it to another
@@ -62,7 +65,7 @@ worker or does it itself.
 
 A worker may come, leave and be killed at any moment: its unfinished jobs are done again, and the
 run has the same bytes. It ends when the run is over, or by Ctrl-C.`,
-		Example: "  darkroom worker --join runs/poster/join\n  darkroom worker --join join --device cuda:1 --model /nvme/stable-diffusion-3.5-medium\n  darkroom worker --join join --roles score",
+		Example: "  darkroom worker --join runs/poster/join\n  darkroom worker --join join --device cuda:1 --model /nvme/stable-diffusion-3.5-medium\n  darkroom worker --join join --device cuda:0,cuda:1 --roles roll,gradient\n  darkroom worker --join join --roles score",
 		Args:    exits.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
@@ -77,16 +80,77 @@ run has the same bytes. It ends when the run is over, or by Ctrl-C.`,
 	cmd.Flags().BoolVar(&o.programs, "allow-programs", false, "start programs that the run names: exec rewards, tools of episodes, and what runs the code that a model writes")
 	cmd.Flags().StringArrayVar(&o.env, "env", nil, "hand over the environment variable `NAME` where the run asks for it (key_env, env); may be repeated")
 	devices.Flag(cmd, &o.device)
+	cmd.Flags().Lookup("device").Usage += "; several, as cuda:0,cuda:1, have a worker each"
 	return cmd
 }
 
-// crew is a command's workers, one a role.
+// devices are the names of a worker's devices.
+func (o *workerOptions) devices() ([]string, error) {
+	names := experiment.Run{Device: o.device}.Devices()
+	for i, name := range names {
+		switch {
+		case len(names) > 1 && name == "auto":
+			return nil, exits.Usagef("--device %s: \"auto\" stands for one device, and here are several\nhint: name each: cuda:0,cuda:1, or cpu,cpu", o.device)
+		case name != "cpu" && slices.Contains(names[:i], name):
+			return nil, exits.Usagef("--device %s: %s is there twice, and a card has one worker\nhint: name each card once", o.device, name)
+		}
+	}
+	return names, nil
+}
+
+// crewsOn are the workers of a command, a crew a device. Each has a key of its own: one that is dismissed does not
+// take the others along.
+func (o *workerOptions) crewsOn(names []string, ticket natsio.Ticket, say func(format string, args ...any)) (all []*crew, err error) {
+	cpus := 0
+	for _, name := range names {
+		if name == "cpu" {
+			cpus++
+		}
+	}
+	for i, name := range names {
+		own := *o
+		own.device = name
+		if len(names) > 1 {
+			own.name = fmt.Sprintf("%s-%s", o.name, strings.ReplaceAll(name, ":", ""))
+			if name == "cpu" {
+				own.name += fmt.Sprint(i)
+			}
+		}
+		if i > 0 { // servers and programs are asked once a machine
+			own.roles = slices.DeleteFunc(slices.Clone(o.roles), func(r string) bool { return r == "score" })
+		}
+		if len(own.roles) == 0 {
+			continue
+		}
+		c := &crew{workerOptions: &own, say: say, done: map[string]int{}, cpus: 1}
+		if name == "cpu" {
+			c.cpus = cpus
+		}
+		if c.ticket, err = ticket.WithKey(); err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			c.ticket = c.ticket.Further()
+		}
+		c.bench = sync.OnceValues(func() (_ devices.Backend, err error) {
+			c.opened, err = devices.OpenRank(c.workerOptions.device, len(names))
+			return c.opened, err
+		})
+		c.opens = sync.OnceValues(c.openModel)
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// crew is the workers on a device, one a role.
 type crew struct {
 	*workerOptions
 	ticket natsio.Ticket
 	say    func(format string, args ...any)
+	cpus   int // crews that share the CPU
 	mu     sync.Mutex
-	done   map[string]int                  // jobs by role
+	done   map[string]int // jobs by role
+	opened devices.Backend
 	bench  func() (devices.Backend, error) // the device, opened once, for the roles that compute
 	opens  func() (*executor, error)       // the run's model, for rolls and gradients
 	device sync.Mutex                      // of which one computes at a time
@@ -115,13 +179,14 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 		return exits.Usagef("--memory %s: a number and a unit are needed, such as 16GiB", o.memory)
 	}
 	if o.home != "" && !slices.Contains(homes, o.home) {
-		return exits.Usagef("--home %s: %s are possible\nhint: a worker has one device; the run chooses how matrices are compressed (model.quantize)", o.home, strings.Join(homes, ", "))
+		return exits.Usagef("--home %s: %s are possible\nhint: each device of a worker has all matrices; the run chooses how matrices are compressed (model.quantize)", o.home, strings.Join(homes, ", "))
 	}
 	ticket, err := natsio.ReadTicket(o.join)
 	if err != nil {
 		return exits.Usage(err)
 	}
-	if ticket, err = ticket.WithKey(); err != nil {
+	names, err := o.devices()
+	if err != nil {
 		return err
 	}
 	ticket.Credentials = o.creds
@@ -136,32 +201,44 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 		ticket.Blobs = o.blobs
 	}
 	log := cmd.ErrOrStderr()
-	c := &crew{workerOptions: o, ticket: ticket, done: map[string]int{}}
-	var opened devices.Backend
-	c.bench = sync.OnceValues(func() (_ devices.Backend, err error) {
-		opened, err = devices.Open(o.device)
-		return opened, err
-	})
-	c.opens = sync.OnceValues(c.openModel)
-	c.say = func(format string, args ...any) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+	var writing sync.Mutex
+	say := func(format string, args ...any) {
+		writing.Lock()
+		defer writing.Unlock()
 		fmt.Fprintf(log, format+"\n", args...)
 	}
 	if natsio.Open(o.join) {
-		c.say("warning: other users can read %s, and so join the run: chmod 600 %s", o.join, o.join)
+		say("warning: other users can read %s, and so join the run: chmod 600 %s", o.join, o.join)
 	}
 	if o.name == "" {
 		o.name = workerName()
 	}
-	err = c.work(cmd.Context())
-	if opened != nil {
-		opened.Close()
+	crews, err := o.crewsOn(names, ticket, say)
+	if err != nil {
+		return err
 	}
+	errs := make([]error, len(crews))
+	var all sync.WaitGroup
+	for i, c := range crews {
+		all.Go(func() {
+			if errs[i] = c.work(cmd.Context()); errs[i] != nil && len(crews) > 1 {
+				errs[i] = fmt.Errorf("device %s: %w", c.workerOptions.device, errs[i])
+				say("error: %v; the others go on", errs[i])
+			}
+			if c.opened != nil {
+				c.opened.Close()
+			}
+		})
+	}
+	all.Wait()
 	for _, r := range o.roles {
-		c.say("%s (%s)", console.Plural(int64(c.done[r]), "job"), r)
+		done := 0
+		for _, c := range crews {
+			done += c.done[r]
+		}
+		say("%s (%s)", console.Plural(int64(done), "job"), r)
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // work does jobs until the run is over or the command is interrupted. Where one role fails, the others end, too.
@@ -207,7 +284,7 @@ func (c *crew) openModel() (*executor, error) {
 	about.Class, about.Device = devices.Arithmetic(be), fmt.Sprint(be)
 	var s *fleet.Executor
 	s = &fleet.Executor{About: about, Open: func(ctx context.Context, setup fleet.Setup) (model.Model, *experiment.Experiment, error) {
-		at := run.Worker{Model: c.model, Memory: c.memory, Home: c.home, Free: (&devices.Ranks{All: []devices.Backend{be}}).Free(), Logf: c.say, Allowed: c.allowed()}
+		at := run.Worker{Model: c.model, Memory: c.memory, Home: c.home, Free: (&devices.Ranks{All: []devices.Backend{be}}).Free() / int64(c.cpus), Logf: c.say, Allowed: c.allowed()}
 		return run.OpenWorker(setup, at, model.Options{Backend: be, Context: ctx, Progress: s.Passed, Cache: devices.TextCache(), Arithmetic: about.Class, Ahead: s.Ahead})
 	}}
 	return &executor{s, about}, nil

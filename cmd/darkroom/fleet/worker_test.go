@@ -3,6 +3,9 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/devices"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
+	"github.com/darkroom-rl/darkroom/trainer/fleet/natsio"
 )
 
 // nothing is a link that has no blobs.
@@ -25,7 +29,7 @@ func TestTrades(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer be.Close()
-	c := &crew{workerOptions: &workerOptions{name: "w"}, bench: func() (devices.Backend, error) { return be, nil }}
+	c := &crew{workerOptions: &workerOptions{name: "w"}, cpus: 1, bench: func() (devices.Backend, error) { return be, nil }}
 	c.opens = sync.OnceValues(c.openModel)
 	names := map[string]bool{}
 	for _, d := range fleet.Duties() {
@@ -73,7 +77,7 @@ func TestOneAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer be.Close()
-	c := &crew{workerOptions: &workerOptions{}, bench: func() (devices.Backend, error) { return be, nil }}
+	c := &crew{workerOptions: &workerOptions{}, cpus: 1, bench: func() (devices.Backend, error) { return be, nil }}
 	c.opens = sync.OnceValues(c.openModel)
 	for name, open := range map[string]func() (*trade, error){
 		"roll":     func() (*trade, error) { return c.computes(fleet.Rolls) },
@@ -105,6 +109,48 @@ func TestOneAtATime(t *testing.T) {
 			if err := <-ended; (err == nil) != (what == "ends") {
 				t.Errorf("%s %s: %v", name, what, err)
 			}
+		}
+	}
+}
+
+// TestCrews: a command has a worker on each device, with a name and a key of its own; one asks servers.
+func TestCrews(t *testing.T) {
+	for _, c := range []struct {
+		device, roles string
+		want          []string
+	}{
+		{"auto", "roll,score", []string{"w auto 1 roll,score"}},
+		{"cuda", "roll", []string{"w cuda:0 1 roll"}},
+		{"cuda:0, cuda:1", "roll,score", []string{"w-cuda0 cuda:0 1 roll,score", "w-cuda1 cuda:1 1 roll"}},
+		{"cpu,cpu", "gradient", []string{"w-cpu0 cpu 2 gradient", "w-cpu1 cpu 2 gradient"}},
+		{"cpu,cpu", "score", []string{"w-cpu0 cpu 2 score"}},
+		{"cuda:1,cuda:1", "roll", nil},
+		{"cuda:1,auto", "roll", nil},
+	} {
+		o := &workerOptions{name: "w", device: c.device, roles: strings.Split(c.roles, ",")}
+		names, err := o.devices()
+		if c.want == nil {
+			if !errors.As(err, new(exits.UsageError)) || !strings.Contains(err.Error(), "hint:") {
+				t.Errorf("%s: %v", c.device, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		crews, err := o.crewsOn(names, natsio.Ticket{Blobs: "peer:4223"}, t.Logf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for i, one := range crews {
+			got = append(got, fmt.Sprintf("%s %s %d %s", one.name, one.workerOptions.device, one.cpus, strings.Join(one.roles, ",")))
+			if i > 0 && (reflect.DeepEqual(one.ticket, crews[0].ticket) || one.ticket.Blobs != "peer") {
+				t.Errorf("%s: the key of the first worker, or its port", one.name)
+			}
+		}
+		if !slices.Equal(got, c.want) || !slices.Equal(o.roles, strings.Split(c.roles, ",")) {
+			t.Errorf("%s %s: %q, want %q", c.device, c.roles, got, c.want)
 		}
 	}
 }
