@@ -7,7 +7,7 @@
 // model.Model; [Policy] is its part that shares questions out. A loss is numbers here, and a network's outputs come
 // to the host anyway, so the loop, rewards, advantages, objectives and the ledger know nothing of ranks. Questions
 // are shared out, answers come back in their order, and only gradients travel between devices (kernels/exchange adds
-// them up). Rank 0 is the first; rewards, and a run's records, are its business.
+// them up). Rank 0 is the first; a run's records are its business.
 //
 // Or ranks share the tokens of every pass ([Group].Tokens), and each has all questions and answers.
 package ranks

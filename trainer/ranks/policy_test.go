@@ -30,8 +30,8 @@ func (m *meeting) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, 
 	return a, err
 }
 
-// TestNotFiniteTokens: of ranks that share the tokens of a pass one ends with numbers that are not finite, and the others
-// do not wait for it: the next pass is made.
+// TestNotFiniteTokens: of ranks that share the tokens of a pass one ends with numbers that are not finite, and the
+// others do not wait for it: the next pass is made.
 func TestNotFiniteTokens(t *testing.T) {
 	ranks := []kernels.Backend{&cpu.Backend{}, &cpu.Backend{}}
 	m := &exchange.Meeting{Ranks: ranks, Wire: &exchange.Host{Ranks: ranks}}

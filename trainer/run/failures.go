@@ -92,6 +92,7 @@ func (r *reward) round(sent *requests, all []rewards.Result, item func(i int) re
 		}
 	}
 	sent.send(r, item, open)
+	sent.spread(r, item, open)
 	for _, g := range open {
 		results := sent.answer(r, item, g)
 		if len(results) != len(g) {

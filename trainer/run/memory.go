@@ -25,7 +25,7 @@ func (l *loop) fit() model.Fit {
 	case shares > 1:
 		ranks = (shares + devices - 1) / devices
 	}
-	return fitted(l.modality, computesOn(l.Backend, l.Experiment), l.memory.left(rewardBytes(l.Experiment)), ranks, l.Logf)
+	return fitted(l.modality, computesOn(l.Backend, l.Experiment), l.memory.left(rewardBytes(l.Experiment)*rewardCopies(l.Experiment)), ranks, l.Logf)
 }
 
 // memory is that of the devices which the run and other programs share.
@@ -106,12 +106,20 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memor
 	}
 	need, err := ModalityOf(e).Memory(e, dry, budget)
 	if err == nil {
-		need.Rewards = taken
+		need.Rewards = taken * rewardCopies(e)
 	}
 	return need, err
 }
 
-// rewardBytes is the memory of rewards' networks on the run's device, as far as their files are there: of each number 4
+// rewardCopies are those of rewards' networks in one memory: each device has them, and those on the CPU share theirs.
+func rewardCopies(e *experiment.Experiment) int64 {
+	if on := e.Run.Devices(); on[0] == "cpu" {
+		return int64(len(on))
+	}
+	return 1
+}
+
+// rewardBytes is the memory of rewards' networks on a device, as far as their files are there: of each number 4
 // bytes, or 2 where the reward computes in bf16.
 func rewardBytes(e *experiment.Experiment) (bytes int64) {
 	type network struct {

@@ -101,7 +101,11 @@ func (l *loop) start() (err error) {
 	}
 	l.memory = memory{free: l.Free}
 	l.memory.before = l.memory.unused()
-	if err := l.rewards.open(l.Rewards, l.Backend); err != nil {
+	judging := l.backends()
+	if l.Fleet != nil { // workers have the networks of rewards
+		judging = judging[:1]
+	}
+	if err := l.rewards.open(l.Rewards, judging...); err != nil {
 		return err
 	}
 	if err := l.openModel(); err != nil {

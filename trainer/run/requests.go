@@ -8,6 +8,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/judges"
 )
 
 // Rewards outside the program (servers, programs, models behind a server) take time and none of the device. They
@@ -15,7 +16,7 @@ import (
 // rolled. How many calls a reward has under way is its policy's: [[reward]] at_once.
 //
 // So are rewards with networks while workers compute them (fleet.go). Those that compute here
-// wait until everything is rolled, since the device is busy until then.
+// wait until everything is rolled, since the device is busy until then. Of several devices each judges some groups.
 //
 // Invariant (tests): files have the bytes of a run where everything is rolled in one piece and judged afterwards.
 
@@ -63,21 +64,45 @@ func (s *requests) send(r *reward, item func(i int) rewards.Item, groups [][]int
 	if !r.elsewhere() {
 		return
 	}
+	for _, ask := range s.asking(item, r.name, groups) {
+		s.calls.Go(func() { ask(r) })
+	}
+}
+
+// spread asks a network on all devices of the run, each about some groups. The answers are to be taken before another
+// network is asked.
+func (s *requests) spread(r *reward, item func(i int) rewards.Item, groups [][]int) {
+	if len(r.copies) == 0 || r.there != nil {
+		return
+	}
+	all := s.asking(item, r.name, groups)
+	for d, judge := range append([]judges.Opened{r.Opened}, r.copies...) {
+		s.calls.Go(func() {
+			for i := d; i < len(all); i += len(r.copies) + 1 {
+				all[i](judge)
+			}
+		})
+	}
+}
+
+// asking are calls that ask a judge about groups, without those that it was asked about before.
+func (s *requests) asking(item func(i int) rewards.Item, of string, groups [][]int) (all []func(judge rewards.Judge)) {
 	for _, g := range groups {
-		q := request{r.name, g[0]}
+		q := request{of, g[0]}
 		if s.answers[q] != nil {
 			continue
 		}
 		reply := make(chan answer, 1)
 		s.answers[q] = reply
 		items := itemsOf(item, g)
-		s.calls.Go(func() {
+		all = append(all, func(judge rewards.Judge) {
 			var got answer
 			defer func() { reply <- got }()
 			defer kernels.Recover(&got.failed)
-			got.results = r.Judge(s.ctx, items)
+			got.results = judge.Judge(s.ctx, items)
 		})
 	}
+	return all
 }
 
 // forget drops the requests about the samples of some places.

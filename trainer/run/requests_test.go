@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +24,9 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/judges"
 	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // portioned is a model whose portions are chosen, and whose rolls are counted.
@@ -241,4 +245,64 @@ func TestNetworkLost(t *testing.T) {
 		t.Error(err)
 	}
 	a.close()
+}
+
+// TestSpreadNetworks: a reward that is a network judges groups on all devices of a run, and gives the scores of one.
+func TestSpreadNetworks(t *testing.T) {
+	list := parse(t, "reward=[{name='jpeg'}, {name='aesthetic', path='"+experiment.TinyCLIP+"'}]").Rewards
+	groups, r := [][]int{{0, 1}, {2}, {3, 4, 5}, {6}}, rand.New(rand.NewPCG(4, 1))
+	items := make([]rewards.Item, 7)
+	for i := range items {
+		items[i] = rewards.Item{Image: vision.New(32, 32)}
+		for k := range items[i].Image.Pix {
+			items[i].Image.Pix[k] = byte(r.Uint32())
+		}
+	}
+	item := func(i int) rewards.Item { return items[i] }
+	var want []rewards.Result
+	for _, devices := range []int{1, 2, 3} {
+		var on []kernels.Backend
+		for range devices {
+			be := fastest(t, 1)
+			defer be.Close()
+			on = append(on, be)
+		}
+		s := rewardSet{failures: map[string]int{}, ctx: t.Context(), say: t.Logf}
+		if err := s.open(list, on...); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.all[0].copies) != 0 || len(s.all[1].copies) != devices-1 {
+			t.Fatalf("%d copies of a reward without a network, and %d of one with", len(s.all[0].copies), len(s.all[1].copies))
+		}
+		asked := make([]atomic.Int32, devices)
+		counts := func(o judges.Opened, device int) judges.Opened {
+			return o.Through(func(ctx context.Context, items []rewards.Item, own rewards.Judge) []rewards.Result {
+				asked[device].Add(1)
+				return own.Judge(ctx, items)
+			})
+		}
+		s.all[1].Opened = counts(s.all[1].Opened, 0)
+		for i, o := range s.all[1].copies {
+			s.all[1].copies[i] = counts(o, i+1)
+		}
+		sent := newRequests(t.Context())
+		got, err := s.answers(sent, &s.all[1], item, groups, len(items))
+		sent.close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range asked {
+			if n := int(asked[i].Load()); n != (len(groups)+devices-1-i)/devices {
+				t.Errorf("of %d devices number %d judged %d groups", devices, i, n)
+			}
+		}
+		if want == nil {
+			want = got
+		} else if !reflect.DeepEqual(got, want) {
+			t.Errorf("%d devices: %v, want %v", devices, got, want)
+		}
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

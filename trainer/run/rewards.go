@@ -39,6 +39,7 @@ type reward struct {
 	answered bool        // since the program began
 	there    func() bool // whether workers compute it; nil: none ever does
 	judges.Opened
+	copies []judges.Opened // of a network, on the run's further devices
 }
 
 // elsewhere reports whether the reward can be asked while this device computes something else.
@@ -47,22 +48,31 @@ func (r *reward) elsewhere() bool { return r.Outside || r.there != nil && r.ther
 // atOnce is how many samples a server or a program is asked about in one request.
 const atOnce = 16
 
-// open opens every [[reward]]. Networks compute in fp32, with memory of their own: rewards may be asked from any
-// goroutine.
-func (s *rewardSet) open(list []experiment.Reward, be kernels.Backend) error {
-	var device *features.Device
-	bench := judges.Bench{Batch: atOnce, Device: func() (*features.Device, error) {
-		if device == nil {
-			device = features.On(tensor.NewPool(be), features.F32)
-		}
-		return device, nil
-	}}
+// open opens every [[reward]]: networks on each device. They compute in fp32, with memory of their own: rewards may be
+// asked from any goroutine.
+func (s *rewardSet) open(list []experiment.Reward, on ...kernels.Backend) error {
+	benches := make([]judges.Bench, len(on))
+	for i, be := range on {
+		benches[i] = judges.Bench{Batch: atOnce, Device: sync.OnceValues(func() (*features.Device, error) {
+			return features.On(tensor.NewPool(be), features.F32), nil
+		})}
+	}
 	for _, r := range list {
-		o, err := judges.Open(r, bench)
+		o, err := judges.Open(r, benches[0])
 		if err != nil {
 			return errors.Join(err, s.close())
 		}
 		s.all = append(s.all, reward{name: r.Called(), Failure: r.Failure, Opened: o})
+		if !o.Network {
+			continue
+		}
+		of := &s.all[len(s.all)-1]
+		for _, bench := range benches[1:] {
+			if o, err = judges.Open(r, bench); err != nil {
+				return errors.Join(err, s.close())
+			}
+			of.copies = append(of.copies, o)
+		}
 	}
 	return nil
 }
@@ -71,6 +81,9 @@ func (s *rewardSet) close() error {
 	var errs []error
 	for _, r := range s.all {
 		errs = append(errs, r.Close())
+		for _, o := range r.copies {
+			errs = append(errs, o.Close())
+		}
 	}
 	s.all = nil
 	return errors.Join(errs...)
