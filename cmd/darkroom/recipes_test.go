@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -172,6 +173,92 @@ func recipeLists(t *testing.T, dir string) map[bool]string {
 		}
 	}
 	return map[bool]string{false: filepath.Join(dir, "prompts.txt"), true: filepath.Join(dir, "pairs.jsonl")}
+}
+
+// smallCards is an experiment of README's table of cards.
+const smallCards = `[run]
+name = "cards"
+device = "cuda:0"
+iterations = 1
+[model]
+home = "device"
+decoder = "bf16"
+lora = { rank = 32 }
+[rollout]
+prompts = "embed:scenes"
+prompts_per_iteration = 4
+group = 12
+[[reward]]
+name = "jpeg"
+[evaluate]
+every = 0
+prompts = ""
+`
+
+// TestCards computes README's table of cards: the first of bf16, int8 and nf4 that a card has room for, and the
+// predicted memory of an adapter of rank 32. A sixteenth of the card stays free. -long computes all of it (make recipes),
+// which takes a minute; otherwise one row is.
+func TestCards(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, m := range []struct{ name, folder, preset, sets string }{
+		{"Stable Diffusion 1.5", "stable-diffusion-v1-5", "ddpo", "512"},
+		{"SDXL", "stable-diffusion-xl-base-1.0", "ddpo", "1024"},
+		{"Stable Diffusion 3.5 medium", "stable-diffusion-3.5-medium", "mixgrpo", "512"},
+		{"Wan 2.1 1.3B", "Wan2.1-T2V-1.3B-Diffusers", "mixgrpo", "416"},
+		{"FLUX.1-dev", "FLUX.1-dev", "mixgrpo", "512"},
+		{"Qwen-Image", "Qwen-Image", "mixgrpo", "512"},
+	} {
+		if k > 0 && !*long {
+			t.Log("-long computes the other rows")
+			return
+		}
+		sets := []string{"preset=" + m.preset, "model.path=../../internal/published/" + m.folder, "sampler.width=" + m.sets, "sampler.height=" + m.sets}
+		what := m.sets + " x " + m.sets
+		if m.folder != "FLUX.1-dev" {
+			sets = append(sets, "sampler.guidance=1")
+		}
+		if strings.HasPrefix(m.folder, "Wan") {
+			sets = append(sets, "sampler.height=240", "sampler.frames=33")
+			what = "416 x 240, 33 frames"
+		}
+		row := fmt.Sprintf("| %s, %s |", m.name, what)
+		for _, gb := range []int64{12, 16, 24, 80} {
+			budget, cell := gb*1e9/16*15, "no"
+			for _, form := range []string{"bf16", "int8", "nf4"} {
+				all := sets
+				if form != "bf16" {
+					all = append(slices.Clip(sets), "model.quantize="+form)
+				}
+				e, err := experiment.Parse("cards.toml", []byte(smallCards), all)
+				if err != nil {
+					t.Fatal(err)
+				}
+				dry, _, err := devices.Counting(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := inputs.CheckOn(e, dry()); err != nil {
+					t.Fatal(err)
+				}
+				memory, err := run.Memory(e, dry(), budget)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if card := max(memory.Texts, memory.Sampling, memory.Decoding, memory.Check, memory.Training); card <= budget {
+					cell = form + ", " + console.Bytes(card)
+					break
+				}
+			}
+			row += " " + cell + " |"
+		}
+		t.Log(row)
+		if !bytes.Contains(page, []byte(row)) {
+			t.Errorf("README.md lacks the row\n%s", row)
+		}
+	}
 }
 
 // TestEncodersAreKept: large text encoders stay beside the network where free memory leaves them room, and are freed
