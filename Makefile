@@ -168,7 +168,7 @@ exports: ## what was trained, loaded by diffusers, transformers and PEFT
 	$(PYTHON) internal/exports/check.py runs/darkroom runs/models
 
 recipes: ## every recipe planned from its model's published settings, and the memory of its card
-	go test ./cmd/darkroom -count=1 -v -run TestRecipesFit -long
+	go test ./cmd/darkroom -count=1 -v -timeout 60m -run 'TestRecipesFit|TestCards' -long
 
 presets: ## ten iterations of every preset on a small model of its kind
 	go test ./trainer/run -count=1 -v -timeout 30m -run 'TestPresets$$' -long

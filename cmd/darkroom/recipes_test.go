@@ -196,14 +196,14 @@ prompts = ""
 `
 
 // TestCards computes README's table of cards: the first of bf16, int8 and nf4 that a card has room for, and the
-// predicted memory of an adapter of rank 32. A sixteenth of the card stays free. -long computes all of it (make recipes),
-// which takes a minute; otherwise one row is.
+// predicted memory of an adapter of rank 32. A sixteenth of the card stays free. -long computes all of it
+// (make recipes), which takes minutes; otherwise one row is.
 func TestCards(t *testing.T) {
 	page, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k, m := range []struct{ name, folder, preset, sets string }{
+	for k, m := range []struct{ name, folder, preset, side string }{
 		{"Stable Diffusion 1.5", "stable-diffusion-v1-5", "ddpo", "512"},
 		{"SDXL", "stable-diffusion-xl-base-1.0", "ddpo", "1024"},
 		{"Stable Diffusion 3.5 medium", "stable-diffusion-3.5-medium", "mixgrpo", "512"},
@@ -215,8 +215,8 @@ func TestCards(t *testing.T) {
 			t.Log("-long computes the other rows")
 			return
 		}
-		sets := []string{"preset=" + m.preset, "model.path=../../internal/published/" + m.folder, "sampler.width=" + m.sets, "sampler.height=" + m.sets}
-		what := m.sets + " x " + m.sets
+		sets := []string{"preset=" + m.preset, "model.path=../../assets/published/" + m.folder, "sampler.width=" + m.side, "sampler.height=" + m.side}
+		what := m.side + " x " + m.side
 		if m.folder != "FLUX.1-dev" {
 			sets = append(sets, "sampler.guidance=1")
 		}
