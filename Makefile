@@ -114,7 +114,7 @@ models: ## the embedded models, from their recipes: three hours
 		done; \
 	done
 
-release: ## runs/release: an archive for each system, and SHA256SUMS
+release: ## runs/release: an archive for each system, SHA256SUMS, manifests of Homebrew and Scoop
 	go run ./internal/release -out runs/release
 
 # The picture of README.md, from a run of the quickstart: three to ten minutes where there is none yet.

@@ -4,8 +4,8 @@
 //	go run ./internal/release -out runs/release   // make release
 //
 // The same commit gives the same bytes: builds are trimmed of paths, and archives have names in order and one time. The
-// version is Go's record of the commit; a tag gives it a name. Start with targets; modules.go finds licences, pack.go
-// writes the archives.
+// version is Go's record of the commit; a tag gives it a name. Start with targets; modules.go finds licences, manual.go
+// writes completions and the man page, pack.go the archives, manifests.go those of Homebrew and Scoop.
 package main
 
 import (
@@ -76,12 +76,26 @@ func work(out, only string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	var sums strings.Builder
+	dir, err := os.MkdirTemp("", "manual")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	ask, err := built(dir)
+	if err != nil {
+		return err
+	}
+	pages, err := manual(dir, ask, when)
+	if err != nil {
+		return err
+	}
+	var lines strings.Builder
+	version, sums := "", map[string]string{}
 	for _, t := range targets {
 		if only != "" && only != t.name() {
 			continue
 		}
-		archive, err := t.release(out, when)
+		archive, of, err := t.release(out, when, pages)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.name(), err)
 		}
@@ -89,10 +103,17 @@ func work(out, only string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(text), filepath.Base(archive))
+		name, sum := filepath.Base(archive), fmt.Sprintf("%x", sha256.Sum256(text))
+		version, sums[name] = of, sum
+		fmt.Fprintf(&lines, "%s  %s\n", sum, name)
 		fmt.Printf("%s  %.1f MB\n", archive, float64(len(text))/1e6)
 	}
-	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(sums.String()), 0o644)
+	if only == "" {
+		if err := manifests(out, version, sums); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(lines.String()), 0o644)
 }
 
 // names are those of all archives.
@@ -112,11 +133,11 @@ func committed() (time.Time, error) {
 	return time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
 }
 
-// release builds a target, and packs it.
-func (t target) release(out string, when time.Time) (archive string, err error) {
+// release builds a target, and packs it with the pages of its manual. It returns the archive and the version.
+func (t target) release(out string, when time.Time, pages []file) (archive, version string, err error) {
 	dir, err := os.MkdirTemp("", "release")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, t.program())
@@ -127,37 +148,37 @@ func (t target) release(out string, when time.Time) (archive string, err error) 
 	build := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-tags", tags, "-ldflags", "-s -w", "-o", program, "./cmd/darkroom")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+t.system, "GOARCH="+t.machine)
 	if said, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building: %w\n%s", err, said)
+		return "", "", fmt.Errorf("building: %w\n%s", err, said)
 	}
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if err := stamped(info); err != nil {
-		return "", err
+		return "", "", err
 	}
 	all, err := modules(info)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	text, err := bill(info.Main.Version, all)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	sbom := filepath.Join(dir, "sbom.cdx.json")
 	if err := os.WriteFile(sbom, text, 0o644); err != nil {
-		return "", err
+		return "", "", err
 	}
-	files, err := t.files(program, sbom, all)
+	files, err := t.files(program, sbom, all, pages)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	archive = filepath.Join(out, t.name()+".tar.gz")
 	pack := packTar
 	if t.system == "windows" {
 		archive, pack = filepath.Join(out, t.name()+".zip"), packZip
 	}
-	return archive, whole(archive, func(w io.Writer) error { return pack(w, t.name(), files, when) })
+	return archive, info.Main.Version, whole(archive, func(w io.Writer) error { return pack(w, t.name(), files, when) })
 }
 
 // whole writes a file that is there when all of it is: one that breaks off is not left, nor takes another's place.

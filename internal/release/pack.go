@@ -21,9 +21,10 @@ type file struct {
 	mode fs.FileMode
 }
 
-// files are the program, its modules' licences and their bill, and the files packed beside it, by their names.
-func (t target) files(program, sbom string, all []module) ([]file, error) {
-	files := []file{{t.program(), program, 0o755}, {"sbom.cdx.json", sbom, 0o644}}
+// files are the program, its modules' licences and their bill, its manual, and the files packed beside it, by their
+// names.
+func (t target) files(program, sbom string, all []module, pages []file) ([]file, error) {
+	files := slices.Concat([]file{{t.program(), program, 0o755}, {"sbom.cdx.json", sbom, 0o644}}, pages)
 	for _, m := range all {
 		files = append(files, m.notices...)
 	}

@@ -34,7 +34,7 @@ func TestArchives(t *testing.T) {
 			if err := os.Chtimes(program, when, when.Add(time.Duration(turn)*time.Hour)); err != nil {
 				t.Fatal(err)
 			}
-			files, err := target.files(program, program, []module{{path: "std", notices: []file{{"licenses/std/LICENSE", "LICENSE", 0o644}}}})
+			files, err := target.files(program, program, []module{{path: "std", notices: []file{{"licenses/std/LICENSE", "LICENSE", 0o644}}}}, []file{{"darkroom.1", "LICENSE", 0o644}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,7 @@ func TestArchives(t *testing.T) {
 				t.Errorf("%s: packed twice, other bytes", target.name())
 			}
 			has := names(t, out.Bytes())
-			for _, want := range []string{target.program(), "README.md", "LICENSE", "docs/config.md", "examples/rewards/reward.py", "sbom.cdx.json", "licenses/std/LICENSE"} {
+			for _, want := range []string{target.program(), "README.md", "LICENSE", "docs/config.md", "examples/rewards/reward.py", "sbom.cdx.json", "licenses/std/LICENSE", "darkroom.1"} {
 				if !slices.Contains(has, target.name()+"/"+want) {
 					t.Errorf("%s lacks %s", target.name(), want)
 				}
@@ -61,6 +61,86 @@ func TestArchives(t *testing.T) {
 				t.Errorf("%s has code: %q", target.name(), has)
 			}
 		}
+	}
+}
+
+// TestManual: each command but help and completion has its section, letters that roff reads are escaped, and each shell
+// has its file.
+func TestManual(t *testing.T) {
+	said := map[string]string{
+		"--help":       "Darkroom develops.\n\nAvailable Commands:\n  completion  Generate\n  help        Help\n  train       Train it\n\nFlags:\n  -h\n",
+		"train --help": "Train.\n\n.dots and 'quotes' begin\n'lines', and a \\ stays\n",
+	}
+	for _, s := range shells {
+		said["completion "+s.shell] = "# " + s.shell
+	}
+	dir := t.TempDir()
+	files, err := manual(dir, func(args ...string) (string, error) {
+		text, ok := said[strings.Join(args, " ")]
+		if !ok {
+			return "", errors.New("nobody asks for " + strings.Join(args, " "))
+		}
+		return text, nil
+	}, time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range files {
+		text, err := os.ReadFile(f.from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[f.name] = string(text)
+	}
+	page := got["darkroom.1"]
+	for _, want := range []string{".TH DARKROOM 1 \"2026-11-23\"\n", "\n.SH TRAIN\n.nf\nTrain.\n", "\n\\&.dots and 'quotes' begin\n\\&'lines', and a \\e stays\n"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("darkroom.1 lacks %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, ".SH HELP") || len(got) != 5 || got["completions/_darkroom"] != "# zsh" {
+		t.Errorf("%q", got)
+	}
+	if _, err := manPage(func(...string) (string, error) { return "Darkroom\n", nil }, time.Time{}); err == nil {
+		t.Error("a help without commands made a page")
+	}
+}
+
+// TestManifests: each names its archives with their checksums, and JSON is JSON.
+func TestManifests(t *testing.T) {
+	sums := map[string]string{}
+	for k, n := range names() {
+		ext := ".tar.gz"
+		if strings.Contains(n, "windows") {
+			ext = ".zip"
+		}
+		sums[n+ext] = strings.Repeat(string(rune('a'+k)), 64)
+	}
+	dir := t.TempDir()
+	if err := manifests(dir, "v1.2.3", sums); err != nil {
+		t.Fatal(err)
+	}
+	brew, err := os.ReadFile(filepath.Join(dir, "darkroom.rb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"darkroom-darwin-arm64.tar.gz", "darkroom-linux-amd64.tar.gz", "darkroom-linux-arm64.tar.gz"} {
+		want := "/v1.2.3/" + name + "\"\n      sha256 \"" + sums[name] + "\""
+		if !strings.Contains(string(brew), want) {
+			t.Errorf("the formula lacks %s:\n%s", want, brew)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "darkroom.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m struct {
+		Version      string
+		Architecture map[string]struct{ Hash string }
+	}
+	if err := json.Unmarshal(text, &m); err != nil || m.Version != "1.2.3" || m.Architecture["64bit"].Hash != sums["darkroom-windows-amd64.zip"] {
+		t.Errorf("%v, %+v", err, m)
 	}
 }
 
