@@ -13,15 +13,19 @@ import (
 // listing is a block of a page, with its language.
 var listing = regexp.MustCompile("(?ms)^```(\\w*)\\n(.*?)^```")
 
-// TestPagesRun: command lines of README.md and docs name commands, flags and as many arguments as there are, and whole
-// experiments in them can be planned.
+// TestPagesRun: command lines of README.md, docs and examples name commands, flags and as many arguments as there are,
+// and whole experiments in them can be planned.
 func TestPagesRun(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	examples, err := filepath.Glob("../../examples/*/README.md")
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("%d pages of examples, %v", len(examples), err)
+	}
 	commands, experiments := 0, 0
-	for _, file := range append(pages, "../../README.md", "../../deploy/README.md") {
+	for _, file := range append(append(pages, examples...), "../../README.md", "../../deploy/README.md") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

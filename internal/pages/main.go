@@ -3,8 +3,9 @@
 //
 //	go run ./internal/pages -darkroom runs/darkroom   // make docs
 //
-// README.md begins in an empty folder with a copy of examples; every other page begins in a copy of the folder that
-// README's "Ten lines of TOML" left. A toml listing with [run] is mine.toml from there on, and another toml listing is
+// README.md begins in an empty folder with a copy of examples, an example's page in a copy of its folder; every other
+// page begins in a copy of the folder that README's "An experiment of your own" left. A toml listing with [run] is
+// mine.toml from there on, and another toml listing is
 // planned together with it. A listing that begins with no command is output: each line of it must be printed by a
 // command of its page. Commands that cannot run here are listed with the reason. A reader's minutes are those of the
 // page's commands.
@@ -51,8 +52,12 @@ func run(program, only string, limit time.Duration) error {
 	if err != nil {
 		return err
 	}
+	examples, err := filepath.Glob("examples/*/README.md")
+	if err != nil {
+		return err
+	}
 	pages := slices.Clone(firsts)
-	for _, page := range rest {
+	for _, page := range append(rest, examples...) {
 		if !slices.Contains(pages, page) {
 			pages = append(pages, page)
 		}
@@ -75,8 +80,11 @@ func run(program, only string, limit time.Duration) error {
 	for n, page := range pages {
 		r.dir = filepath.Join(base, fmt.Sprint(n))
 		from, to := r.begun, r.dir
-		if page == "README.md" {
+		switch {
+		case page == "README.md":
 			from, to = "examples", filepath.Join(r.dir, "examples")
+		case slices.Contains(examples, page):
+			from = filepath.Dir(page)
 		}
 		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 			return err
@@ -102,7 +110,7 @@ type reader struct {
 	serving             []served
 }
 
-// begin runs README's ten lines of TOML and the commands below them, for the pages behind it.
+// begin runs README's experiment and the commands below it, for the pages behind it.
 func (r *reader) begin() error {
 	listings, err := listingsOf("README.md")
 	if err != nil {

@@ -53,7 +53,7 @@ func (t target) program() string {
 }
 
 // beside lists the files packed with the program.
-var beside = []string{"README.md", "LICENSE", "CHANGELOG.md", "assets/quickstart.png", "assets/page.png", "docs", "examples/environments", "examples/rewards"}
+var beside = []string{"README.md", "LICENSE", "CHANGELOG.md", "assets/quickstart.png", "assets/page.png", "docs", "examples"}
 
 func main() {
 	out := flag.String("out", "runs/release", "folder of the archives")
