@@ -201,7 +201,11 @@ func (v *evaluation) measure(ctx context.Context, of subject, line *ledger.Line,
 		line.HeldOut = all.measures
 	}
 	v.clock.took("evaluate", began)
-	places, err := all.sheet(v.record.folder, "images/heldout_"+name+".png")
+	sheet := "images/heldout_" + name + ".png"
+	places, err := all.sheet(v.record.folder, sheet)
+	if err == nil {
+		err = v.undrawn(of, all.trails(ctx, v.record.folder, sheet, places))
+	}
 	if err == nil && line == nil {
 		err = all.sourceSheet(v.record.folder, "images/heldout_sources.png")
 	}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,12 +11,15 @@ import (
 
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/record/folder"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/motion"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
 // TestHeldOutPortions: an evaluation whose samples are made and let go of prompt by prompt writes the bytes of one that
@@ -149,5 +153,42 @@ func TestEvaluationsCounted(t *testing.T) {
 	few, many, more := count(6), count(12000), count(24000)
 	if many-few < 150<<20 || more-many > 2*model.EvaluatedBytes || more < many {
 		t.Errorf("6, 12,000 and 24,000 held-out samples take %d, %d and %d bytes", few, many, more)
+	}
+}
+
+// TestTrailsOfSheet: beside a sheet of clips lie the ways of their points, in the sheet's pixels from a clip's place; a
+// clip of one frame has none.
+func TestTrailsOfSheet(t *testing.T) {
+	at, err := folder.Open(t.TempDir(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &samples{prompts: make([]prompts.Prompt, 2), totals: make([]float64, 2)}
+	scene := moving.Scene{Color: "red", Shape: "square", Heading: "right", Pace: "fast", Background: "white"}
+	clip := moving.Large.Begin(scene, moving.Place{Half: 8})
+	still := &video.Clip{Width: clip.Width, Height: clip.Height, Rate: clip.Rate, Frames: clip.Frames[:1]}
+	s.shown.clips = []*video.Clip{clip, still}
+	places, err := s.sheet(at, "images/heldout_before.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.trails(t.Context(), at, "images/heldout_before.png", places); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(at.Path("images/heldout_before.trails.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all [][]motion.Trail
+	if err := json.Unmarshal(text, &all); err != nil || len(all) != 2 || len(all[0]) < 4 || len(all[1]) != 0 {
+		t.Fatalf("%s, %v", text, err)
+	}
+	side := float64(places[0][2])
+	for _, trail := range all[0] {
+		for _, p := range trail.Points {
+			if p[0] < 0.25*side || p[0] > side || p[1] < 0.25*side || p[1] > 0.75*side {
+				t.Errorf("a point of a thing in the middle, which moves to the right, is at %v of %g", p, side)
+			}
+		}
 	}
 }

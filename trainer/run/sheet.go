@@ -3,21 +3,26 @@ package run
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/record/folder"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/motion"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/video/flow"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -161,6 +166,44 @@ func (s *samples) moving(out *bytes.Buffer) (places [][4]int, err error) {
 		return nil, err
 	}
 	return s.layout(first).Places(first)
+}
+
+// The longer side of a clip whose flow a page shows, and the file of a sheet's trails.
+const (
+	trailSide  = 128
+	trailsFile = "%s.trails.json"
+)
+
+// trails writes the optical flow of each clip on a sheet, as ways of points from frame to frame, in the sheet's pixels
+// from a clip's place.
+func (s *samples) trails(ctx context.Context, to *folder.Folder, sheet string, places [][4]int) error {
+	if len(s.shown.clips) == 0 {
+		return nil
+	}
+	all := make([][]motion.Trail, len(s.shown.clips))
+	for i, c := range s.shown.clips {
+		small := &video.Clip{Rate: c.Rate}
+		for _, px := range c.Frames {
+			m, err := within(&vision.Image{Width: c.Width, Height: c.Height, Pix: px}, trailSide)
+			if err != nil {
+				return undrawable{err}
+			}
+			small.Width, small.Height, small.Frames = m.Width, m.Height, append(small.Frames, m.Pix)
+		}
+		m, err := motion.Of(ctx, small, flow.DIS{})
+		if errors.Is(err, motion.ErrShort) {
+			continue
+		}
+		if err != nil {
+			return undrawable{err}
+		}
+		all[i] = m.Trails(float64(places[i][2]) / float64(small.Width))
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return undrawable{err}
+	}
+	return to.Write(fmt.Sprintf(trailsFile, strings.TrimSuffix(sheet, ".png")), text)
 }
 
 // layout is that of a sheet of an evaluation's first pictures.

@@ -44,8 +44,33 @@ func TestClipsPlay(t *testing.T) {
 	}
 	b.Eval(`document.querySelector(".pair").click()`, nil)
 	b.Until(`document.querySelectorAll("dialog[open] .stage .sprite img").length === 2`, 5*time.Second)
+	b.Until(`document.querySelectorAll("dialog[open] svg.boxes[data-reward=flow]:not([hidden]) .found polyline.line").length === 2`, 5*time.Second)
+	b.Shot(*shots, "flow", 900)
+	b.Eval(`document.querySelector("dialog[open] [data-choice='']").click()`, nil)
+	b.Until(`document.querySelectorAll("dialog[open] svg.boxes[hidden]").length === 2`, 5*time.Second)
 	if m := b.Messages(); len(m) > 0 {
 		t.Errorf("the console says %s", m)
+	}
+}
+
+// TestTrails: the flow of a sheet's clips is with their samples; a file for another number of clips is left out.
+func TestTrails(t *testing.T) {
+	dir := runtest.Write(t, filepath.Join(t.TempDir(), "moves"), runtest.Options{Iterations: 1, Every: 1, Prompts: 3, Clips: true})
+	first := func() Evaluation {
+		r, err := Read(dir)
+		must(t, err)
+		all, err := r.evaluations(func(name string) string { return name }, -1)
+		must(t, err)
+		return all[0]
+	}
+	for _, s := range first().Samples {
+		if !bytes.Contains(s.Trails, []byte("points")) {
+			t.Errorf("clip %d has the trails %s", s.Prompt, s.Trails)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "images", "heldout_before.trails.json"), []byte("[[]]"), 0o644))
+	if s := first().Samples[0]; s.Trails != nil {
+		t.Errorf("trails of another sheet: %s", s.Trails)
 	}
 }
 

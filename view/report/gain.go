@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"html"
 	"html/template"
@@ -180,12 +181,18 @@ func count(n int, thing string) string {
 
 // An Evaluation is a sheet of held-out pictures, with each one's scores where the folder has them.
 type Evaluation struct {
-	Iteration int                  `json:"iteration"` // 0: before training
-	Guided    bool                 `json:"guided,omitempty"`
-	Sheet     string               `json:"sheet,omitempty"`   // where the page finds it
-	Plays     bool                 `json:"plays,omitempty"`   // it is animated: of clips
-	Sources   string               `json:"sources,omitempty"` // of their sources, each in its picture's place on the first sheet
-	Samples   []ledger.HeldOutLine `json:"samples,omitempty"`
+	Iteration int        `json:"iteration"` // 0: before training
+	Guided    bool       `json:"guided,omitempty"`
+	Sheet     string     `json:"sheet,omitempty"`   // where the page finds it
+	Plays     bool       `json:"plays,omitempty"`   // it is animated: of clips
+	Sources   string     `json:"sources,omitempty"` // of their sources, each in its picture's place on the first sheet
+	Samples   []Pictured `json:"samples,omitempty"`
+}
+
+// Pictured is a held-out sample on a sheet.
+type Pictured struct {
+	ledger.HeldOutLine
+	Trails json.RawMessage `json:"trails,omitempty"` // of a clip: ways of its points, in the sheet's pixels
 }
 
 // A Source is where a page finds a picture of the run's folder; "" where the page shows it not.
@@ -215,8 +222,11 @@ func (r *Run) evaluations(source Source, few int) ([]Evaluation, error) {
 		}
 		for _, l := range samples[e.Iteration] {
 			if l.At != nil {
-				e.Samples = append(e.Samples, l)
+				e.Samples = append(e.Samples, Pictured{HeldOutLine: l})
 			}
+		}
+		if e.Plays {
+			r.trails(strings.TrimSuffix(name, ".png")+".trails.json", e.Samples)
 		}
 		if e.Sheet != "" {
 			all = append(all, e)
@@ -232,6 +242,21 @@ func (r *Run) evaluations(source Source, few int) ([]Evaluation, error) {
 		}
 	}
 	return all, nil
+}
+
+// trails reads those of a sheet's clips; a page without them says less, and is whole.
+func (r *Run) trails(name string, samples []Pictured) {
+	text, err := inside(r.Dir, name)
+	if err != nil {
+		return
+	}
+	var all []json.RawMessage
+	if json.Unmarshal(text, &all) != nil || len(all) != len(samples) {
+		return
+	}
+	for i := range samples {
+		samples[i].Trails = all[i]
+	}
 }
 
 // iterationOf reads a sheet's name; 0: before training.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
@@ -200,6 +201,9 @@ func (w *writer) evaluation(i int) []ledger.HeldOutLine {
 			}
 		}
 		w.file(name+".png", w.sheet(sheet, pictures))
+		if w.Clips {
+			w.file(name+".trails.json", trails(len(samples)))
+		}
 	}
 	var lines bytes.Buffer
 	for _, s := range samples {
@@ -207,6 +211,12 @@ func (w *writer) evaluation(i int) []ledger.HeldOutLine {
 	}
 	w.add(ledger.HeldOutFile, lines.Bytes())
 	return samples
+}
+
+// trails are two ways of points of each clip.
+func trails(clips int) []byte {
+	const two = `[{"points":[[40,40],[30,40],[20,40]]},{"points":[[60,20],[50,20]],"lost":true}]`
+	return []byte("[" + strings.Join(slices.Repeat([]string{two}, clips), ",") + "]")
 }
 
 // sheet is a file of pictures; of clips of three frames, which slide to the left.

@@ -1,14 +1,20 @@
-// Boxes of a reward's evidence over a picture: found ones solid, with their scores; those asked for dashed. One
-// reward's at a time: which one is chosen below the picture, and stays for the next pictures.
+// Boxes of a reward's evidence over a picture: found ones solid, with their scores; those asked for dashed. Over a clip
+// the ways of its points, by its optical flow: solid as far as the way back leads home, dashed where it is lost. One layer
+// at a time: which one is chosen below the picture, and stays for the next pictures.
 
 const boxes = (() => {
   const mostText = 32; // of a label
   let chosen = null; // null: the first reward with boxes; "": none
-  const of = (sample) =>
-    Object.keys(sample.scores || {})
+  const flow = "flow";
+  const of = (sample) => {
+    const moves = sample.trails && sample.trails.length > 0 ? [[flow, sample.trails]] : [];
+    if (sample.trails && !sample.size) return moves; // boxes would have no scale
+    return Object.keys(sample.scores || {})
       .sort()
       .map((name) => [name, (sample.scores[name].evidence || []).filter((e) => e.box && e.box.every(known))])
-      .filter(([, list]) => list.length > 0);
+      .filter(([, list]) => list.length > 0)
+      .concat(moves);
+  };
   const shown = (names) => (chosen === null || (chosen !== "" && !names.includes(chosen)) ? names[0] : chosen);
   const svg = (tag, props = {}, ...children) => {
     const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -52,6 +58,23 @@ const boxes = (() => {
     }).observe(drawn);
     return drawn;
   };
+  // ways is the flow of a clip: a line for each of its points, with a dot where it ends.
+  const ways = (list, [width, height]) =>
+    svg(
+      "svg",
+      { class: "boxes", viewBox: `0 0 ${width} ${height}`, "data-reward": flow, "aria-hidden": "true" },
+      list.map(({ points, lost }) => {
+        const line = { points: points.map((p) => p.join(",")).join(" ") };
+        const [cx, cy] = points[points.length - 1];
+        return svg(
+          "g",
+          { class: lost ? "wanted" : "found" },
+          svg("polyline", { class: "halo", ...line }),
+          svg("polyline", { class: "line", ...line }),
+          svg("circle", { cx, cy, r: Math.max(width, height) / 90 }),
+        );
+      }),
+    );
   const choose = (stage, name) => {
     for (const l of stage.querySelectorAll("svg.boxes")) l.toggleAttribute("hidden", l.dataset.reward !== name);
   };
@@ -59,13 +82,13 @@ const boxes = (() => {
     // over lays the boxes of a sample over its picture, whose size in pixels is given, or is the file's.
     over: (picture, sample, size) => {
       const all = of(sample);
-      if (all.length === 0 || picture.tagName === "VIDEO" || (!size && picture.tagName !== "IMG")) return picture;
+      if (all.length === 0 || picture.tagName === "VIDEO" || (!size && !sample.trails && picture.tagName !== "IMG")) return picture;
       const whole = el("span", { class: "boxed" }, picture);
       const lay = (of) => {
-        whole.append(...all.map(([name, list]) => layer(name, list, of)));
+        whole.append(...all.map(([name, list]) => (name === flow ? ways(list, sample.at.slice(2)) : layer(name, list, of))));
         choose(whole, shown(all.map(([name]) => name)));
       };
-      if (size) lay(size);
+      if (size || sample.trails) lay(size || sample.at.slice(2));
       else if (picture.naturalWidth) lay([picture.naturalWidth, picture.naturalHeight]);
       else picture.addEventListener("load", () => lay([picture.naturalWidth, picture.naturalHeight]), { once: true });
       return whole;
@@ -77,7 +100,7 @@ const boxes = (() => {
       return el(
         "div",
         { class: "controls" },
-        el("span", { class: "soft" }, "boxes"),
+        el("span", { class: "soft" }, names.includes(flow) ? "over the clip" : "boxes"),
         choice("whose boxes are drawn", [["", "none"], ...names.map((name) => [name, name])], shown(names), (name) => {
           chosen = name;
           choose(stage(), name);

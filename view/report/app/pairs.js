@@ -75,7 +75,7 @@ const large = (pair, evaluations) => ({
       ),
     ),
   words: (stage) => [
-    boxes.chooser(stage, ...[pair.before, pair.after].filter((s) => s.size)),
+    boxes.chooser(stage, ...[pair.before, pair.after].filter((s) => s.size || s.trails)),
     el("p", { class: "prompt" }, pair.after.text),
     el(
       "div",
