@@ -22,6 +22,8 @@ import (
 // that is free again is the next key's. Row 0 has the reading of the prompt that was begun last, which its episodes
 // copy.
 //
+// Where memory runs out, episodes under way end without a sample, and those that have none begin again, fewer at once.
+//
 // Invariants (tests): an episode has the same bytes however many are under way, for rows do not
 // see each other and a draw is a function of key and place; an error is that of the first key
 // that has one, as if they were played one after another; nobody is left waiting.
@@ -45,11 +47,14 @@ type batch struct {
 	decoder *vlm.Decoder
 	keys    []trainer.Key
 	samples []trainer.Sample
+	over    []bool            // of each key, whether its episode has ended with a sample
 	free    []int             // rows
 	next    int               // the key that is begun next
 	prompt  *EpisodeSampler   // of the prompt that was begun last
+	of      int               // the key that it was begun for; -1: none
 	live    int               // episodes that have begun and not ended
 	out     map[int]time.Time // those of them that do not wait for a token, and when they got their last one
+	waiting []event           // those that do
 	done    int
 	events  chan event
 	each    func(first int, samples []trainer.Sample) error
@@ -78,21 +83,72 @@ type token struct {
 
 // rollAll plays one episode a key. each is called with whole groups as they end; it may be nil.
 func (p *Policy) rollAll(keys []trainer.Key, each func(first int, samples []trainer.Sample) error) ([]trainer.Sample, error) {
-	rows := min(p.AtOnce()+p.Spare, len(keys))
-	b := &batch{p: p, ctx: p.Context, keys: keys, samples: make([]trainer.Sample, len(keys)), failed: len(keys), events: make(chan event), each: each, ended: map[int]int{}, out: map[int]time.Time{}}
+	b := &batch{p: p, ctx: p.Context, keys: keys, samples: make([]trainer.Sample, len(keys)), over: make([]bool, len(keys)), failed: len(keys), each: each, ended: map[int]int{}}
 	if b.ctx == nil {
 		b.ctx = context.Background()
 	}
-	b.decoder = p.VLM.Model.NewDecoder(p.VLM.Options.Pool, p.VLM.Arithmetic(false), 1+rows)
-	defer b.decoder.Close()
-	for r := rows; r > 0; r-- {
-		b.free = append(b.free, r)
+	for {
+		err := p.VLM.Options.Pool.Attempt(b.play)
+		if err == nil {
+			break
+		}
+		less := p.fewer(len(keys) - b.done)
+		if less == "" {
+			return nil, err
+		}
+		p.tellLess(less, err)
 	}
-	b.run()
 	if b.err == nil {
 		b.err = p.scoreClean(b.samples)
 	}
 	return b.samples, b.err
+}
+
+// play plays the episodes that have not ended yet.
+func (b *batch) play() error {
+	rows := min(b.p.AtOnce()+b.p.Spare, len(b.keys)-b.done)
+	b.decoder = b.p.VLM.Model.NewDecoder(b.p.VLM.Options.Pool, b.p.VLM.Arithmetic(false), 1+rows)
+	defer b.decoder.Close()
+	b.next, b.live, b.of, b.free, b.waiting, b.events, b.out = 0, 0, -1, nil, nil, make(chan event), map[int]time.Time{}
+	for r := rows; r > 0; r-- {
+		b.free = append(b.free, r)
+	}
+	defer b.cancel()
+	b.run()
+	return nil
+}
+
+// cancel ends episodes that are under way after a failure of the device.
+func (b *batch) cancel() {
+	for _, e := range b.waiting {
+		e.sampler.tokens <- token{err: context.Canceled}
+	}
+	for ; b.live > 0; b.live-- {
+		for e := <-b.events; !e.ended; e = <-b.events {
+			e.sampler.tokens <- token{err: context.Canceled}
+		}
+	}
+}
+
+// fewer lets fewer of n episodes be under way at once, and names the change; "": no fewer are possible.
+func (p *Policy) fewer(n int) string {
+	now := min(p.AtOnce()+p.Spare, n)
+	if now <= 1 {
+		return ""
+	}
+	p.Parallel, p.Spare = now/2, 0
+	if p.Parallel == 1 {
+		p.PrefillTokens = 1
+		return "one episode at once"
+	}
+	return fmt.Sprintf("%d episodes at once", p.Parallel)
+}
+
+// tellLess reports less memory.
+func (p *Policy) tellLess(less string, err error) {
+	if p.Logf != nil {
+		p.Logf("memory ran out in a pass: %s from now on (no bit depends on it): %v", less, err)
+	}
 }
 
 // AtOnce is how many episodes are under way at once.
@@ -108,9 +164,8 @@ func (p *Policy) AtOnce() int {
 
 // run goes on until all have ended. Only this goroutine touches the decoder.
 func (b *batch) run() {
-	var waiting []event
 	for b.begin(); b.live > 0; b.begin() {
-		e, said := b.wait(len(waiting) > 0)
+		e, said := b.wait(len(b.waiting) > 0)
 		if said {
 			delete(b.out, e.sampler.number)
 		}
@@ -118,11 +173,10 @@ func (b *batch) run() {
 		case said && e.ended:
 			b.end(e)
 		case said:
-			waiting = append(waiting, e)
+			b.waiting = append(b.waiting, e)
 		}
-		if len(waiting) == b.live || !said {
-			b.serve(waiting)
-			waiting = waiting[:0]
+		if len(b.waiting) == b.live || !said {
+			b.serve(slices.Clone(b.waiting))
 		}
 	}
 }
@@ -185,17 +239,21 @@ func (b *batch) begin() {
 		i := b.next
 		k := b.keys[i]
 		b.next++
+		if b.over[i] {
+			continue
+		}
 		if err := b.ctx.Err(); err != nil {
 			b.fail(i, err)
 			return
 		}
-		if i == 0 || b.keys[i-1].Prompt != k.Prompt || b.p.noise(b.keys[i-1]) != b.p.noise(k) || b.p.IsControl(b.keys[i-1]) != b.p.IsControl(k) {
+		if b.of < 0 || b.keys[b.of].Prompt != k.Prompt || b.p.noise(b.keys[b.of]) != b.p.noise(k) || b.p.IsControl(b.keys[b.of]) != b.p.IsControl(k) {
 			var err error
 			if b.prompt, err = b.p.prefill(b.decoder, k); err != nil {
 				b.fail(i, fmt.Errorf("prompt %d: %w", k.Prompt, err))
 				return
 			}
 		}
+		b.of = i
 		v := b.prompt.fork(k)
 		v.number, v.row, v.events, v.tokens = i, b.free[len(b.free)-1], b.events, make(chan token)
 		b.free = b.free[:len(b.free)-1]
@@ -218,7 +276,7 @@ func (b *batch) end(e event) {
 		b.fail(e.sampler.number, fmt.Errorf("sample %d of prompt %d: %w", k.Sample, k.Prompt, e.err))
 		return
 	}
-	b.samples[e.sampler.number] = e.sample
+	b.samples[e.sampler.number], b.over[e.sampler.number] = e.sample, true
 	b.report(e.sampler.number)
 	if b.done++; b.p.Progress != nil {
 		b.p.Progress(b.done, len(b.keys))
@@ -288,6 +346,7 @@ func (b *batch) serve(waiting []event) {
 // give sends an episode its token.
 func (b *batch) give(e event, t token) {
 	b.out[e.sampler.number] = time.Now()
+	b.waiting = slices.DeleteFunc(b.waiting, func(w event) bool { return w.sampler == e.sampler })
 	e.sampler.tokens <- t
 }
 

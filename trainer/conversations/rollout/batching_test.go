@@ -8,10 +8,12 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -399,5 +401,86 @@ func TestArithmetics(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// narrow is a device of few bytes.
+type narrow struct {
+	kernels.Backend
+	now, most int
+}
+
+// full is its failure.
+type full struct{}
+
+func (full) Error() string     { return "no memory is left" }
+func (full) OnDevice() string  { return "narrow" }
+func (full) MemoryIsOut() bool { return true }
+
+func (n *narrow) Alloc(bytes int) *kernels.Buffer {
+	if n.most > 0 && n.now+bytes > n.most {
+		panic(full{})
+	}
+	n.now += bytes
+	return n.Backend.Alloc(bytes)
+}
+
+func (n *narrow) Free(b *kernels.Buffer) {
+	n.now -= b.Bytes
+	n.Backend.Free(b)
+}
+
+// TestMemoryRunsOut: where memory runs out in a roll, fewer episodes are under way at once, those that have ended stay,
+// and all have the same bytes. Where one alone has too little, the roll ends. Nobody is left waiting.
+func TestMemoryRunsOut(t *testing.T) {
+	p := policy(t, false, ".*")
+	device := &narrow{Backend: p.VLM.Options.Pool.Backend()}
+	p.VLM.Options.Pool = tensor.NewPool(device)
+	var said []string
+	p.Logf = func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	all := append(keys(0), keys(1)...)
+	told := map[int]int{}
+	roll := func(parallel, most int) ([]trainer.Sample, error) {
+		p.VLM.Options.Pool.Trim()
+		p.Parallel, p.PrefillTokens, device.most, said = parallel, 0, most, nil
+		clear(told)
+		return p.RollEach(trainer.Current, all, func(first int, _ []trainer.Sample) error {
+			told[first]++
+			return nil
+		})
+	}
+	lent := func(parallel int) (samples []trainer.Sample, most int) {
+		p.VLM.Options.Pool.ResetPeak()
+		samples, err := roll(parallel, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return samples, p.VLM.Options.Pool.Stats().Peak
+	}
+	want, wide := lent(8)
+	_, least := lent(1)
+	for _, part := range []int{10, 50, 80} {
+		before := runtime.NumGoroutine()
+		samples, err := roll(8, least+(wide-least)*part/100)
+		if err != nil || len(said) == 0 || !strings.Contains(said[0], "memory ran out in a pass: 4 episodes at once from now on") {
+			t.Fatalf("%d %% of the memory of seven of eight episodes: %q, %v", part, said, err)
+		}
+		sameSamples(t, fmt.Sprintf("%d %% of the memory of seven of eight episodes", part), want, samples)
+		for first, times := range told {
+			if times != 1 {
+				t.Errorf("the group of sample %d was told of %d times", first, times)
+			}
+		}
+		calm(t, before)
+	}
+	before := runtime.NumGoroutine()
+	if _, err := roll(8, least/2); !errors.Is(err, full{}) {
+		t.Errorf("half of one episode's memory: %v", err)
+	}
+	calm(t, before)
+	sameSamples(t, "with all memory again", want, func() []trainer.Sample { s, _ := roll(8, 0); return s }())
+	p.VLM.Options.Pool.Trim()
+	if device.now != 0 {
+		t.Errorf("%d bytes are left", device.now)
 	}
 }

@@ -83,9 +83,7 @@ func (p *Policy) Attempt(f func() error) error {
 		} else {
 			less = fmt.Sprintf("values of %d tokens are kept for backward", p.Keep)
 		}
-		if p.Logf != nil {
-			p.Logf("memory ran out in a pass: %s from now on (no bit depends on it): %v", less, err)
-		}
+		p.tellLess(less, err)
 	}
 }
 
