@@ -69,6 +69,18 @@ func (b Blocks) At(row, column, cols int) int {
 	return column
 }
 
+// A Repacker is a Backend's further interface where packed weights can lie in memory that others of their size leave,
+// and where a compressed weight is packed piece by piece, without ever lying in full beside.
+//
+// Invariant (tests): the weights have the bytes of Pack, after Unpack where they are compressed.
+type Repacker interface {
+	Backend
+	// PackIn is Pack in memory of the packed size; nil: in new memory.
+	PackIn(memory *Buffer, w Mat, math Math) *Packed
+	// PackCodes is PackIn of a compressed matrix, whose Dst has a shape and a type, and no memory.
+	PackCodes(memory *Buffer, a *Unpack, math Math) *Packed
+}
+
 // Check panics where operands do not fit each other.
 func (a *Unpack) Check() {
 	n := a.Dst.Rows * a.Dst.Cols

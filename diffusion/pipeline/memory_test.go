@@ -40,10 +40,12 @@ func (c *counting) Free(b *kernels.Buffer) {
 	c.Backend.Free(b)
 }
 
-func (c *counting) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed {
-	p := c.Backend.Pack(w, m)
-	c.now += p.Buf.Bytes
-	c.peak = max(c.peak, c.now)
+func (c *counting) PackIn(memory *kernels.Buffer, w kernels.Mat, m kernels.Math) *kernels.Packed {
+	p := c.Backend.PackIn(memory, w, m)
+	if memory == nil {
+		c.now += p.Buf.Bytes
+		c.peak = max(c.peak, c.now)
+	}
 	return p
 }
 

@@ -220,13 +220,13 @@ func (m meter) counted(count *counted, on, dry *stepper, step func(*stepper) err
 	if err := step(dry); err != nil {
 		return b, err
 	}
-	predicted, operations := count.Peak()>>20, count.operations-before
+	peak, operations := count.Peak(), count.operations-before
 	if !far {
-		on.p.Pool.Limit = dry.p.Pool.Stats().Peak
+		on.p.Pool.Limit = peak
 	}
 	if b, err = m.best(func() error { return step(on) }); err != nil {
 		return b, err
 	}
-	b.PredictedMiB = predicted
+	b.PredictedMiB = peak >> 20
 	return b.did(operations), nil
 }

@@ -23,7 +23,7 @@ type Backend struct {
 	inFull      map[*kernels.Packed]bool // fetched weights whose home has codes
 }
 
-var _ kernels.Backend = (*Backend)(nil)
+var _ kernels.Repacker = (*Backend)(nil)
 
 // Options say how a Backend is made.
 type Options struct {

@@ -11,12 +11,13 @@ import (
 // Invariant (tests): the same work asks Dry and Backend for the same bytes.
 type Dry struct {
 	bare   bool
+	apart  bool
 	engine *gemm.Engine // knows how large packed weights are
 	now    int
 	peak   int
 }
 
-var _ kernels.Backend = (*Dry)(nil)
+var _ kernels.Repacker = (*Dry)(nil)
 
 // NewDry counts for a Backend with these options.
 func NewDry(o Options) *Dry {
@@ -59,11 +60,27 @@ func (d *Dry) Free(b *kernels.Buffer) {
 }
 
 // Pack counts a packed weight.
-func (d *Dry) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed {
-	p := &kernels.Packed{Math: m, N: w.Rows, K: w.Cols}
-	p.Buf = d.Alloc(d.engine.PackedBytes(p.N, p.K, m))
+func (d *Dry) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed { return d.PackIn(nil, w, m) }
+
+// PackIn counts no memory that is there.
+func (d *Dry) PackIn(memory *kernels.Buffer, w kernels.Mat, m kernels.Math) *kernels.Packed {
+	if memory == nil {
+		memory = d.Alloc(d.engine.PackedBytes(w.Rows, w.Cols, m))
+	}
+	return &kernels.Packed{Math: m, N: w.Rows, K: w.Cols, Buf: memory}
+}
+
+// PackCodes counts the packed weight, and the one in full that lies beside it on a device.
+func (d *Dry) PackCodes(memory *kernels.Buffer, a *kernels.Unpack, m kernels.Math) *kernels.Packed {
+	p := d.PackIn(memory, a.Dst, m)
+	if d.apart {
+		d.scratch(a.Dst.Rows * a.Dst.Cols * a.Dst.DType.Size())
+	}
 	return p
 }
+
+// Apart says whether work is counted for a device whose memory is not the host's.
+func (d *Dry) Apart(apart bool) { d.apart = apart }
 
 // PackConv counts a convolution's packed weight.
 func (d *Dry) PackConv(_ kernels.Span, s kernels.ConvShape, m kernels.Math) *kernels.Packed {

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"fmt"
+
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/noise"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/unpack"
@@ -9,11 +11,33 @@ import (
 )
 
 // Pack puts a frozen weight into the layout of the path's products.
-func (b *Backend) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed {
-	p := &kernels.Packed{Math: m, N: w.Rows, K: w.Cols}
-	p.Buf = b.Alloc(b.gemm.PackedBytes(p.N, p.K, m))
+func (b *Backend) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed { return b.PackIn(nil, w, m) }
+
+// PackIn is Pack in memory of its size.
+func (b *Backend) PackIn(memory *kernels.Buffer, w kernels.Mat, m kernels.Math) *kernels.Packed {
+	p := b.packed(memory, w.Rows, w.Cols, m)
 	b.gemm.Pack(p, w, b.pool.run)
 	return p
+}
+
+// PackCodes unpacks a panel's rows at a time.
+func (b *Backend) PackCodes(memory *kernels.Buffer, a *kernels.Unpack, m kernels.Math) *kernels.Packed {
+	a.Check()
+	p := b.packed(memory, a.Dst.Rows, a.Dst.Cols, m)
+	b.gemm.PackMade(p, a.Dst.DType, func(dst kernels.Mat, lo, hi int) { unpack.Into(b.path, dst, a, lo, hi) }, b.pool.run)
+	return p
+}
+
+// packed is an [n,k] weight that is not yet written.
+func (b *Backend) packed(memory *kernels.Buffer, n, k int, m kernels.Math) *kernels.Packed {
+	size := b.gemm.PackedBytes(n, k, m)
+	switch {
+	case memory == nil:
+		memory = b.Alloc(size)
+	case memory.Bytes != size:
+		panic(fmt.Sprintf("cpu: %d bytes for a weight of %d x %d, which takes %d", memory.Bytes, n, k, size))
+	}
+	return &kernels.Packed{Math: m, N: n, K: k, Buf: memory}
 }
 
 // Unpack writes every row of a compressed matrix.

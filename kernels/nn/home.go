@@ -184,8 +184,9 @@ func (d *away) free() {
 	}
 }
 
-// Close frees codes that are kept.
+// Close frees codes that are kept, and memory that waits for weights like this one.
 func (d *away) Close() {
+	d.root.Pool.DropKept()
 	if d.kept != nil {
 		d.kept.free()
 		d.kept = nil
@@ -222,18 +223,25 @@ func (d *away) Take() (w *kernels.Packed) {
 
 // pack is the form that products read.
 func (d *away) pack(src inHost) (w *kernels.Packed, err error) {
-	r := *d.root // with a pool that keeps nothing
-	r.Pool = r.Pool.Within()
-	defer r.Pool.Trim()
+	r := d.root
 	var t *tensor.Tensor
 	switch {
+	case d.kept != nil && d.straight(d.kept):
+		return d.packCodes(d.kept), nil
 	case d.kept != nil:
 		t = r.unpack(d.kept, d.stored, d.conv)
 	case src.codes != nil:
 		c := r.uploadCodes(src, r.Pool.New)
-		t = r.unpack(c, d.stored, d.conv)
+		if d.straight(c) {
+			w = d.packCodes(c)
+		} else {
+			t = r.unpack(c, d.stored, d.conv)
+		}
 		c.free()
 		d.drop()
+		if w != nil {
+			return w, nil
+		}
 	default:
 		if t, err = r.upload(src.plain, d.stored, d.conv, false); err != nil {
 			return nil, err
@@ -248,9 +256,24 @@ func (d *away) pack(src inHost) (w *kernels.Packed, err error) {
 	return r.pack(t, d.conv), nil
 }
 
-// unpack is a compressed matrix in full, in the type that upload would give its numbers.
-func (r *root) unpack(c *coded, shape []int, conv kernels.ConvShape) *tensor.Tensor {
-	to, from := kernels.F32, kernels.F32
+// straight reports whether the backend packs codes as they are: other values are rounded once more, or change places.
+func (d *away) straight(c *coded) bool {
+	from, to := d.root.types(c)
+	return from == to && d.plain() && d.root.Pool.Repacks()
+}
+
+// packCodes is the packed form of codes.
+func (d *away) packCodes(c *coded) *kernels.Packed {
+	op, rows := c.op, d.stored[0]
+	from, _ := d.root.types(c)
+	op.Dst = kernels.Mat{Span: kernels.Span{DType: from}, Rows: rows, Cols: product(d.stored) / rows}
+	op.Dst.Stride = op.Dst.Cols
+	return d.root.Pool.PackCodes(&op, d.root.Math)
+}
+
+// types are those of values that codes stand for, and of the numbers that upload would make of them.
+func (r *root) types(c *coded) (from, to kernels.DType) {
+	from, to = kernels.F32, kernels.F32
 	if c.dtype == safetensors.BF16 || c.dtype == safetensors.F16 && r.Math == kernels.MathBF16 {
 		to = kernels.BF16
 	}
@@ -260,6 +283,12 @@ func (r *root) unpack(c *coded, shape []int, conv kernels.ConvShape) *tensor.Ten
 	case safetensors.F16:
 		from = kernels.F16
 	}
+	return from, to
+}
+
+// unpack is a compressed matrix in full, in the type that upload would give its numbers.
+func (r *root) unpack(c *coded, shape []int, conv kernels.ConvShape) *tensor.Tensor {
+	from, to := r.types(c)
 	t := r.Pool.New(from, shape...)
 	op := c.op
 	rows := shape[0]
@@ -282,8 +311,8 @@ func (r *root) unpack(c *coded, shape []int, conv kernels.ConvShape) *tensor.Ten
 	return t
 }
 
-// Give frees the packed form.
-func (d *away) Give(w *kernels.Packed) { d.root.Pool.Drop(w) }
+// Give leaves the memory of the packed form to the next one of its shape.
+func (d *away) Give(w *kernels.Packed) { d.root.Pool.Keep(w) }
 
 // Bytes is the size of the packed form, in the model's arithmetic.
 func (d *away) Bytes() int {

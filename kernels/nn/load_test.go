@@ -72,8 +72,11 @@ type counting struct {
 	now, packed int
 }
 
-func (c *counting) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed {
-	return c.count(c.Backend.Pack(w, m))
+func (c *counting) PackIn(memory *kernels.Buffer, w kernels.Mat, m kernels.Math) *kernels.Packed {
+	if memory != nil {
+		return c.Backend.PackIn(memory, w, m)
+	}
+	return c.count(c.Backend.PackIn(nil, w, m))
 }
 
 func (c *counting) PackConv(w kernels.Span, s kernels.ConvShape, m kernels.Math) *kernels.Packed {

@@ -7,6 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
 // Frozen matrices in the host's memory, or in shares of the memory of a run's devices (Home). A device copies those
@@ -23,7 +24,8 @@ type Stock struct {
 
 	lock   sync.Mutex
 	pieces map[string]*piece
-	shares []int // bytes that each device was given so far
+	shares []int          // bytes that each device was given so far
+	pools  []*tensor.Pool // of each device's networks, to whose limit its share counts; nil before the first
 	bytes  int
 }
 
@@ -38,7 +40,7 @@ type piece struct {
 
 // NewStock is a stock for the devices of a run.
 func NewStock(devices ...kernels.Backend) *Stock {
-	s := &Stock{ranks: len(devices), pieces: map[string]*piece{}, shares: make([]int, len(devices))}
+	s := &Stock{ranks: len(devices), pieces: map[string]*piece{}, shares: make([]int, len(devices)), pools: make([]*tensor.Pool, len(devices))}
 	for _, be := range devices {
 		on, ok := be.(kernels.Offloader)
 		if !ok {
@@ -94,6 +96,9 @@ func (s *Stock) param(d *away, shape []int) (*autograd.Param, error) {
 		}
 	}
 	on := s.devices[rank]
+	if r.Home == Ranks {
+		s.join(rank, r.Pool)
+	}
 	p, err := s.put(d, on)
 	if err != nil {
 		return nil, err
@@ -130,11 +135,29 @@ func (s *Stock) put(d *away, on kernels.Offloader) (p *piece, err error) {
 	}
 	p = &piece{Stored: stored, key: key, by: on, share: least, holders: 1}
 	s.bytes += stored.Size()
-	s.shares[least] += stored.Size()
+	s.share(least, stored.Size())
 	if d.root.Called != "" {
 		s.pieces[key] = p
 	}
 	return p, nil
+}
+
+// share counts bytes of a device's share.
+func (s *Stock) share(device, bytes int) {
+	s.shares[device] += bytes
+	if pool := s.pools[device]; pool != nil {
+		pool.Others(bytes)
+	}
+}
+
+// join lets a device's share count to the limit of its networks' pool.
+func (s *Stock) join(device int, pool *tensor.Pool) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.pools[device] == nil {
+		s.pools[device] = pool
+		pool.Others(s.shares[device])
+	}
 }
 
 // store brings the matrix to a home: as codes, where those stand for values of the type that products read, or in the
@@ -174,7 +197,7 @@ func (s *Stock) leave(p *piece) {
 		delete(s.pieces, p.key)
 	}
 	s.bytes -= p.Size()
-	s.shares[p.share] -= p.Size()
+	s.share(p.share, -p.Size())
 	p.by.Discard(p.Stored)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
@@ -136,6 +137,54 @@ func TestStockAlone(t *testing.T) {
 	for wish, want := range map[Home]Home{Device: Device, Host: Device, Ranks: Device, Disk: Disk} {
 		if got := s.Home(wish); got != want {
 			t.Errorf("home = %s comes to %s, not to %s", wish, got, want)
+		}
+	}
+}
+
+// TestShareCounts: a device's share of a stock counts to the limit of its pool while it is there.
+func TestShareCounts(t *testing.T) {
+	var on [2]*cpu.Backend
+	for i := range on {
+		be, err := cpu.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer be.Close()
+		on[i] = be
+	}
+	stock, names := NewStock(on[0], on[1]), []string{"a.weight", "b.weight"}
+	held := func(pool *tensor.Pool) int {
+		pool.Limit = 64 << 10
+		pool.Trim()
+		pool.New(kernels.F32, 10<<10).Free()
+		small := pool.New(kernels.F32, 3<<10)
+		defer small.Free()
+		return pool.Stats().Held
+	}
+	var all []*Params
+	for _, be := range on {
+		pool := tensor.NewPool(be)
+		p, err := New(Options{Pool: pool, Source: sampled{names}, Home: Ranks, Stock: stock, Called: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			p.Linear(name[:1], 64, 64, false)
+		}
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+		if n := held(pool); n != 12<<10 {
+			t.Errorf("beside a share of 16 KiB, of 64, %d bytes are held", n)
+		}
+	}
+	for _, p := range all {
+		p.Free()
+	}
+	for _, p := range all {
+		if n := held(p.root.Pool); n != 52<<10 {
+			t.Errorf("without a share %d bytes are held", n)
 		}
 	}
 }

@@ -323,20 +323,36 @@ func packedType(m kernels.Math) kernels.DType {
 }
 
 // Pack copies rows lo to hi-1 of w into a weight of FormRows.
-func Pack(dst *kernels.Packed, w kernels.Mat, lo, hi int) {
-	row, to := make([]float32, w.Cols), PackedRows(dst)
-	for r := lo; r < hi; r++ {
-		LoadRow(row, w, r)
-		StoreRow(to, r, row)
+func Pack(dst *kernels.Packed, w kernels.Mat, lo, hi int) { PackPart(dst, w.RowRange(lo, hi), lo) }
+
+// PackPart copies the rows of part into rows from on of a weight of FormRows.
+func PackPart(dst *kernels.Packed, part kernels.Mat, from int) {
+	row, to := make([]float32, part.Cols), PackedRows(dst)
+	for r := range part.Rows {
+		LoadRow(row, part, r)
+		StoreRow(to, from+r, row)
 	}
 }
 
 // Pack keeps the weight's rows.
-func (b Backend) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed {
-	p := &kernels.Packed{Math: m, N: w.Rows, K: w.Cols, Form: FormRows}
-	p.Buf = b.Alloc(w.Rows * w.Cols * packedType(m).Size())
+func (b Backend) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed { return b.PackIn(nil, w, m) }
+
+// PackIn is Pack in memory of its size.
+func (b Backend) PackIn(memory *kernels.Buffer, w kernels.Mat, m kernels.Math) *kernels.Packed {
+	if memory == nil {
+		memory = b.Alloc(w.Rows * w.Cols * packedType(m).Size())
+	}
+	p := &kernels.Packed{Math: m, N: w.Rows, K: w.Cols, Form: FormRows, Buf: memory}
 	Pack(p, w, 0, w.Rows)
 	return p
+}
+
+// PackCodes unpacks the matrix in full, and packs it.
+func (b Backend) PackCodes(memory *kernels.Buffer, a *kernels.Unpack, m kernels.Math) *kernels.Packed {
+	n, in := a.Dst.Rows*a.Dst.Cols, *a
+	in.Dst = kernels.NewMat(kernels.Span{Buf: b.Alloc(n * a.Dst.DType.Size()), Len: n, DType: a.Dst.DType}, a.Dst.Rows, a.Dst.Cols)
+	b.Unpack(&in)
+	return b.PackIn(memory, in.Dst, m)
 }
 
 // Gemm computes every row.

@@ -3,6 +3,7 @@ package tensor
 import (
 	"math/bits"
 	"slices"
+	"sync/atomic"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 )
@@ -40,8 +41,9 @@ type Pool struct {
 	// backend, the largest first, before more is asked of it. 0: no limit.
 	Limit int
 
-	within *Pool // nil, or the pool to whose Limit this one's memory counts
-	beside int   // bytes outside of pieces that count to Limit: packed weights, and pools within this one
+	kept   []*kernels.Packed // dropped, whose memory waits for a weight of the same shape
+	beside int               // bytes of packed weights, which count to Limit
+	others atomic.Int64      // bytes of others in the same memory, which do, too
 	trying bool
 	lent   []loan // since Attempt began
 }
@@ -76,9 +78,6 @@ func NewPool(b kernels.Backend) *Pool {
 	return &Pool{backend: b, joins: ok && j.Joins()}
 }
 
-// Within is an empty pool whose memory counts to p's Limit.
-func (p *Pool) Within() *Pool { return &Pool{backend: p.backend, joins: p.joins, within: p} }
-
 // Backend is where the memory comes from.
 func (p *Pool) Backend() kernels.Backend { return p.backend }
 
@@ -104,13 +103,17 @@ func (p *Pool) ResetPeak() { p.stats.Peak = p.stats.InUse }
 // Trim gives the memory that waits back to the backend.
 func (p *Pool) Trim() { p.keepTo(0) }
 
-// keepTo gives back waiting pieces, the largest first, until no more than most bytes are held.
+// keepTo gives back memory that waits, that of packed weights and then the largest pieces first, until no more than
+// most bytes are held.
 func (p *Pool) keepTo(most int) {
+	for p.stats.Held > most && len(p.kept) > 0 {
+		p.freeKept()
+	}
 	for c := len(p.free) - 1; c >= 0; c-- {
 		for p.stats.Held > most && len(p.free[c]) > 0 {
 			last := len(p.free[c]) - 1
 			p.backend.Free(p.free[c][last].buf)
-			p.hold(-classBytes(c))
+			p.stats.Held -= classBytes(c)
 			p.free[c][last] = nil
 			p.free[c] = p.free[c][:last]
 		}
@@ -169,7 +172,7 @@ func (p *Pool) take(c int) *storage {
 func (p *Pool) takeNew(c, size int) *storage {
 	s := &storage{class: c, bytes: size}
 	p.ask(size, func() { s.buf = p.backend.Alloc(size) })
-	p.hold(size)
+	p.stats.Held += size
 	p.stats.Allocs++
 	return p.lend(s)
 }
@@ -247,56 +250,64 @@ func (p *Pool) ask(size int, take func()) {
 
 // clear makes room for size bytes below Limit.
 func (p *Pool) clear(size int) {
-	if p.within != nil {
-		p.within.clear(size)
-	}
 	if p.Limit > 0 {
-		p.keepTo(p.Limit - p.beside - size)
+		p.keepTo(p.Limit - p.beside - int(p.others.Load()) - size)
 	}
 }
 
 // spare gives all back that waits, and reports whether anything did.
 func (p *Pool) spare() bool {
-	within := p.within != nil && p.within.spare()
 	if p.stats.Held == p.stats.InUse {
-		return within
+		return false
 	}
 	p.Trim()
 	return true
 }
 
-// hold counts bytes that were taken from the backend.
-func (p *Pool) hold(bytes int) {
-	p.stats.Held += bytes
-	if p.within != nil {
-		p.within.besides(bytes)
-	}
-}
-
-func (p *Pool) besides(bytes int) {
-	p.beside += bytes
-	if p.within != nil {
-		p.within.besides(bytes)
-	}
-}
-
-// Pack is a weight in the form that products read. Its memory is the backend's own, and counts to Limit until Drop; of
-// a pool within another, to that one's.
+// Pack is a weight in the form that products read. Its memory is the backend's own, and counts to Limit until Drop.
 func (p *Pool) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed {
-	return p.pack(kernels.Packed{Math: m, N: w.Rows, K: w.Cols}, func() *kernels.Packed { return p.backend.Pack(w, m) })
+	like := kernels.Packed{Math: m, N: w.Rows, K: w.Cols}
+	on, ok := p.backend.(kernels.Repacker)
+	if !ok {
+		return p.packNew(like, func() *kernels.Packed { return p.backend.Pack(w, m) })
+	}
+	return p.pack(like, func(memory *kernels.Buffer) *kernels.Packed { return on.PackIn(memory, w, m) })
+}
+
+// Repacks reports whether PackCodes is possible.
+func (p *Pool) Repacks() bool {
+	_, ok := p.backend.(kernels.Repacker)
+	return ok
+}
+
+// PackCodes is Pack of a compressed matrix, whose Dst has no memory.
+func (p *Pool) PackCodes(a *kernels.Unpack, m kernels.Math) *kernels.Packed {
+	on := p.backend.(kernels.Repacker)
+	return p.pack(kernels.Packed{Math: m, N: a.Dst.Rows, K: a.Dst.Cols}, func(memory *kernels.Buffer) *kernels.Packed { return on.PackCodes(memory, a, m) })
 }
 
 // PackConv is Pack of a convolution's weight.
 func (p *Pool) PackConv(w kernels.Span, s kernels.ConvShape, m kernels.Math) *kernels.Packed {
 	like := kernels.Packed{Math: m, N: s.Out, K: s.KH * s.KW * s.In}
-	return p.pack(like, func() *kernels.Packed { return p.backend.PackConv(w, s, m) })
+	return p.packNew(like, func() *kernels.Packed { return p.backend.PackConv(w, s, m) })
 }
 
-func (p *Pool) pack(like kernels.Packed, on func() *kernels.Packed) (w *kernels.Packed) {
-	p.ask(like.N*like.K*like.DType().Size(), func() { w = on() })
-	for p.within != nil {
-		p = p.within
+// pack packs into the memory of a weight of the same shape that was kept, or into new memory.
+func (p *Pool) pack(like kernels.Packed, in func(memory *kernels.Buffer) *kernels.Packed) *kernels.Packed {
+	for i, k := range p.kept {
+		if k.Math == like.Math && k.N == like.N && k.K == like.K {
+			w := in(k.Buf)
+			p.kept = slices.Delete(p.kept, i, i+1)
+			p.stats.Held -= w.Buf.Bytes
+			p.beside += w.Buf.Bytes
+			return w
+		}
 	}
+	return p.packNew(like, func() *kernels.Packed { return in(nil) })
+}
+
+func (p *Pool) packNew(like kernels.Packed, on func() *kernels.Packed) (w *kernels.Packed) {
+	p.ask(like.N*like.K*like.DType().Size(), func() { w = on() })
 	p.beside += w.Buf.Bytes
 	return w
 }
@@ -307,13 +318,38 @@ func (p *Pool) Drop(w *kernels.Packed) {
 	p.backend.Free(w.Buf)
 }
 
-// Yield leaves a weight that Pack made to another, who frees it.
-func (p *Pool) Yield(w *kernels.Packed) {
-	for p.within != nil {
-		p = p.within
+// Keep is Drop of a matrix whose memory may wait for the next one of its shape.
+func (p *Pool) Keep(w *kernels.Packed) {
+	if !p.Repacks() || w.Conv.KH > 0 {
+		p.Drop(w)
+		return
 	}
-	p.beside -= w.Buf.Bytes
+	p.Yield(w)
+	p.stats.Held += w.Buf.Bytes
+	p.kept = append(p.kept, &kernels.Packed{Math: w.Math, N: w.N, K: w.K, Buf: w.Buf})
 }
+
+// DropKept frees the memory of weights that waits.
+func (p *Pool) DropKept() {
+	for len(p.kept) > 0 {
+		p.freeKept()
+	}
+}
+
+// freeKept frees the memory that waits the longest.
+func (p *Pool) freeKept() {
+	memory := p.kept[0].Buf
+	p.kept = slices.Delete(p.kept, 0, 1)
+	p.stats.Held -= memory.Bytes
+	p.backend.Free(memory)
+}
+
+// Others counts further bytes of the same memory to Limit, which somebody else takes (below 0: gives back), on any
+// goroutine.
+func (p *Pool) Others(bytes int) { p.others.Add(int64(bytes)) }
+
+// Yield leaves a weight that Pack made to another, who frees it.
+func (p *Pool) Yield(w *kernels.Packed) { p.beside -= w.Buf.Bytes }
 
 func (p *Pool) giveBack(s *storage) {
 	s.generation++
@@ -321,7 +357,7 @@ func (p *Pool) giveBack(s *storage) {
 	p.stats.InUse -= s.bytes
 	if s.class == alone {
 		p.backend.Free(s.buf)
-		p.hold(-s.bytes)
+		p.stats.Held -= s.bytes
 		return
 	}
 	p.free[s.class] = append(p.free[s.class], s)

@@ -95,16 +95,15 @@ func TestWaitingMemoryIsGivenBack(t *testing.T) {
 	p.New(kernels.F32, 14<<10)
 }
 
-// TestLimitCountsPacked: packed weights, and pools within a pool, count to its limit until they are gone; where memory
-// is out, waiting pieces of all make room.
+// TestLimitCountsPacked: packed weights count to the limit until they are gone, and while their memory waits; where
+// memory is out, all that waits makes room.
 func TestLimitCountsPacked(t *testing.T) {
 	left := 1 << 20
 	p := NewPool(narrow{left: &left})
 	p.Limit = 64 << 10
 	m := p.New(kernels.F32, 64, 64)
 	p.New(kernels.F32, 10<<10).Free()
-	within := p.Within()
-	w := within.Pack(m.Mat(), kernels.MathF32) // 16 KiB, beside 56
+	w := p.Pack(m.Mat(), kernels.MathF32) // 16 KiB, beside 56
 	if s := p.Stats(); s.Held != 16<<10 {
 		t.Errorf("a packed weight left %d bytes waiting beside it", s.Held-s.InUse)
 	}
@@ -112,26 +111,55 @@ func TestLimitCountsPacked(t *testing.T) {
 	if s := p.Stats(); s.Held != 48<<10 {
 		t.Errorf("within the limit %d bytes are held", s.Held)
 	}
-	x := within.New(kernels.F32, 1<<10)
-	if s := p.Stats(); s.Held != 16<<10 {
-		t.Errorf("beside a pool within it %d bytes are held", s.Held)
-	}
-	x.Free()
-	within.Trim()
-	p.Drop(w)
-	p.New(kernels.F32, 12<<10).Free()
+	p.Keep(w)
 	if s := p.Stats(); s.Held != 64<<10 {
-		t.Errorf("after all was freed %d bytes are held", s.Held)
+		t.Errorf("with the weight's memory %d bytes are held", s.Held)
 	}
-	p.Limit, left = 0, 0
-	w = within.Pack(m.Mat(), kernels.MathF32) // its backend's own memory, which narrow does not bound
-	y := within.New(kernels.F32, 8<<10)
+	p.New(kernels.F32, 1<<10).Free()
+	if s := p.Stats(); s.Held != 52<<10 {
+		t.Errorf("beside the weight's memory %d bytes are held", s.Held)
+	}
+	p.Limit = 0
+	p.Keep(p.Pack(m.Mat(), kernels.MathF32))
+	left = 0
+	y := p.New(kernels.F32, 8<<10)
+	left = 0
+	z := p.New(kernels.F32, 3<<10)
 	if s := p.Stats(); s.Held != s.InUse {
 		t.Errorf("memory is out, and %d bytes wait", s.Held-s.InUse)
 	}
 	y.Free()
-	p.Drop(w)
+	z.Free()
 	m.Free()
+}
+
+// TestKeep: the next weight of the same shape and arithmetic is packed into the memory of a former one, and has the
+// bytes of one in memory of its own.
+func TestKeep(t *testing.T) {
+	p := NewPool(ref.Backend{})
+	x := p.New(kernels.F32, 8, 16)
+	x.UploadF32(make([]float32, 128))
+	w := p.Pack(x.Mat(), kernels.MathF32)
+	for i := range w.Buf.Host {
+		w.Buf.Host[i] = 0xff
+	}
+	first := w.Buf
+	p.Keep(w)
+	for _, other := range []*kernels.Packed{p.Pack(x.Slice(0, 4).Mat(), kernels.MathF32), p.Pack(x.Mat(), kernels.MathBF16)} {
+		if other.Buf == first {
+			t.Error("a weight of another size took the memory")
+		}
+		p.Drop(other)
+	}
+	w = p.Pack(x.Mat(), kernels.MathF32)
+	if w.Buf != first || slices.ContainsFunc(w.Buf.Host, func(b byte) bool { return b != 0 }) {
+		t.Errorf("the weight lies in other memory: %v, or has bytes of the former one: %v", w.Buf != first, w.Buf.Host)
+	}
+	p.Keep(w)
+	p.DropKept()
+	if s := p.Stats(); s.Held != 512 {
+		t.Errorf("%d bytes are held", s.Held)
+	}
 }
 
 // TestLimit: waiting memory goes back before more than the limit is held, and a limit refuses nothing.

@@ -51,6 +51,7 @@ func predictMemory(e *experiment.Experiment, dry model.Dry, budget int64) (*mode
 	if err != nil {
 		return nil, err
 	}
+	dry.Apart(model.Apart(e))
 	return model.AtStates(e, budget, func(states nn.Home) (*model.Memory, error) {
 		return model.AtHome(e, budget, func(home nn.Home) (*model.Memory, error) {
 			dry.ResetPeak()

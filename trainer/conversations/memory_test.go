@@ -165,9 +165,11 @@ func (b *measured) Free(f *kernels.Buffer) {
 	b.Backend.Free(f)
 }
 
-func (b *measured) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed {
-	p := b.Backend.Pack(w, m)
-	b.lent(p.Buf.Bytes)
+func (b *measured) PackIn(memory *kernels.Buffer, w kernels.Mat, m kernels.Math) *kernels.Packed {
+	p := b.Backend.PackIn(memory, w, m)
+	if memory == nil {
+		b.lent(p.Buf.Bytes)
+	}
 	return p
 }
 

@@ -17,6 +17,7 @@ type Dry interface {
 	kernels.Backend
 	Peak() int
 	ResetPeak()
+	Apart(apart bool)
 }
 
 // Memory is bytes beside the program itself: the most in each phase of an iteration, in their order, and the host's

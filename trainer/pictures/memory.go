@@ -25,6 +25,7 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memor
 		return nil, err
 	}
 	o.Backend = dry
+	dry.Apart(model.Apart(e))
 	if n := e.Run.TokenShares(); n > 1 {
 		o.Tokens = &autograd.Tokens{Ranks: n}
 	}

@@ -179,11 +179,11 @@ type packing struct {
 	ends       []int // of iterations
 }
 
-func (b *packing) Pack(m kernels.Mat, p kernels.Math) *kernels.Packed {
+func (b *packing) PackIn(memory *kernels.Buffer, m kernels.Mat, p kernels.Math) *kernels.Packed {
 	if b.packed++; b.packed == b.at {
 		b.then()
 	}
-	return b.Backend.Pack(m, p)
+	return b.Backend.PackIn(memory, m, p)
 }
 
 // TestHomeLost: a file of weights that is cut while a pass reads it ends the run by its name and place. With the whole

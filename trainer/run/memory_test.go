@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,10 +78,20 @@ func (b *weighed) Free(buf *kernels.Buffer) {
 	b.Backend.Free(buf)
 }
 
-func (b *weighed) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed {
-	p := b.Backend.Pack(w, m)
-	b.count(p.Buf)
-	return p
+func (b *weighed) PackIn(memory *kernels.Buffer, w kernels.Mat, m kernels.Math) *kernels.Packed {
+	return b.packed(memory, b.Backend.PackIn(memory, w, m))
+}
+
+func (b *weighed) PackCodes(memory *kernels.Buffer, a *kernels.Unpack, m kernels.Math) *kernels.Packed {
+	return b.packed(memory, b.Backend.PackCodes(memory, a, m))
+}
+
+// packed counts a weight in memory of its own.
+func (b *weighed) packed(memory *kernels.Buffer, w *kernels.Packed) *kernels.Packed {
+	if memory == nil {
+		b.count(w.Buf)
+	}
+	return w
 }
 
 func (b *weighed) PackConv(w kernels.Span, s kernels.ConvShape, m kernels.Math) *kernels.Packed {
@@ -190,7 +201,7 @@ func TestCodesAreCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model.safetensors")
 	saving := quant.Bitsandbytes4("nf4", true)
 	all := append(saving.Tensors("a.weight", safetensors.BF16, []int{64, 128}), safetensors.FromF32("b", []int{3, 5}, make([]float32, 15)))
-	data, _ := saving.Save("a.weight", safetensors.BF16, []int{64, 128}, make([]float32, 64*128))
+	data, _ := saving.Save("a.weight", safetensors.BF16, []int{64, 128}, slices.Values([][]float32{make([]float32, 64*128)}))
 	for i := range data {
 		all[i].Data = data[i]
 	}

@@ -308,7 +308,7 @@ func (n *network) one(shard []safetensors.Tensor, places []int, pieces map[strin
 			return fmt.Errorf("%s: %s has values that are not finite\nhint: the file is damaged, or training has diverged", n.set.Where(p.source.Name), p.source.Name)
 		}
 	}
-	data, m := n.saving.Save(p.source.Name, p.source.DType, p.source.Shape, values)
+	data, m := n.saving.Save(p.source.Name, p.source.DType, p.source.Shape, slices.Values([][]float32{values}))
 	for _, i := range places {
 		bytes := data[pieces[shard[i].Name].number]
 		n.report.After += int64(len(bytes))

@@ -116,6 +116,35 @@ func (e *Engine) Pack(p *kernels.Packed, w kernels.Mat, par Parallel) {
 	})
 }
 
+// PackMade is Pack of a weight in a type whose rows lo to hi-1 made writes, from the beginning of dst on.
+func (e *Engine) PackMade(p *kernels.Packed, d kernels.DType, made func(dst kernels.Mat, lo, hi int), par Parallel) {
+	rows := func(memory unsafe.Pointer, n int) kernels.Mat {
+		size := n * p.K * d.Size()
+		whole := &kernels.Buffer{Host: unsafe.Slice((*byte)(memory), size), Bytes: size}
+		return kernels.NewMat(kernels.Span{Buf: whole, Len: n * p.K, DType: d}, n, p.K)
+	}
+	u, ok := e.units[p.Math]
+	p.Form = ref.FormRows
+	if ok {
+		p.Form = u.form()
+	}
+	if p.N == 0 || p.K == 0 {
+		return
+	}
+	par(panels(p.N), func(j int) {
+		s := e.scratch.take(tmpBytes, panel*p.K*d.Size())
+		lo, n := j*panel, min(panel, p.N-j*panel)
+		part := rows(s.get(1), n)
+		made(part, lo, lo+n)
+		if ok {
+			u.packB(unsafe.Add(pointer(p.Buf.Host), j*u.panelBytes(p.K)), s.get(0), operandOf(part, false), 0, n, 0, p.K)
+		} else {
+			ref.PackPart(p, part, lo)
+		}
+		e.scratch.put(s)
+	})
+}
+
 // packRows is Pack for the loops of ref.
 func (e *Engine) packRows(p *kernels.Packed, w kernels.Mat, par Parallel) {
 	p.Form = ref.FormRows

@@ -27,17 +27,22 @@ type job struct {
 }
 
 // Rows is ref.Unpack, on a path.
-func Rows(p isa.Path, a *kernels.Unpack, lo, hi int) {
+func Rows(p isa.Path, a *kernels.Unpack, lo, hi int) { Into(p, a.Dst.RowRange(lo, hi), a, lo, hi) }
+
+// Into is Rows, written to dst.
+func Into(p isa.Path, dst kernels.Mat, a *kernels.Unpack, lo, hi int) {
 	if lo == hi || a.Dst.Cols == 0 {
 		return
 	}
-	r := newRun(a, kernelOf(p, a.Bits, a.Dst.DType))
-	if flat(a.Scale) && flat(a.Min) && a.Dst.Stride == a.Dst.Cols {
-		r.stretch(lo*a.Dst.Cols, hi*a.Dst.Cols, lo*a.Dst.Cols)
+	to := *a
+	to.Dst = dst
+	r := newRun(&to, kernelOf(p, a.Bits, dst.DType))
+	if flat(a.Scale) && flat(a.Min) && dst.Stride == dst.Cols {
+		r.stretch(lo*dst.Cols, hi*dst.Cols, 0)
 		return
 	}
 	for row := lo; row < hi; row++ {
-		r.stretch(row*a.Dst.Cols, (row+1)*a.Dst.Cols, row*a.Dst.Stride)
+		r.stretch(row*dst.Cols, (row+1)*dst.Cols, (row-lo)*dst.Stride)
 	}
 }
 

@@ -1,6 +1,7 @@
 package unpack_test
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"testing"
@@ -31,6 +32,46 @@ func TestPaths(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// packing packs each matrix that a backend unpacks, and its codes, in memory full of ones.
+type packing struct {
+	*cpu.Backend
+	t *testing.T
+}
+
+func (p packing) Unpack(a *kernels.Unpack) {
+	p.Backend.Unpack(a)
+	if a.Dst.Rows == 0 || a.Dst.Cols == 0 || a.Dst.DType == kernels.F16 { // of which no weight is packed
+		return
+	}
+	for _, m := range []kernels.Math{kernels.MathF32, kernels.MathBF16} {
+		whole, codes := p.Pack(a.Dst, m), *a
+		memory := p.Alloc(whole.Buf.Bytes)
+		for i := range memory.Host {
+			memory.Host[i] = 0xff
+		}
+		codes.Dst = kernels.Mat{Span: kernels.Span{DType: a.Dst.DType}, Rows: a.Dst.Rows, Cols: a.Dst.Cols, Stride: a.Dst.Cols}
+		if w := p.PackCodes(memory, &codes, m); w.Form != whole.Form || !bytes.Equal(w.Buf.Host, whole.Buf.Host) {
+			p.t.Errorf("a matrix of %d x %d in %s, packed for %s from its codes, has other bytes than packed in full", a.Dst.Rows, a.Dst.Cols, a.Dst.DType, m)
+		}
+		p.Free(memory)
+		p.Free(whole.Buf)
+	}
+}
+
+// TestPackCodes: codes packed on every path have the bytes of the matrix in full, packed.
+func TestPackCodes(t *testing.T) {
+	for _, p := range isa.Paths() {
+		b := cpu.NewWith(cpu.Options{Path: p, Threads: 2})
+		defer b.Close()
+		for i := range *shapes / 20 {
+			c := kerneltest.RandomUnpack(3, i)
+			if err := kerneltest.Check(c, packing{b, t}, 0); err != nil {
+				t.Fatalf("%s: %v", c.Name, err)
+			}
+		}
 	}
 }
 

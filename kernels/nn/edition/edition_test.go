@@ -3,6 +3,7 @@ package edition
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestCompressed(t *testing.T) {
 	for i := range values {
 		values[i] = float32(i%7) - 3
 	}
-	data, m := saving.Save("up.weight", safetensors.BF16, []int{6, 10}, values)
+	data, m := saving.Save("up.weight", safetensors.BF16, []int{6, 10}, slices.Values([][]float32{values}))
 	tensors := saving.Tensors("up.weight", safetensors.BF16, []int{6, 10})
 	for i := range tensors {
 		tensors[i].Data = data[i]

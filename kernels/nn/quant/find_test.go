@@ -4,10 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -106,7 +109,7 @@ func TestCutFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model.safetensors")
 	saving := Bitsandbytes4("nf4", false)
 	all := saving.Tensors("a.weight", safetensors.BF16, []int{rows, columns})
-	data, _ := saving.Save("a.weight", safetensors.BF16, []int{rows, columns}, make([]float32, rows*columns))
+	data, _ := saving.Save("a.weight", safetensors.BF16, []int{rows, columns}, slices.Values([][]float32{make([]float32, rows*columns)}))
 	for i := range data {
 		all[i].Data = data[i]
 	}
@@ -205,5 +208,54 @@ func TestTornGGUF(t *testing.T) {
 		data[i*5] ^= byte(1 << (i % 8))
 		data[(i*37)%2000] ^= 0x80
 		try(data)
+	}
+}
+
+// TestStrips: a matrix that comes in strips of its rows is compressed as in one piece, and a model that is compressed
+// as it is read never has a matrix in fp32.
+func TestStrips(t *testing.T) {
+	const rows, columns = 300, 130
+	values := make([]float32, rows*columns)
+	for i := range values {
+		values[i] = float32(i%97-48) * float32(i%13) / 64
+	}
+	in := func(each int) iter.Seq[[]float32] {
+		return func(yield func([]float32) bool) {
+			for from := 0; from < rows && yield(values[from*columns:min(from+each, rows)*columns]); from += each {
+			}
+		}
+	}
+	for name, s := range map[string]Saving{"nf4": Bitsandbytes4("nf4", true), "fp4": Bitsandbytes4("fp4", false), "llm.int8": BitsandbytesInt8(), "fp8": ComfyFloat8(), "int8": ComfyInt8(), "blocks": BlockFloat8()} {
+		want, whole := s.Save("a.weight", safetensors.BF16, []int{rows, columns}, in(rows))
+		for _, each := range []int{StripRows, 2 * StripRows} {
+			data, m := s.Save("a.weight", safetensors.BF16, []int{rows, columns}, in(each))
+			if !reflect.DeepEqual(data, want) || !slices.Equal(m.Fingerprint(), whole.Fingerprint()) {
+				t.Errorf("%s: strips of %d rows give other bytes", name, each)
+			}
+		}
+	}
+	path, dir := filepath.Join(t.TempDir(), "model.safetensors"), t.TempDir()
+	const large = 8 << 20
+	wide := safetensors.Tensor{Name: "a.0.b.weight", DType: safetensors.BF16, Shape: []int{2048, large / 2048}, Data: make([]byte, 2*large)}
+	if err := errors.Join(safetensors.Write(path, []safetensors.Tensor{wide}, nil), os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"_class_name": "X"}`), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := safetensors.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, kind := range Kinds() {
+		q, err := Quantize(f, kind, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		c, _, ok, err := q.(Coded).Codes("a.0.b.weight")
+		runtime.ReadMemStats(&after)
+		if most := uint64(2*c.Size() + 3*4*stripValues); err != nil || !ok || after.TotalAlloc-before.TotalAlloc > most {
+			t.Errorf("%s: %d bytes for codes of %d: %v", kind, after.TotalAlloc-before.TotalAlloc, c.Size(), err)
+		}
 	}
 }

@@ -78,7 +78,7 @@ func cast8(form safetensors.DType, v float32) byte {
 
 // quantize8 divides each block by its scale, and casts.
 func quantize8(form safetensors.DType, values []float32, g Grid, scale func(most float32) float32, scaled func(v, scale float32) float32) Float8 {
-	w := Float8{Form: form, Codes: make([]byte, len(values)), Scale: g}
+	w := Float8{Form: form, Scale: g}
 	rows := len(values) / max(1, g.Columns)
 	most := make([]float32, g.count(rows))
 	g.blocks(rows, func(block, top, bottom, left, right int) {
@@ -90,19 +90,30 @@ func quantize8(form safetensors.DType, values []float32, g Grid, scale func(most
 	for i, m := range most {
 		w.Scale.Scales[i] = scale(m)
 	}
+	w.Codes = scaled8(form, values, w.Scale, scaled)
+	return w
+}
+
+// scaled8 are the codes of values by their scales.
+func scaled8(form safetensors.DType, values []float32, g Grid, scaled func(v, scale float32) float32) []byte {
+	codes := make([]byte, len(values))
 	chunks(len(values), 1, func(from, to int) {
 		for i := from; i < to; i++ {
-			w.Codes[i] = Cast8(form, scaled(values[i], w.Scale.at(i)))
+			codes[i] = Cast8(form, scaled(values[i], g.at(i)))
 		}
 	})
-	return w
+	return codes
 }
 
 func divided(v, scale float32) float32 { return v / scale }
 
 // QuantizeComfy8 is ComfyUI's fp8_scaled: one scale a matrix, computed in the weight's precision d.
 func QuantizeComfy8(form safetensors.DType, values []float32, columns int, d safetensors.DType) Float8 {
-	return quantize8(form, values, Grid{Columns: columns}, func(most float32) float32 { return round(d, most/Largest8(form)) }, divided)
+	return quantize8(form, values, Grid{Columns: columns}, func(most float32) float32 { return comfyScale(form, most, d) }, divided)
+}
+
+func comfyScale(form safetensors.DType, most float32, d safetensors.DType) float32 {
+	return round(d, most/Largest8(form))
 }
 
 // QuantizeTorchao8 is torchao's e4m3 of a matrix, of rows (rows = 1) or of groups of a row (across = 32).

@@ -55,18 +55,20 @@ func integer(v float32, least, most float64) int8 {
 func QuantizeLLMInt8(values []float32, columns int) Int8 {
 	scb := make([]float32, len(values)/max(1, columns))
 	codes := make([]byte, len(values))
-	together(len(scb), func(r int) {
-		from := r * columns
-		row := append([]float32(nil), values[from:from+columns]...)
-		Round(safetensors.F16, row)
-		most := largest(row)
-		scb[r] = most
-		if most == 0 {
-			return // undefined upstream
-		}
-		by := float32(1/most) * 127
-		for i, v := range row {
-			codes[from+i] = byte(integer(v*by, -128, 127))
+	chunks(len(scb)*columns, columns, func(from, to int) {
+		row := make([]float32, columns)
+		for ; from < to; from += columns {
+			copy(row, values[from:])
+			Round(safetensors.F16, row)
+			most := largest(row)
+			scb[from/columns] = most
+			if most == 0 {
+				continue // undefined upstream
+			}
+			by := float32(1/most) * 127
+			for i, v := range row {
+				codes[from+i] = byte(integer(v*by, -128, 127))
+			}
 		}
 	})
 	return LLMInt8(codes, scb)

@@ -3,6 +3,7 @@ package quant
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -191,15 +192,40 @@ func (q *Quantized) matrix(name string) (m Matrix, ok bool, err error) {
 	if err != nil || !q.Compresses(t) {
 		return m, false, err
 	}
-	values, err := t.Float32(nil)
+	_, m = q.saving.Save(name, t.DType, slices.Clone(t.Shape), strips(t, &err))
 	if err != nil {
 		return m, false, err
 	}
-	_, m = q.saving.Save(name, t.DType, slices.Clone(t.Shape), values)
 	if q.kind != "nf4" { // whose files say the precision of the values
 		m.DType = safetensors.BF16
 	}
 	return m, true, nil
+}
+
+// stripValues is about how many values of a matrix lie in fp32 at once.
+const stripValues = 1 << 20
+
+// strips are the values of a matrix's rows, StripRows or multiples of them at once, each in the memory of the one
+// before.
+func strips(t safetensors.Tensor, failure *error) iter.Seq[[]float32] {
+	rows, columns := t.Shape[0], t.Shape[1]
+	each := max(1, stripValues/(StripRows*max(1, columns))) * StripRows
+	return func(yield func([]float32) bool) {
+		memory := make([]float32, min(each, rows)*columns)
+		for from := 0; from < rows; from += each {
+			part, err := t.Rows(from, min(from+each, rows))
+			if err == nil {
+				_, err = part.Float32(memory[:part.Len()])
+			}
+			if err != nil {
+				*failure = err
+				return
+			}
+			if !yield(memory[:part.Len()]) {
+				return
+			}
+		}
+	}
 }
 
 // Drop gives back the pages that were read.

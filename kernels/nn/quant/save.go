@@ -3,6 +3,7 @@ package quant
 import (
 	"fmt"
 	"hash/crc32"
+	"iter"
 	"math"
 	"strings"
 
@@ -17,9 +18,13 @@ type Saving struct {
 	Card string
 	// Tensors are the saved ones, without data, of a matrix in a precision.
 	Tensors func(name string, d safetensors.DType, shape []int) []safetensors.Tensor
-	// Save compresses a matrix: the data of these tensors, in their order, and the matrix that they stand for.
-	Save func(name string, d safetensors.DType, shape []int, values []float32) ([][]byte, Matrix)
+	// Save compresses a matrix: the data of these tensors, in their order, and the matrix that they stand for. Values
+	// come as strips of its rows, in their order, of StripRows or multiples of them; the last strip may be shorter.
+	Save func(name string, d safetensors.DType, shape []int, values iter.Seq[[]float32]) ([][]byte, Matrix)
 }
+
+// StripRows are rows that no block crosses.
+const StripRows = 128
 
 // block4 and block8 are lengths of bitsandbytes' blocks.
 const (
@@ -65,8 +70,13 @@ func Bitsandbytes4(kind string, nested bool) Saving {
 				safetensors.Tensor{Name: name + ".nested_absmax", DType: safetensors.F32, Shape: []int{parts(blocks, block8)}},
 				safetensors.Tensor{Name: name + ".nested_quant_map", DType: safetensors.F32, Shape: []int{256}})
 		},
-		Save: func(name string, d safetensors.DType, shape []int, values []float32) ([][]byte, Matrix) {
-			w := Quantize4(values, table, block4)
+		Save: func(name string, d safetensors.DType, shape []int, values iter.Seq[[]float32]) ([][]byte, Matrix) {
+			n := elements(shape)
+			w := Bits4{Table: table, Block: block4, Codes: make([]byte, 0, parts(n, 2)), Absmax: make([]float32, 0, parts(n, block4))}
+			for strip := range values {
+				s := Quantize4(strip, table, block4)
+				w.Codes, w.Absmax = append(w.Codes, s.Codes...), append(w.Absmax, s.Absmax...)
+			}
 			data := [][]byte{w.Codes, bytesOf(table[:])}
 			if !nested {
 				data = append(data, []byte(state(d, shape, 0)), bytesOf(w.Absmax))
@@ -90,8 +100,13 @@ func BitsandbytesInt8() Saving {
 			return []safetensors.Tensor{{Name: name, DType: safetensors.I8, Shape: shape},
 				{Name: stem + ".SCB", DType: safetensors.F32, Shape: shape[:1]}, {Name: stem + ".weight_format", DType: safetensors.U8}}
 		},
-		Save: func(name string, d safetensors.DType, shape []int, values []float32) ([][]byte, Matrix) {
-			w := QuantizeLLMInt8(values, shape[1])
+		Save: func(name string, d safetensors.DType, shape []int, values iter.Seq[[]float32]) ([][]byte, Matrix) {
+			codes, scb := make([]byte, 0, elements(shape)), make([]float32, 0, shape[0])
+			for strip := range values {
+				s := QuantizeLLMInt8(strip, shape[1])
+				codes, scb = append(codes, s.Codes...), append(scb, s.Scale.Scales...)
+			}
+			w := LLMInt8(codes, scb)
 			return [][]byte{w.Codes, bytesOf(w.Scale.Scales), {0}}, Matrix{Weight: w, Name: name, Shape: shape, DType: d, Format: "llm.int8"}
 		}}
 }
@@ -99,8 +114,15 @@ func BitsandbytesInt8() Saving {
 // ComfyFloat8 is ComfyUI's fp8_scaled: e4m3, a scale of the matrix, and a mark.
 func ComfyFloat8() Saving {
 	return comfy("fp8", "ComfyUI's fp8_scaled, 8 bits a value and a scale of the matrix", safetensors.F8E4M3, "float8_e4m3fn", nil,
-		func(d safetensors.DType, shape []int, values []float32) (Weight, []byte, []float32) {
-			w := QuantizeComfy8(safetensors.F8E4M3, values, shape[1], d)
+		func(d safetensors.DType, shape []int, values iter.Seq[[]float32]) (Weight, []byte, []float32) {
+			most := float32(0)
+			for strip := range values {
+				most = max(most, largest(strip))
+			}
+			w := Float8{Form: safetensors.F8E4M3, Codes: make([]byte, 0, elements(shape)), Scale: Grid{Scales: []float32{comfyScale(safetensors.F8E4M3, most, d)}, Columns: shape[1]}}
+			for strip := range values {
+				w.Codes = append(w.Codes, scaled8(w.Form, strip, w.Scale, divided)...)
+			}
 			if w.Scale.Scales[0] == 0 { // of a matrix of zeros, which would be NaN
 				w.Scale.Scales[0] = 1
 				clear(w.Codes)
@@ -112,14 +134,18 @@ func ComfyFloat8() Saving {
 // ComfyInt8 is ComfyUI's int8 of rows.
 func ComfyInt8() Saving {
 	return comfy("int8", "ComfyUI's int8, 8 bits a value and a scale of a row", safetensors.I8, "int8_tensorwise", func(shape []int) []int { return []int{shape[0], 1} },
-		func(d safetensors.DType, shape []int, values []float32) (Weight, []byte, []float32) {
-			w := QuantizeComfy(values, shape[1], d, true)
+		func(d safetensors.DType, shape []int, values iter.Seq[[]float32]) (Weight, []byte, []float32) {
+			w := Int8{Scale: byRow(nil, shape[1]), Over: 1}
+			for strip := range values {
+				s := QuantizeComfy(strip, shape[1], d, true)
+				w.Codes, w.Scale.Scales = append(w.Codes, s.Codes...), append(w.Scale.Scales, s.Scale.Scales...)
+			}
 			return w, w.Codes, w.Scale.Scales
 		})
 }
 
 func comfy(name, card string, codes safetensors.DType, form string, scales func(shape []int) []int,
-	compress func(d safetensors.DType, shape []int, values []float32) (Weight, []byte, []float32)) Saving {
+	compress func(d safetensors.DType, shape []int, values iter.Seq[[]float32]) (Weight, []byte, []float32)) Saving {
 	mark := fmt.Appendf(nil, `{"format": %q}`, form)
 	return Saving{Name: name, Card: card,
 		Tensors: func(name string, _ safetensors.DType, shape []int) []safetensors.Tensor {
@@ -130,7 +156,7 @@ func comfy(name, card string, codes safetensors.DType, form string, scales func(
 			}
 			return []safetensors.Tensor{{Name: name, DType: codes, Shape: shape}, scale, {Name: stem + ".comfy_quant", DType: safetensors.U8, Shape: []int{len(mark)}}}
 		},
-		Save: func(name string, d safetensors.DType, shape []int, values []float32) ([][]byte, Matrix) {
+		Save: func(name string, d safetensors.DType, shape []int, values iter.Seq[[]float32]) ([][]byte, Matrix) {
 			w, codes, scale := compress(d, shape, values)
 			return [][]byte{codes, bytesOf(scale), mark}, Matrix{Weight: w, Name: name, Shape: shape, DType: d, Format: form}
 		}}
@@ -143,8 +169,12 @@ func BlockFloat8() Saving {
 			return []safetensors.Tensor{{Name: name, DType: safetensors.F8E4M3, Shape: shape},
 				{Name: name + "_scale_inv", DType: safetensors.F32, Shape: []int{parts(shape[0], 128), parts(shape[1], 128)}}}
 		},
-		Save: func(name string, d safetensors.DType, shape []int, values []float32) ([][]byte, Matrix) {
-			w := QuantizeBlock8(values, Grid{Columns: shape[1], Rows: 128, Across: 128}, false)
+		Save: func(name string, d safetensors.DType, shape []int, values iter.Seq[[]float32]) ([][]byte, Matrix) {
+			w := Float8{Form: safetensors.F8E4M3, Codes: make([]byte, 0, elements(shape)), Scale: Grid{Columns: shape[1], Rows: StripRows, Across: 128}}
+			for strip := range values {
+				s := QuantizeBlock8(strip, w.Scale, false)
+				w.Codes, w.Scale.Scales = append(w.Codes, s.Codes...), append(w.Scale.Scales, s.Scale.Scales...)
+			}
 			return [][]byte{w.Codes, bytesOf(w.Scale.Scales)}, Matrix{Weight: w, Name: name, Shape: shape, DType: d, Format: "fp8"}
 		}}
 }
