@@ -46,7 +46,7 @@ func (f *folder) family() (Family, error) {
 		known = append(known, one.Class)
 	}
 	slices.Sort(known)
-	return Family{}, fmt.Errorf("%s: a %s is not known; %s are", filepath.Join(f.dir, "model_index.json"), f.class, strings.Join(known, ", "))
+	return Family{}, fmt.Errorf("%s: a %s is not known; %s are\nhint: 'darkroom list families' has the models that are read; others cannot be sampled or trained here", filepath.Join(f.dir, "model_index.json"), f.class, strings.Join(known, ", "))
 }
 
 // architecture reads the settings of the folder's family.

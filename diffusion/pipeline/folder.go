@@ -80,6 +80,8 @@ func openFolder(path, base string) (*folder, error) {
 	info, err := os.Stat(path)
 	one := err == nil && info.Mode().IsRegular() && slices.Contains([]string{".safetensors", ".gguf"}, strings.ToLower(filepath.Ext(path)))
 	switch {
+	case one && peft.IsAdapter(path):
+		return nil, fmt.Errorf("%s: this is a LoRA, and no model\nhint: it goes to model.adapter, or --lora; model.path, or --model, names the model that it is of", path)
 	case !one && base != "":
 		return nil, fmt.Errorf("%s is no .safetensors file: model.base (--base) is the folder of settings for checkpoints of one file\nhint: leave it out", path)
 	case !one:
@@ -113,7 +115,7 @@ func readFolder(dir string) (*folder, error) {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		return nil, fmt.Errorf("%s: it is a file; a pipeline's folder with model_index.json is needed", dir)
+		return nil, fmt.Errorf("%s: it is a file; a pipeline's folder with model_index.json is needed, or one checkpoint file, .safetensors or .gguf, with model.base (--base)", dir)
 	}
 	path := filepath.Join(dir, "model_index.json")
 	if _, err := safetensors.Locate(dir, "model_index.json"); errors.Is(err, fs.ErrNotExist) {

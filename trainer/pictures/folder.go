@@ -17,16 +17,18 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// part is diffusers' name for the one model of a folder, by its config.json; "": a folder of another kind.
-func (c generator) part() string {
+// part is diffusers' name for the one model of a folder, or transformers', by its config.json; "": a folder of another
+// kind.
+func (c generator) part() (class, architecture string) {
 	var said struct {
-		Class string `json:"_class_name"`
+		Class         string   `json:"_class_name"`
+		Architectures []string `json:"architectures"`
 	}
 	text, err := regular.Read(filepath.Join(c.Dir, "config.json"), 1<<20)
 	if err != nil || json.Unmarshal(text, &said) != nil {
-		return ""
+		return "", ""
 	}
-	return said.Class
+	return said.Class, strings.Join(said.Architectures, ", ")
 }
 
 // inspect holds a generator's folder against an experiment.
@@ -34,7 +36,11 @@ func inspect(f *model.Folder) {
 	c := generator{f}
 	if !c.Has("model_index.json") && c.Has("config.json") {
 		hint := "a vision-language model is trained in conversations: write [episode]"
-		if part := c.part(); part != "" {
+		part, architecture := c.part()
+		if architecture != "" && !strings.Contains(architecture, "Qwen") {
+			hint = fmt.Sprintf("a %s is not known; 'darkroom list families' has the generators that are, and conversations are of Qwen-VL models", architecture)
+		}
+		if part != "" {
 			hint = fmt.Sprintf("it is one part of a pipeline, a %s: name the folder that has it and model_index.json", part)
 		}
 		c.Refuse("model.path", fmt.Sprintf("%s holds one model and no generator's pipeline", c.Model.Path), hint)

@@ -35,6 +35,8 @@ func Command() *cobra.Command {
 folder, and the newest checkpoint is taken; --lora names an adapter from elsewhere.
 
 ` + layouts.Help() + `
+A model card goes with it: README.md in a folder, NAME.md beside NAME.safetensors. Folders on the way are made.
+
 Where two networks take turns (Wan 2.2's A14B), each has an adapter: that of transformer_2 lies in
 a folder of this name below PEFT's, and for diffusers in NAME.transformer_2.safetensors, which
 load_lora_weights(FILE, load_into_transformer_2=True) reads.
@@ -68,7 +70,7 @@ with --names transformers4 those of 4.51 and before (model.layers.0...).`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.lora, "lora", "", "an adapter in place of a run: `PATH` of a folder of PEFT's, or of a folder or a file of diffusers'")
+	f.StringVar(&o.lora, "lora", "", "an adapter in place of a run: `PATH` of a folder of PEFT's, or of a file of diffusers', kohya's or ComfyUI's")
 	f.StringVar(&o.as, "as", "", "`LAYOUT`: "+strings.Join(slices.Concat(layouts.Names(), track.Layouts()), ", "))
 	happened.flags(cmd)
 	f.StringVar(&o.out, "out", "", "`PATH` to write; it must not exist")
@@ -134,17 +136,16 @@ func (o *options) check(cmd *cobra.Command) error {
 	must(slices.Contains([]string{"transformers5", "transformers4"}, o.names), "--names %q: transformers5 or transformers4", o.names)
 	must(slices.Contains([]string{"stored", "f32"}, o.dtype), "--dtype %q: stored or f32", o.dtype)
 	must(!l.Model || o.model != "" || o.lora == "", "--as %s needs --model, the folder of a model", o.as)
-	must(l.Model || o.model == "" || o.run != "", "--model is for --as %s", layouts.Those("and", func(l layouts.Layout) bool { return l.Model }))
 	must(l.Form == layouts.Whole || !given("device"), "--device is for --as %s: the other layouts compute nothing", layouts.Those("and", func(l layouts.Layout) bool { return l.Form == layouts.Whole }))
 	must(l.Values || !given("dtype"), "--dtype is for --as %s", layouts.Those("and", func(l layouts.Layout) bool { return l.Values }))
-	must(l.Form != layouts.File || strings.HasSuffix(o.out, ".safetensors"), "--out %s: %s reads one file; name one that ends in .safetensors", o.out, o.as)
+	if l.Form == layouts.File && o.out != "" && !strings.HasSuffix(o.out, ".safetensors") {
+		o.out += ".safetensors"
+	}
 	if o.out != "" {
 		_, err := os.Lstat(o.out)
 		must(errors.Is(err, os.ErrNotExist), "--out %s: it exists already", o.out)
 		_, err = os.Lstat(l.Second(o.out))
 		must(errors.Is(err, os.ErrNotExist), "--out %s: %s exists already", o.out, l.Second(o.out))
-		info, err := os.Stat(filepath.Dir(o.out))
-		must(err == nil && info.IsDir(), "--out %s: there is no folder %s", o.out, filepath.Dir(o.out))
 	}
 	if len(wrong) > 0 {
 		return exits.Usagef("%s\nhint: see '%s --help'", strings.Join(wrong, "\n"), cmd.CommandPath())
@@ -168,6 +169,9 @@ func (o *options) write(log io.Writer) (*report, error) {
 	}
 	if err := o.source(x, log); err != nil {
 		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
+		return nil, exits.Usage(err)
 	}
 	if x.Run != nil {
 		x.Weights = trained.Which(o.weights)

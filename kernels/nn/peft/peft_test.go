@@ -126,7 +126,7 @@ func TestFilesOfOthers(t *testing.T) {
 		tensors  []safetensors.Tensor
 		metadata string
 	}{
-		"kohya": {[]safetensors.Tensor{f32("lora_unet_blocks_0.lora_down.weight", 1, 6)}, ""},
+		"blocks.0: the model has no such layer":                        {[]safetensors.Tensor{f32("lora_unet_blocks.0.lora_down.weight", 1, 6)}, ""},
 		"text_encoder.layers.0.q.lora_A.weight: it is no part of unet": {append(slices.Clone(old), f32("text_encoder.layers.0.q.lora_A.weight", 1, 6)), ""},
 		"use_dora":   {old, `{"unet.r": 3, "unet.use_dora": true}`},
 		"no tensors": {[]safetensors.Tensor{f32("x", 1)}, ""},

@@ -26,6 +26,8 @@ type Settings struct {
 	RankPattern  Patterns `json:"rank_pattern"` // held against the tensors
 	AlphaPattern Patterns `json:"alpha_pattern"`
 
+	Base string `json:"-"` // the model's name, in settings that are written
+
 	DoRA     bool            `json:"use_dora"`
 	Bias     string          `json:"bias"`
 	LoRABias bool            `json:"lora_bias"`
@@ -131,28 +133,40 @@ func (a *Adapter) read(f *safetensors.File, component string) error {
 			}
 		}
 	}
+	other, err := a.translate(f)
+	if err != nil {
+		return err
+	}
 	foreign := ""
 	for _, name := range f.Names() {
 		rest, ok := strings.CutPrefix(name, a.prefix)
 		if !ok {
-			foreign = name
+			if _, read := foreignLayer(name); !other || !read {
+				foreign = name
+			}
 			continue
 		}
 		a.names[today(rest)] = name
 	}
 	if len(a.modules()) == 0 {
 		hint := ""
-		if strings.HasPrefix(foreign, "lora_unet_") || strings.HasPrefix(foreign, "lora_te") {
-			hint = "; these are kohya's names: convert the file with diffusers first"
-		} else if foreign != "" {
+		if foreign != "" {
 			hint = fmt.Sprintf(" (it has %s)", foreign)
 		}
 		return fmt.Errorf("no tensors named %s*.lora_A.weight%s", a.prefix, hint)
 	}
 	if foreign != "" { // an adapter of a text encoder besides: without it pictures would be others
-		return fmt.Errorf("%s: it is no part of %s; an adapter of one network is needed", foreign, component)
+		return fmt.Errorf("%s: it is no part of %s; an adapter of one network is needed%s", foreign, component, textHint(foreign))
 	}
 	return nil
+}
+
+// textHint is the remedy for an adapter of a text encoder.
+func textHint(name string) string {
+	if strings.HasPrefix(name, "lora_te") || strings.HasPrefix(name, "text_encoder") {
+		return "\nhint: text encoders are not adapted here; save it without theirs (kohya's scripts: --network_train_unet_only)"
+	}
+	return ""
 }
 
 // metadata is diffusers' settings: one object whose keys begin with the component.

@@ -31,6 +31,9 @@ func fields(s Settings, targets []string) map[string]any {
 	all := map[string]any{"peft_type": "LORA", "r": s.Rank, "lora_alpha": s.Alpha, "lora_dropout": s.Dropout, "use_rslora": s.RSLoRA,
 		"bias": "none", "target_modules": layers, "fan_in_fan_out": false, "inference_mode": true, "use_dora": false,
 		"rank_pattern": s.RankPattern, "alpha_pattern": s.AlphaPattern, "modules_to_save": nil, "task_type": nil, "base_model_name_or_path": nil}
+	if s.Base != "" {
+		all["base_model_name_or_path"] = s.Base
+	}
 	if len(parameters) > 0 {
 		all["target_parameters"] = parameters
 	}
@@ -51,6 +54,9 @@ func (a *Adapter) Copy(dir string) error {
 	}
 	return write(dir, tensors, a.modules(), s)
 }
+
+// Over names the model that the adapter is of, in settings that are written.
+func (a *Adapter) Over(base string) { a.settings.Base = base }
 
 // CopyDiffusers writes an open adapter as one file that a pipeline of diffusers loads.
 func (a *Adapter) CopyDiffusers(path, component string) error {
@@ -118,7 +124,7 @@ func (a *Adapter) whole(prefix string) ([]safetensors.Tensor, Settings, error) {
 			most = kinds[m]
 		}
 	}
-	s := Settings{Rank: most.rank, Alpha: most.alpha, RSLoRA: a.settings.RSLoRA, Dropout: a.settings.Dropout}
+	s := Settings{Rank: most.rank, Alpha: most.alpha, RSLoRA: a.settings.RSLoRA, Dropout: a.settings.Dropout, Base: a.settings.Base}
 	for _, m := range modules {
 		name := m
 		if slices.ContainsFunc(modules, func(other string) bool { return strings.HasSuffix(other, "."+m) }) {

@@ -58,6 +58,9 @@ func (x *Export) Do() (w Written, err error) {
 	} else {
 		err = x.adapter(&w)
 	}
+	if err == nil {
+		err = x.card(w)
+	}
 	return w, err
 }
 
@@ -97,6 +100,7 @@ func (x *Export) adapter(w *Written) (err error) {
 		if w.Layers += len(a.Modules()); x.speaks() && x.Layout.Form != Whole {
 			a.Rename(x.Names.Of)
 		}
+		a.Over(x.base())
 	}
 	if x.Layout.Form == Whole {
 		return x.fold(adapters, &w.Lost)

@@ -48,7 +48,7 @@ var Hub = Layout{Name: "hub", Form: Whole, Model: true, Values: true, Help: "a c
 var Merged = Layout{Name: "merged", Form: Whole, Model: true, Help: "the same, of adapters"}
 
 // All lists the layouts in the order of help.
-func All() []Layout { return []Layout{PEFT, Diffusers, Kohya, Hub, Merged} }
+func All() []Layout { return []Layout{PEFT, Diffusers, LoRA, Kohya, ComfyUI, Hub, Merged} }
 
 // Named finds a layout.
 func Named(name string) (Layout, bool) {

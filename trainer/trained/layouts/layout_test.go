@@ -28,7 +28,7 @@ func TestLayouts(t *testing.T) {
 	if len(Names()) != len(All()) {
 		t.Errorf("%q of %d layouts", Names(), len(All()))
 	}
-	if got := Those("or", func(l Layout) bool { return l.Form != Whole }); got != "peft, diffusers or kohya" {
+	if got := Those("or", func(l Layout) bool { return l.Form != Whole }); got != "peft, diffusers, lora, kohya or comfyui" {
 		t.Errorf("adapters: %q", got)
 	}
 }
