@@ -49,6 +49,20 @@ func Owned(shards, ranks int) (all []Subtree) {
 	return all
 }
 
+// Nodes are the largest subtrees of the tree of shards that cover a run of these, in order.
+func Nodes(shards int, run Subtree) []Subtree { return nodesOf(Subtree{0, shards}, run) }
+
+func nodesOf(t, run Subtree) []Subtree {
+	switch {
+	case run.Hi <= t.Lo || t.Hi <= run.Lo:
+		return nil
+	case run.Lo <= t.Lo && t.Hi <= run.Hi:
+		return []Subtree{t}
+	}
+	mid := Middle(t.Lo, t.Hi)
+	return append(nodesOf(Subtree{t.Lo, mid}, run), nodesOf(Subtree{mid, t.Hi}, run)...)
+}
+
 // Share is a rank's share of n things: a run of consecutive ones, so that a rank's sums are sums over
 // its things in their order. Shares differ by one at most.
 func Share(rank, ranks, n int) (lo, hi int) { return rank * n / ranks, (rank + 1) * n / ranks }

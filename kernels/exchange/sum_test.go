@@ -172,3 +172,36 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// TestNodes: nodes of a run are those of the tree of all shards, in order, and cover the run; none could be joined.
+func TestNodes(t *testing.T) {
+	inTree := func(shards int, n Subtree) bool {
+		at := Subtree{0, shards}
+		for at != n && at.Hi-at.Lo > 1 {
+			if mid := Middle(at.Lo, at.Hi); n.Lo < mid {
+				at.Hi = mid
+			} else {
+				at.Lo = mid
+			}
+		}
+		return at == n
+	}
+	for shards := 1; shards <= 16; shards++ {
+		for ranks := 1; ranks <= shards; ranks++ {
+			for r := range ranks {
+				var run Subtree
+				run.Lo, run.Hi = Share(r, ranks, shards)
+				next, nodes := run.Lo, Nodes(shards, run)
+				for i, n := range nodes {
+					if n.Lo != next || !inTree(shards, n) || i > 0 && inTree(shards, Subtree{nodes[i-1].Lo, n.Hi}) {
+						t.Errorf("run %v of %d shards: %v", run, shards, nodes)
+					}
+					next = n.Hi
+				}
+				if next != run.Hi {
+					t.Errorf("run %v of %d shards: %v", run, shards, nodes)
+				}
+			}
+		}
+	}
+}

@@ -3,7 +3,6 @@ package model
 import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
-	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/outside/machine"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -249,7 +248,7 @@ func HoldShards(r experiment.Run, moved []*autograd.Param) {
 		return
 	}
 	most := 0
-	for _, own := range exchange.Owned(r.Shards, len(r.Devices())) {
+	for _, own := range Runs(r.Shards, len(r.Devices()), moved) {
 		most = max(most, own.Hi-own.Lo)
 	}
 	for _, p := range moved {

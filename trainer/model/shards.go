@@ -28,6 +28,22 @@ func GradientBytes(moved []*autograd.Param) (n int64) {
 	return n
 }
 
+// Runs are the shards of each rank: a subtree, or, of gradients that travel and where subtrees differ too much, a run
+// of about as many shards as the others', which is several of them (exchange.Nodes).
+func Runs(shards, ranks int, moved []*autograd.Param) []exchange.Subtree {
+	owned, most := exchange.Owned(shards, ranks), 0
+	for _, t := range owned {
+		most = max(most, t.Hi-t.Lo)
+	}
+	if most <= (shards+ranks-1)/ranks || GradientBytes(moved) > MostGradient {
+		return owned
+	}
+	for r := range owned {
+		owned[r].Lo, owned[r].Hi = exchange.Share(r, ranks, shards)
+	}
+	return owned
+}
+
 // A Node is the gradient of a subtree of shards.
 type Node struct {
 	exchange.Subtree

@@ -62,6 +62,9 @@ func (g Group) Open(o model.Options, open func(o model.Options) (model.Model, er
 		}
 		m.models, m.Members = append(m.models, member), append(m.Members, member)
 	}
+	if g.Shards > 0 && !g.Tokens {
+		m.Runs = model.Runs(g.Shards, len(m.models), m.First().Moved())
+	}
 	return m.travelling(), nil
 }
 
@@ -119,6 +122,11 @@ func (m *Model) addUp(sum exchange.Sum) error {
 	params, spans, owned := m.moved(), make([][]kernels.Span, len(m.models)), make([][]kernels.Span, len(m.models))
 	owners := m.states.Owners()
 	var of []int
+	if m.parted() {
+		if err := m.gather(params); err != nil {
+			return err
+		}
+	}
 	if m.received != nil {
 		return m.graft(params)
 	}
@@ -151,12 +159,47 @@ func (m *Model) addUp(sum exchange.Sum) error {
 	return nil
 }
 
+// parted reports whether a rank has several nodes of the tree, and not the ranks together those of other processes.
+func (m *Model) parted() bool {
+	return m.received == nil && slices.ContainsFunc(m.Runs, func(run exchange.Subtree) bool { return len(exchange.Nodes(m.Shards, run)) > 1 })
+}
+
+// gather brings the nodes of all ranks to the host, as those of other processes come. No rank has a gradient then.
+func (m *Model) gather(params [][]*autograd.Param) error {
+	reached := make([]bool, len(params[0]))
+	for _, own := range params {
+		for k, p := range own {
+			reached[k] = reached[k] || p.Reached()
+		}
+	}
+	nodes := make([][]model.Node, len(params))
+	err := m.Team.Each(len(params), func(r int) error {
+		for _, t := range exchange.Nodes(m.Shards, m.Runs[r]) {
+			n := model.Node{Subtree: t, Sums: make([][]float32, len(reached))}
+			for k, p := range params[r] {
+				if reached[k] {
+					n.Sums[k] = p.Fold(t.Lo, t.Hi).F32()
+				}
+			}
+			nodes[r] = append(nodes[r], n)
+		}
+		for _, p := range params[r] {
+			p.ZeroGrad()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return m.Receive(slices.Concat(nodes...))
+}
+
 // folded is a rank's gradient: the sum of its shards.
 func (m *Model) folded(rank int, p *autograd.Param) *tensor.Tensor {
 	if m.Shards == 0 {
 		return p.AnyGrad()
 	}
-	own := exchange.Owned(m.Shards, len(m.models))[rank]
+	own := m.runs()[rank]
 	return p.Fold(own.Lo, own.Hi)
 }
 

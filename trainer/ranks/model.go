@@ -335,16 +335,27 @@ func (m *Model) Receive(nodes []model.Node) error {
 // Node computes the gradient of a subtree of shards, of which the ranks have subtrees. No rank has a gradient then.
 // A job that ends early, since a worker was faster, stops no roll to come.
 func (m *Model) Node(t exchange.Subtree, of func(k int) ([]model.Pass, error)) (model.Node, error) {
-	own := exchange.Owned(t.Hi-t.Lo, min(len(m.models), t.Hi-t.Lo))
-	nodes := make([]model.Node, len(own))
+	size := t.Hi - t.Lo
+	own := model.Runs(size, min(len(m.models), size), m.First().Moved())
+	parts := make([][]model.Node, len(own))
 	team := m.Team
 	team.Stop = nil
-	err := team.Each(len(own), func(r int) (err error) {
-		nodes[r], err = model.NodeOf(m.models[r], exchange.Subtree{Lo: t.Lo + own[r].Lo, Hi: t.Lo + own[r].Hi}, of)
-		return err
+	err := team.Each(len(own), func(r int) error {
+		for _, part := range exchange.Nodes(size, own[r]) {
+			n, err := model.NodeOf(m.models[r], exchange.Subtree{Lo: t.Lo + part.Lo, Hi: t.Lo + part.Hi}, of)
+			if err != nil {
+				return err
+			}
+			parts[r] = append(parts[r], n)
+		}
+		return nil
 	})
-	if err != nil || len(nodes) == 1 {
-		return nodes[0], err
+	nodes := slices.Concat(parts...)
+	if err != nil {
+		return model.Node{}, err
+	}
+	if len(nodes) == 1 {
+		return nodes[0], nil
 	}
 	sum := model.Node{Subtree: t, Sums: make([][]float32, len(m.First().Moved()))}
 	defer m.First().Params().Skip()

@@ -22,8 +22,9 @@ import (
 //
 //	g(lo, hi) = g(lo, mid) + g(mid, hi)    mid = (lo + hi) / 2
 //
-// of which each rank has a subtree. So a run with run.shards = K has the same bytes on any number of devices up to K,
-// one among them, which computes the passes of its shards one after another.
+// of which each rank has a subtree, or several, where one would leave ranks with far more shards than others. So a run
+// with run.shards = K has the same bytes on any number of devices up to K, one among them, which computes the passes of
+// its shards one after another.
 //
 // Without shards a rank adds up its own samples in their order, and the ranks' sums are added in the order of ranks,
 // which is another order of additions than one device's, whose chain goes on from sample to sample (fp32 addition is
@@ -52,6 +53,7 @@ type Policy struct {
 	// member sum further gradients as those of shard k.
 	Shards int
 	Shard  func(rank, k int)
+	Runs   []exchange.Subtree // of shards, by rank; nil: exchange.Owned
 	// Meeting is where ranks exchange tokens that share those of every pass; nil: they share keys and points.
 	Meeting *exchange.Meeting
 	// Whole rolls all samples of a prompt on one rank: samples of one may depend on each other (episode.tree).
@@ -147,7 +149,7 @@ func (p *Policy) Backward(n int, f func(rank, lo, hi int) error) error {
 	if p.Shards == 0 {
 		return p.each(n, f)
 	}
-	owned := exchange.Owned(p.Shards, len(p.Members))
+	owned := p.runs()
 	return p.each(n, func(r, _, _ int) error {
 		for k := owned[r].Lo; k < owned[r].Hi; k++ {
 			lo, hi := exchange.Share(k, p.Shards, n)
@@ -163,6 +165,14 @@ func (p *Policy) Backward(n int, f func(rank, lo, hi int) error) error {
 	})
 }
 
+// runs are the ranks' shards.
+func (p *Policy) runs() []exchange.Subtree {
+	if p.Runs != nil {
+		return p.Runs
+	}
+	return exchange.Owned(p.Shards, len(p.Members))
+}
+
 // share is a rank's part of n things: the run of its shards.
 func (p *Policy) share(r, n int) (lo, hi int) {
 	switch {
@@ -171,7 +181,7 @@ func (p *Policy) share(r, n int) (lo, hi int) {
 	case p.Shards == 0:
 		return exchange.Share(r, len(p.Members), n)
 	}
-	own := exchange.Owned(p.Shards, len(p.Members))[r]
+	own := p.runs()[r]
 	lo, _ = exchange.Share(own.Lo, p.Shards, n)
 	_, hi = exchange.Share(own.Hi-1, p.Shards, n)
 	return lo, hi

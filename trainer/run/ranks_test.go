@@ -224,7 +224,7 @@ func TestShards(t *testing.T) {
 			return parse(t, "run.iterations=2", "run.shards=4", device, "model.train=full", "rollout.prompts_per_iteration=1")
 		},
 		"nft": func(t *testing.T, device string) *experiment.Experiment {
-			return parse(t, "run.iterations=2", "run.shards=4", device, "loss.objective=nft", "loss.times=2")
+			return parse(t, "run.iterations=2", "run.shards=6", device, "loss.objective=nft", "loss.times=2") // of three ranks each has two
 		},
 		"reward gradient": func(t *testing.T, device string) *experiment.Experiment {
 			return parse(t, "run.iterations=2", "run.shards=4", device, "loss.objective=reward-gradient", `reward=[{name="clip", path="embed:tiny-clip"}]`,
@@ -262,17 +262,17 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// TestShardsWithWorkers: a trainer of two devices whose samples and gradients workers make leaves the bytes of one
-// device alone: of pictures, and of episodes, whose texts come from other processes. Both devices do the jobs of
-// gradients that the trainer does, and all jobs are compared.
+// TestShardsWithWorkers: a trainer of several devices whose samples and gradients workers make leaves the bytes of one
+// device alone: of pictures, and of episodes, whose texts come from other processes. All devices do the jobs of
+// gradients that the trainer does, in uneven parts of eight shards on three devices, and all jobs are compared.
 func TestShardsWithWorkers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded models: seconds, and minutes without assembly; left out by -short")
 	}
 	t.Parallel()
-	for _, name := range []string{"tiny-sd3", "tiny-vlm"} {
+	for name, shards := range map[string]int{"tiny-sd3": 32, "tiny-vlm": 8} {
 		e := func(device string) *experiment.Experiment {
-			return homed()[name](t, "run.shards=8", "run.device="+device)
+			return homed()[name](t, "run.shards="+strconv.Itoa(shards), "run.device="+device)
 		}
 		alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
 		if _, err := trainAs(t, e("cpu"), Options{Dir: alone}); err != nil {
@@ -282,14 +282,15 @@ func TestShardsWithWorkers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		second := cpu.NewWith(cpu.Options{Path: path, Threads: 1})
+		second, third := cpu.NewWith(cpu.Options{Path: path, Threads: 1}), cpu.NewWith(cpu.Options{Path: path, Threads: 1})
 		c := newCrew(t)
 		c.join("w", nil)
 		c.parts = fleet.NewInside()
 		c.joins(c.parts, "g", nil, nil)
-		_, f := c.train(e("cpu,cpu"), Options{Dir: helped, Further: []kernels.Backend{second}}, fleet.Options{Audit: 1})
+		_, f := c.train(e("cpu,cpu,cpu"), Options{Dir: helped, Further: []kernels.Backend{second, third}}, fleet.Options{Audit: 1})
 		c.close()
 		second.Close()
+		third.Close()
 		if by := workOf(t, helped); by["w"] == 0 || f.Counts().Differed > 0 || c.gradients.Counts().Jobs == 0 || len(c.gradients.Refused()) > 0 {
 			t.Errorf("%s: %v, %+v", name, by, f.Counts())
 		}
