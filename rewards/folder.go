@@ -11,6 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/detectors"
+	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
 // Card: a detector in a folder of the hub, computed here. Its kind is that of config.json: Mask2Former, RT-DETR and
@@ -35,6 +36,23 @@ func OpenDetector(k NetworkKeys, d DetectorKey, b Bench, published bool) (*Folde
 	f := &FolderDetector{DetectorOptions: config.Filled(d.Detector)}
 	f.Detector, err = detectors.Open(dir, device, detectors.Options{Published: published, Exchanged: f.Order == "bgr"})
 	return f, err
+}
+
+// DetectorTakes is the memory of a detector's activations, 0 where its folder cannot be opened.
+func (k NetworkKeys) DetectorTakes() int64 {
+	dir, err := k.Folder()
+	if err != nil || dir == "" {
+		return 0
+	}
+	precision := features.F32
+	if k.Precision == "bf16" {
+		precision = features.BF16
+	}
+	takes, err := detectors.Takes(dir, precision)
+	if err != nil { // the run says why
+		return 0
+	}
+	return takes
 }
 
 // Detect finds things.

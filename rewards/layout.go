@@ -153,6 +153,7 @@ var LayoutKind = Kind{
 	Judges:    Pictures,
 	Traits:    Scenes,
 	Options:   layoutKeys{},
+	Takes:     With(func(k layoutKeys) int64 { return k.DetectorTakes() }),
 	Check: Checks(func(k layoutKeys, report Report) {
 		k.DetectorKey.Check(k.NetworkKeys, k.ServerKeys, report)
 		k.LayoutKey.Check(k.NetworkKeys, report)

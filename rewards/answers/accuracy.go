@@ -98,6 +98,7 @@ var AccuracyKind = rewards.Kind{
 	Judges:  rewards.Replies,
 	Traits:  rewards.Rule,
 	Options: accuracyKeys{},
+	Takes:   rewards.With(func(k accuracyKeys) int64 { return k.DetectorTakes() }),
 	Check:   rewards.Checks(func(k accuracyKeys, report rewards.Report) { k.check("accuracy", report) }),
 	Bounds:  rewards.With(func(k accuracyKeys) *rewards.Bounds { return k.bounds() }),
 	Open:    rewards.Opens(accuracyKeys.open),

@@ -589,6 +589,12 @@ var GenEvalKind = rewards.Kind{
 	Judges:  rewards.Pictures,
 	Bounds:  rewards.Unit,
 	Options: genEvalKeys{},
+	Takes: rewards.With(func(k genEvalKeys) int64 {
+		if k.URL != "" { // a server detects, and path is a CLIP
+			return 0
+		}
+		return k.DetectorTakes()
+	}),
 	Check: rewards.Checks(func(k genEvalKeys, report rewards.Report) {
 		switch {
 		case k.URL == "" && k.Path == "":

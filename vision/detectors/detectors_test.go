@@ -8,7 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/detr"
+	"github.com/darkroom-rl/darkroom/vision/features"
 	"github.com/darkroom-rl/darkroom/vision/groundingdino"
 	"github.com/darkroom-rl/darkroom/vision/mask2former"
 	"github.com/darkroom-rl/darkroom/vision/owl"
@@ -177,6 +181,42 @@ func TestDetect(t *testing.T) {
 			}
 		}
 		d.Close()
+	}
+}
+
+// TestTakes: the predicted memory of every kind is that of a question on a backend that computes.
+func TestTakes(t *testing.T) {
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	for _, k := range Kinds() {
+		dir := recorded(t, k.Name).folder(t, false)
+		takes, err := Takes(dir, features.F32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool := tensor.NewPool(be)
+		d, err := Open(dir, features.On(pool, features.F32), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		weights := 0
+		for range 2 {
+			weights = int(pool.Stats().InUse)
+			pool.ResetPeak()
+			if _, err := d.Detect(context.Background(), vision.New(usualSide, usualSide), []string{"a thing"}, 0.5); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := int64(int(pool.Stats().Peak) - weights); got != takes || takes < 1000 {
+			t.Errorf("%s takes %d, and %d was predicted", k.Name, got, takes)
+		}
+		d.Close()
+	}
+	if _, err := Takes(t.TempDir(), features.F32); err == nil {
+		t.Error("an empty folder was read")
 	}
 }
 
