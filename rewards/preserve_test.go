@@ -3,11 +3,18 @@ package rewards
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
 // ruled is a picture that testdata/ssim.py makes, too.
@@ -69,7 +76,7 @@ func TestPreserve(t *testing.T) {
 	}
 	boxes := meta(t, `{"changes": [[10, 10, 38, 38]]}`)
 	for _, measure := range []string{"ssim", "difference"} {
-		p := Preserve{PreserveOptions{measure}}
+		p := Preserve{PreserveOptions: PreserveOptions{measure}}
 		score := func(m *vision.Image, meta Meta) float64 {
 			t.Helper()
 			s, err := p.Score(t.Context(), Item{Image: m, Meta: meta, Sources: []*vision.Image{before}})
@@ -107,5 +114,64 @@ func TestPreserve(t *testing.T) {
 		}(); v < 0.5 {
 			t.Errorf("%s: the picture in another size is %v", measure, v)
 		}
+	}
+}
+
+// TestPreserveEdges: by a HED with numbers by a rule, a picture is 1 to itself and another is worth less; folders and
+// missing files are refused.
+func TestPreserveEdges(t *testing.T) {
+	var all []safetensors.Tensor
+	add := func(name string, shape ...int) {
+		n := 1
+		for _, d := range shape {
+			n *= d
+		}
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(math.Mod(float64((i+1)*(len(all)+3))*0.618034, 1)-0.4) / 4
+		}
+		all = append(all, safetensors.FromF32(name, shape, x))
+	}
+	in := 3
+	for i, convs := range []int{2, 2, 3, 3, 3} {
+		for k := range convs {
+			add(fmt.Sprintf("block%d_conv%d.kernel", i+1, k+1), 3, 3, in, 2)
+			add(fmt.Sprintf("block%d_conv%d.bias", i+1, k+1), 2)
+			in = 2
+		}
+		add(fmt.Sprintf("dsn%d.kernel", i+1), 1, 1, in, 1)
+		add(fmt.Sprintf("dsn%d.bias", i+1), 1)
+	}
+	add("fuse.kernel", 1, 1, 5, 1)
+	add("fuse.bias", 1)
+	path := filepath.Join(t.TempDir(), "hed.safetensors")
+	if err := safetensors.Write(path, all, nil); err != nil {
+		t.Fatal(err)
+	}
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	bench := Bench{Device: func() (*features.Device, error) { return features.On(tensor.NewPool(be), features.F32), nil }}
+	keys := preserveKeys{PreserveKey: PreserveKey{&PreserveOptions{Measure: "edges"}}}
+	for bad, want := range map[string]string{t.TempDir(): "is not a file of safetensors", "none.safetensors": "is not a file of safetensors"} {
+		keys.Path = bad
+		if _, err := keys.open(bench); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	keys.Path = path
+	opened, err := keys.open(bench)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, other := ruled(32, 32, [3]int{1, 2, 30}), ruled(32, 32, [3]int{7, 5, 90})
+	got := opened.Judge.Judge(t.Context(), []Item{{Image: before, Sources: []*vision.Image{before}}, {Image: other, Sources: []*vision.Image{before}}, {Image: other}})
+	if got[0].Missing != nil || math.Abs(got[0].Value-1) > 1e-12 || got[1].Missing != nil || got[1].Value > 0.95 || got[2].Missing == nil {
+		t.Errorf("%+v", got)
+	}
+	if err := opened.Close(); err != nil {
+		t.Error(err)
 	}
 }
