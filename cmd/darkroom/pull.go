@@ -29,11 +29,13 @@ func pullCommand() *cobra.Command {
 		Long: `Fetch a model's folder from Hugging Face, or from a hub that speaks its protocol.
 
 Darkroom fetches what it reads: settings, tokenizers and one set of safetensors a
-network, compressed or not. Of a repository of GGUF files --include chooses one. Every file is compared with the hub's hash. The folder appears when it is
-complete; an interrupted pull resumes where it ended.
+network, compressed or not. Of a repository of GGUF files --include chooses one.
+Every file is compared with the hub's hash. The folder appears when it is complete;
+an interrupted pull resumes where it ended.
 
---reward fetches the weights of a reward ('darkroom list weights') from their repositories into one folder. State
-dicts of torch.save (.pt, .pth) become safetensors; nothing that their pickles ask for is called.
+--reward fetches the weights of a reward ('darkroom list weights') from their
+repositories into one folder. State dicts of torch.save (.pt, .pth) become
+safetensors; nothing that their pickles ask for is called.
 
 HF_TOKEN is the token for models that are private or gated, HF_ENDPOINT the address
 of another hub.`,
@@ -44,6 +46,8 @@ of another hub.`,
 			switch {
 			case reward != "" && len(args) > 0:
 				return fmt.Errorf("'%s' takes one repository, OWNER/NAME, or --reward, not both", cmd.CommandPath())
+			case reward != "" && (cmd.Flags().Changed("revision") || cmd.Flags().Changed("include") || cmd.Flags().Changed("variant")):
+				return fmt.Errorf("'%s' knows the files of a reward: --reward goes without --revision, --include and --variant", cmd.CommandPath())
 			case reward == "" && len(args) != 1:
 				return fmt.Errorf("'%s' takes one repository, OWNER/NAME, got %d", cmd.CommandPath(), len(args))
 			}
@@ -75,7 +79,7 @@ of another hub.`,
 	f := cmd.Flags()
 	f.StringVar(&reward, "reward", "", "the reward `NAME`, whose weights are fetched")
 	f.StringVar(&o.Revision, "revision", "main", "branch, tag or commit `REV`")
-	f.StringVar(&o.Out, "out", "", "folder `DIR` to make (default: models/NAME)")
+	f.StringVar(&o.Out, "out", "", "folder `DIR` to make (default: models/NAME, or as the reward's page has it)")
 	f.StringVar(&o.Variant, "variant", "", "the weights' variant `NAME`, such as fp16, where there is one")
 	f.StringSliceVar(&o.Include, "include", nil, "fetch files that match `PATTERN`, too, such as '*.md'")
 	return cmd

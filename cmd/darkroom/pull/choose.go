@@ -22,6 +22,7 @@ type choice struct {
 	variant string
 	include []string
 	only    []string // patterns of paths; nil: those of a model
+	pickle  string   // a state dict that is taken where a folder has no safetensors; "": none
 }
 
 // parts are the folders that a model_index.json names.
@@ -54,6 +55,7 @@ func (c choice) of(all []File) ([]File, error) {
 	keep := map[string]bool{}
 	weights := map[string][]File{} // by folder
 	others := map[string]bool{}    // folders with weights in another format
+	states := map[string]string{}  // the one of them that is taken for want of safetensors
 	var ggufs []File               // one of them is a model
 	for _, f := range all {
 		dir, base := path.Split(f.Path)
@@ -69,6 +71,9 @@ func (c choice) of(all []File) ([]File, error) {
 			ggufs = append(ggufs, f)
 		case pickled(base):
 			others[dir] = true
+			if base == c.pickle {
+				states[dir] = f.Path
+			}
 		default:
 			keep[f.Path] = c.settings(dir, base)
 		}
@@ -92,7 +97,9 @@ func (c choice) of(all []File) ([]File, error) {
 		}
 	}
 	for dir := range others {
-		if len(weights[dir]) == 0 && len(ggufs) == 0 {
+		if path := states[dir]; path != "" && len(weights[dir]) == 0 {
+			keep[path] = true
+		} else if len(weights[dir]) == 0 && len(ggufs) == 0 {
 			return nil, fmt.Errorf("%s has its weights as pickled files alone, which are not read\nhint: convert them with transformers' or diffusers' save_pretrained", folderName(dir))
 		}
 	}

@@ -30,6 +30,8 @@ func TestChoose(t *testing.T) {
 		{"which GGUF?", choice{}, "flux1-dev-Q4_K_S.gguf flux1-dev-Q8_0.gguf", "error: it has 2 models in GGUF\nhint: choose one with --include: flux1-dev-Q4_K_S.gguf, flux1-dev-Q8_0.gguf"},
 		{"this GGUF", choice{include: []string{"*Q8_0.gguf"}}, "flux1-dev-Q4_K_S.gguf flux1-dev-Q8_0.gguf", "flux1-dev-Q8_0.gguf"},
 		{"GGUF beside safetensors", choice{}, "config.json model.safetensors model-q4.gguf", "config.json model.safetensors"},
+		{"a state dict for want of safetensors", choice{pickle: "pytorch_model.bin"}, "config.json pytorch_model.bin flax_model.msgpack", "config.json pytorch_model.bin"},
+		{"safetensors before a state dict", choice{pickle: "pytorch_model.bin"}, "config.json pytorch_model.bin model.safetensors", "config.json model.safetensors"},
 		{"pickled", choice{}, "unet/config.json unet/diffusion_pytorch_model.bin", "error: its folder unet has its weights as pickled files alone"},
 	} {
 		var all []File

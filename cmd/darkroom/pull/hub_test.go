@@ -57,7 +57,7 @@ func (h *hub) answer(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, "/api/") && h.lists != nil && h.lists(w, r):
-	case path == "/api/models/o/m/revision/main":
+	case path == "/api/models/o/m/revision/main" || path == "/api/models/o/m/revision/"+commit:
 		fmt.Fprintf(w, `{"sha": %q}`, commit)
 	case path == "/api/models/o/m/tree/"+commit:
 		h.list(w, r)

@@ -25,6 +25,7 @@ type Options struct {
 	Variant  string   // of weights, such as fp16; "" is the plain files
 	Include  []string // patterns of further files
 	Only     []string // patterns of all files; nil: those of a model
+	Pickle   string   // a state dict that is taken where a model has no safetensors; "": none
 
 	Tries    int           // in a row without progress, before a file is given up; 0 is 5
 	Pause    time.Duration // before the second try; it doubles. 0 is one second
@@ -112,7 +113,7 @@ func (s *server) plan(ctx context.Context) (*record, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	c := choice{variant: s.Variant, include: s.Include, only: s.Only}
+	c := choice{variant: s.Variant, include: s.Include, only: s.Only, pickle: s.Pickle}
 	for _, f := range all {
 		if f.Path == indexName {
 			text, err := s.small(ctx, commit, f)

@@ -19,10 +19,10 @@ import (
 )
 
 // A reward's folder is made of several repositories: weights of one, a tokenizer of another. Each is pulled into
-// OUT.from/N, as a model is; then their files are linked into OUT.part, where state dicts of torch.save become
-// safetensors, and the folder gets its name.
+// OUT.from/N, as a model is; then their files are linked into OUT.from/whole, where state dicts of torch.save become
+// safetensors, and that folder is renamed OUT.
 
-// Reward fetches the weights of a reward.
+// Reward fetches the weights of a reward, or continues a pull that was interrupted.
 func Reward(ctx context.Context, k rewards.Kind, o Options) (*Report, error) {
 	if k.Published == nil {
 		return nil, fmt.Errorf("no weights of reward %q are known on the hub\nhint: 'darkroom list weights' has those that are", k.Name)
@@ -30,47 +30,83 @@ func Reward(ctx context.Context, k rewards.Kind, o Options) (*Report, error) {
 	o.Out = cmp.Or(o.Out, filepath.FromSlash(k.Folder()))
 	r := &Report{Repo: repositoriesOf(k.Published), Out: o.Out}
 	if _, err := os.Lstat(o.Out); err == nil {
-		if have, err := readRecord(o.Out); err != nil || have.Repo != r.Repo {
+		have, err := readRecord(o.Out)
+		if err != nil || have.Repo != r.Repo {
 			return nil, fmt.Errorf("%s exists, and was not made by 'pull --reward %s'\nhint: name another folder with --out", o.Out, k.Name)
 		}
-		r.There = true
-		return r, nil
+		r.Commit = have.Commit
+		r.There, err = there(o.Out, have)
+		return r, err
 	}
-	from, part := o.Out+".from", o.Out+".part"
-	var parts []string
-	for i, repository := range k.Published.From {
+	from := o.Out + ".from"
+	if err := begin(from, &record{Repo: r.Repo}); err != nil {
+		return nil, err
+	}
+	if err := r.assemble(ctx, k.Published, from, o); err != nil {
+		return nil, fmt.Errorf("%w\n%s stays, and the same command continues there", err, from)
+	}
+	return r, os.RemoveAll(from)
+}
+
+// assemble pulls each repository below from, gathers their files, and renames the folder.
+func (r *Report) assemble(ctx context.Context, p *rewards.Published, from string, o Options) error {
+	whole := filepath.Join(from, "whole")
+	if err := os.RemoveAll(whole); err != nil {
+		return err
+	}
+	var commits []string
+	for i, repository := range p.From {
 		one := o
 		one.Repo, one.Only, one.Out = repository.Name, repository.Files, filepath.Join(from, strconv.Itoa(i))
-		if err := os.MkdirAll(from, 0o755); err != nil {
-			return nil, err
+		saves := repository.Saves
+		if repository.Files == nil { // of an old repository without safetensors
+			one.Pickle, saves = "pytorch_model.bin", rewards.Pickle{From: "pytorch_model.bin", To: "model.safetensors"}
+		}
+		if have, err := readRecord(one.Out); err == nil {
+			one.Revision = have.Commit // it is complete, and the branch may have moved since
 		}
 		fetched, err := Run(ctx, one)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", repository.Name, err)
+			return fmt.Errorf("%s: %w", repository.Name, err)
 		}
 		r.Files += fetched.Files
 		r.Bytes += fetched.Bytes
 		r.Fetched += fetched.Fetched
 		r.Skipped += fetched.Skipped
-		r.Commit = cmp.Or(r.Commit, fetched.Commit)
-		parts = append(parts, one.Out)
-	}
-	if err := os.RemoveAll(part); err != nil {
-		return nil, err
-	}
-	for i, dir := range parts {
-		if err := gather(part, dir, k.Published.From[i].Saves); err != nil {
-			return nil, fmt.Errorf("%s: %w", k.Published.From[i].Name, err)
+		commits = append(commits, fetched.Commit)
+		if err := gather(whole, one.Out, saves); err != nil {
+			return fmt.Errorf("%s: %w", repository.Name, err)
 		}
 	}
-	text, err := json.MarshalIndent(record{Repo: r.Repo, Commit: r.Commit}, "", " ")
-	if err == nil {
-		err = os.WriteFile(filepath.Join(part, recordName), append(text, '\n'), 0o644)
+	r.Commit = strings.Join(commits, " + ")
+	files, err := filesOf(whole)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = os.Rename(part, o.Out)
+	text, err := json.MarshalIndent(record{Repo: r.Repo, Commit: r.Commit, Files: files}, "", " ")
+	if err != nil {
+		return err
 	}
-	return r, errors.Join(err, os.RemoveAll(from))
+	if err := os.WriteFile(filepath.Join(whole, recordName), append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(whole, r.Out)
+}
+
+// filesOf lists the files below a folder, with their sizes.
+func filesOf(dir string) (files []File, err error) {
+	return files, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		files = append(files, File{Path: filepath.ToSlash(name), Size: info.Size()})
+		return err
+	})
 }
 
 // gather links a folder's files into another, except those that are there; a pickle becomes safetensors.
@@ -118,6 +154,9 @@ func copied(to, from string) (err error) {
 	return errors.Join(err, out.Close())
 }
 
+// largest bounds the bytes of a state dict's tensors, in sizes of its file: some may share a storage.
+const largest = 8
+
 // unpickle writes the tensors of a state dict as safetensors. Nothing that the pickle asks for is called.
 func unpickle(to, from string) (err error) {
 	f, err := torchfile.Open(from)
@@ -127,16 +166,23 @@ func unpickle(to, from string) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	var all []safetensors.Tensor
 	var unread error
+	bytes := int64(0)
 	for _, name := range f.Names() {
-		t, err := f.Tensor(name)
+		t, err := f.Shape(name)
 		if err != nil {
 			return err
 		}
-		t.Data = nil
+		n := int64(t.DType.Bits() / 8)
+		for _, d := range t.Shape {
+			n *= int64(d)
+		}
+		if bytes += n; bytes > largest*f.Size() {
+			return fmt.Errorf("%s: its tensors have more than %d times the bytes of the file", from, largest)
+		}
 		t.Make = func() []byte {
-			again, err := f.Tensor(name)
+			made, err := f.Tensor(name)
 			unread = errors.Join(unread, err)
-			return again.Data
+			return made.Data
 		}
 		all = append(all, t)
 	}

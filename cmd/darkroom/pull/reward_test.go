@@ -1,6 +1,10 @@
 package pull
 
 import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,11 +62,60 @@ func TestReward(t *testing.T) {
 	if r, err = Reward(t.Context(), k, o); err != nil || !r.There {
 		t.Errorf("again: %+v, %v", r, err)
 	}
+	if err := os.Remove(filepath.Join(dir, "vocab.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Reward(t.Context(), k, o); err == nil || !strings.Contains(err.Error(), "vocab.json is missing") {
+		t.Errorf("a folder without one of its files: %v", err)
+	}
 	o.Out = t.TempDir()
 	if _, err = Reward(t.Context(), k, o); err == nil || !strings.Contains(err.Error(), "name another folder with --out") {
 		t.Error(err)
 	}
 	if _, err = Reward(t.Context(), rewards.Kind{Name: "rule"}, o); err == nil || !strings.Contains(err.Error(), "darkroom list weights") {
+		t.Error(err)
+	}
+}
+
+// TestRewardGoesOn: a pull that fails keeps its downloads, beside folders of others, and the same command finishes it.
+func TestRewardGoesOn(t *testing.T) {
+	pickle, err := os.ReadFile("testdata/state.pth")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHub(t, map[string]string{"state.pth": string(pickle), "broken.pth": "no pickle", "vocab.json": "{}"})
+	kind := func(file string) rewards.Kind {
+		return rewards.Kind{Name: "made", Published: &rewards.Published{From: []rewards.Repository{
+			{Name: "o/m", Files: []string{"vocab.json"}},
+			{Name: "o/m", Files: []string{file}, Saves: rewards.Pickle{From: file, To: "model.safetensors"}}}}}
+	}
+	dir := filepath.Join(t.TempDir(), "made")
+	other := filepath.Join(dir+".part", "weights")
+	if err := errors.Join(os.MkdirAll(dir+".part", 0o755), os.WriteFile(other, []byte("another pull's"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Endpoint: h.URL, Out: dir}
+	if _, err := Reward(t.Context(), kind("broken.pth"), o); err == nil || !strings.Contains(err.Error(), "the same command continues there") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir+".from", "0", "vocab.json")); err != nil {
+		t.Error(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir+".from", "1")); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Reward(t.Context(), kind("state.pth"), o); err != nil || r.Fetched != int64(len(pickle)) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+	mine := filepath.Join(t.TempDir(), "mine")
+	if err := errors.Join(os.MkdirAll(mine+".from", 0o755), os.WriteFile(filepath.Join(mine+".from", "a"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	o.Out = mine
+	if _, err := Reward(t.Context(), kind("state.pth"), o); err == nil || !strings.Contains(err.Error(), "was not made by pull") {
 		t.Error(err)
 	}
 }
@@ -75,11 +128,33 @@ func TestUnpickle(t *testing.T) {
 		t.Fatal(err)
 	}
 	from, to := filepath.Join(t.TempDir(), "bad.pth"), filepath.Join(t.TempDir(), "model.safetensors")
-	bad := strings.Replace(string(pickle), "ccollections\nOrderedDict", "ccollectionz\nOrderedDict", 1)
-	if err := os.WriteFile(from, []byte(bad), 0o644); err != nil {
+	archive, err := zip.NewReader(bytes.NewReader(pickle), int64(len(pickle)))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unpickle(to, from); err == nil || !strings.Contains(err.Error(), "collectionz.OrderedDict") && !strings.Contains(err.Error(), "checksum") {
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for _, part := range archive.File {
+		r, err := part.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		into, err := w.CreateHeader(&zip.FileHeader{Name: part.Name, Method: zip.Store})
+		if err == nil {
+			_, err = into.Write(bytes.ReplaceAll(text, []byte("ccollections\nOrderedDict"), []byte("ccollectionz\nOrderedDict")))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), os.WriteFile(from, out.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if err := unpickle(to, from); err == nil || !strings.Contains(err.Error(), "collectionz.OrderedDict") {
 		t.Error(err)
 	}
 	if _, err := os.Stat(to); err == nil {

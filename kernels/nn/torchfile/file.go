@@ -26,6 +26,7 @@ const maxPickle = 64 << 20
 type File struct {
 	Path  string
 	file  *os.File
+	size  int64
 	parts map[string]*zip.File // by their names below the archive's folder
 	dict  *dict
 }
@@ -52,7 +53,7 @@ func (f *File) read() error {
 	if err != nil {
 		return fmt.Errorf("this is no archive that torch.save wrote: %w", err)
 	}
-	f.parts = map[string]*zip.File{}
+	f.size, f.parts = info.Size(), map[string]*zip.File{}
 	for _, p := range archive.File {
 		if _, below, ok := strings.Cut(p.Name, "/"); ok {
 			f.parts[below] = p
@@ -106,6 +107,9 @@ func (f *File) bytes(name string, most int64) ([]byte, error) {
 	return b, nil
 }
 
+// Size is that of the file, in bytes.
+func (f *File) Size() int64 { return f.size }
+
 // Names are those of the tensors, in order.
 func (f *File) Names() (all []string) {
 	for _, key := range f.dict.keys {
@@ -120,59 +124,81 @@ func (f *File) Names() (all []string) {
 // kinds are the storages that are read.
 var kinds = map[string]safetensors.DType{"FloatStorage": safetensors.F32, "HalfStorage": safetensors.F16, "BFloat16Storage": safetensors.BF16, "LongStorage": safetensors.I64}
 
-// Tensor reads one.
-func (f *File) Tensor(name string) (t safetensors.Tensor, err error) {
+// Shape is a tensor without its numbers.
+func (f *File) Shape(name string) (t safetensors.Tensor, err error) {
 	v, ok := f.dict.values[name].(view)
 	if !ok {
 		return t, fmt.Errorf("%s: %s: there is no such tensor", f.Path, name)
 	}
-	if t, err = f.tensor(name, v); err != nil {
+	kind, _, err := f.place(v)
+	if err != nil {
+		return t, fmt.Errorf("%s: %s: %w", f.Path, name, err)
+	}
+	return safetensors.Tensor{Name: name, DType: kind, Shape: v.shape}, nil
+}
+
+// Tensor reads one.
+func (f *File) Tensor(name string) (t safetensors.Tensor, err error) {
+	if t, err = f.Shape(name); err != nil {
+		return t, err
+	}
+	v := f.dict.values[name].(view)
+	if t.Data, err = f.numbers(v); err != nil {
 		err = fmt.Errorf("%s: %s: %w", f.Path, name, err)
 	}
 	return t, err
 }
 
-func (f *File) tensor(name string, v view) (t safetensors.Tensor, err error) {
+// place checks that a view lies in its storage, and returns the storage's type and the view's numbers.
+func (f *File) place(v view) (kind safetensors.DType, n int, err error) {
 	kind, ok := kinds[v.of.kind]
 	if !ok {
-		return t, fmt.Errorf("its numbers are a %s; fp32, fp16, bf16 and int64 are read", v.of.kind)
+		return kind, 0, fmt.Errorf("its numbers are a %s; fp32, fp16, bf16 and int64 are read", v.of.kind)
 	}
 	size := kind.Bits() / 8
 	if v.of.n > mostNumbers {
-		return t, fmt.Errorf("a storage of %d numbers", v.of.n)
+		return kind, 0, fmt.Errorf("a storage of %d numbers", v.of.n)
 	}
 	n, last := 1, v.first
 	for i, d := range v.shape {
 		if d < 0 || d > 0 && n > v.of.n/d || v.strides[i] < 0 || d > 1 && v.strides[i] > v.of.n/(d-1) {
-			return t, fmt.Errorf("a shape of %v in %d numbers", v.shape, v.of.n)
+			return kind, 0, fmt.Errorf("a shape of %v in %d numbers", v.shape, v.of.n)
 		}
 		n *= d
 		last += max(d-1, 0) * v.strides[i]
 	}
 	if v.first < 0 || n > v.of.n || n > 0 && (last < v.first || last >= v.of.n) {
-		return t, fmt.Errorf("a shape of %v by strides %v from %d on, in %d numbers", v.shape, v.strides, v.first, v.of.n)
+		return kind, 0, fmt.Errorf("a shape of %v by strides %v from %d on, in %d numbers", v.shape, v.strides, v.first, v.of.n)
 	}
 	p := f.parts["data/"+v.of.key]
 	if p == nil || p.UncompressedSize64 != uint64(v.of.n*size) {
-		return t, fmt.Errorf("its storage %q is not %d bytes long", v.of.key, v.of.n*size)
+		return kind, 0, fmt.Errorf("its storage %q is not %d bytes long", v.of.key, v.of.n*size)
 	}
+	return kind, n, nil
+}
+
+// numbers are a view's, row by row.
+func (f *File) numbers(v view) (data []byte, err error) {
+	kind, n, err := f.place(v)
+	if err != nil {
+		return nil, err
+	}
+	size := kind.Bits() / 8
 	all, err := f.bytes("data/"+v.of.key, int64(v.of.n*size))
 	if err != nil {
-		return t, err
+		return nil, err
 	}
-	t = safetensors.Tensor{Name: name, DType: kind, Shape: v.shape}
 	if v.rowByRow() {
-		t.Data = all[v.first*size : (v.first+n)*size]
-		return t, nil
+		return all[v.first*size : (v.first+n)*size], nil
 	}
 	for i := range n {
 		at, rest := v.first, i
 		for k := len(v.shape) - 1; k >= 0; k-- {
 			at, rest = at+rest%v.shape[k]*v.strides[k], rest/v.shape[k]
 		}
-		t.Data = append(t.Data, all[at*size:(at+1)*size]...)
+		data = append(data, all[at*size:(at+1)*size]...)
 	}
-	return t, nil
+	return data, nil
 }
 
 // rowByRow says whether a tensor's numbers follow one another in their storage.

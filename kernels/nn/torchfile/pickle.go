@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// Card: pickle's protocol 2, as far as torch.save writes state dicts by it. A value is a string, an int, a bool, nil, a
-// tuple or a list ([]any), a *dict, a name of the few that are known (global), a storage, or a tensor's place (view).
-// Every instruction reads at least one byte, so the work is bounded by the text's length.
+// Card: pickle's protocol 2, as far as torch.save writes state dicts by it, and trainers' checkpoints around them. A
+// value is a string, an int, a float, a bool, nil, a tuple ([]any), a *list, a *dict, a name of the few that are known
+// (global), a storage, or a tensor's place (view). Every instruction reads at least one byte, so the work is bounded
+// by the text's length.
 
 // global is a name that the pickle mentions.
 type global string
@@ -21,6 +22,9 @@ type dict struct {
 	keys   []string
 	values map[string]any
 }
+
+// list is a list, without its values: tensors do not need them.
+type list struct{}
 
 // storage is a file of numbers.
 type storage struct {
@@ -142,8 +146,20 @@ func (m *machine) do(op byte) (err error) {
 		}
 		return err
 	case '}', ']', ')', '(', 'N', 0x88, 0x89: // EMPTY_DICT, EMPTY_LIST, EMPTY_TUPLE, MARK, NONE, NEWTRUE, NEWFALSE
-		m.push(map[byte]func() any{'}': func() any { return newDict() }, ']': func() any { return []any{} }, ')': func() any { return []any{} },
-			'(': func() any { return mark{} }, 'N': func() any { return nil }, 0x88: func() any { return true }, 0x89: func() any { return false }}[op]())
+		var v any // NONE
+		switch op {
+		case '}':
+			v = newDict()
+		case ']':
+			v = &list{}
+		case ')':
+			v = []any{}
+		case '(':
+			v = mark{}
+		case 0x88, 0x89:
+			v = op == 0x88
+		}
+		m.push(v)
 		return nil
 	case 'K', 'M', 'J': // BININT1, BININT2, BININT
 		if n, err = m.number(map[byte]int{'K': 1, 'M': 2, 'J': 4}[op]); err == nil {
@@ -263,6 +279,16 @@ func (m *machine) build(op byte) error {
 	case 'b': // BUILD: attributes, of which a state dict has _metadata
 		_, err := m.pop()
 		return errors.Join(err, m.atLeast(1))
+	case 'a': // APPEND
+		if _, err := m.pop(); err != nil {
+			return err
+		}
+		return m.onList()
+	case 'e': // APPENDS
+		if _, err := m.marked(); err != nil {
+			return err
+		}
+		return m.onList()
 	case 's': // SETITEM
 		pair, err := m.tail(2)
 		if err != nil {
@@ -279,7 +305,18 @@ func (m *machine) build(op byte) error {
 	return fmt.Errorf("the pickle has the instruction %#02x, which state dicts do not need", op)
 }
 
-// set puts pairs into the dict on the stack.
+// onList checks that values were appended to a list.
+func (m *machine) onList() error {
+	if err := m.atLeast(1); err != nil {
+		return err
+	}
+	if _, ok := m.stack[len(m.stack)-1].(*list); !ok {
+		return errors.New("the pickle appends to what is no list")
+	}
+	return nil
+}
+
+// set puts pairs into the dict on the stack, except those with other keys than text (of an optimizer's state).
 func (m *machine) set(pairs []any) error {
 	if err := m.atLeast(1); err != nil {
 		return err
@@ -291,7 +328,7 @@ func (m *machine) set(pairs []any) error {
 	for i := 0; i < len(pairs); i += 2 {
 		key, ok := pairs[i].(string)
 		if !ok {
-			return fmt.Errorf("a dict's key is a %T, not a text", pairs[i])
+			continue
 		}
 		if _, there := d.values[key]; !there {
 			d.keys = append(d.keys, key)

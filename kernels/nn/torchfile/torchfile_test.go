@@ -88,6 +88,26 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// TestTrainersCheckpoint: of {"epoch", "best", "state_dict", "optimizer", "names"} by torch.save the state dict is
+// read. The optimizer's keys are numbers, and it has lists.
+func TestTrainersCheckpoint(t *testing.T) {
+	f, err := Open("testdata/trainer.pth")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if names := f.Names(); !slices.Equal(names, []string{"bias", "weight"}) {
+		t.Errorf("%q", names)
+	}
+	x, err := f.Tensor("weight")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := x.Float32(nil); err != nil || !slices.Equal(x.Shape, []int{2, 3}) || len(got) != 6 || math.Abs(float64(got[1])-0.3087) > 1e-4 {
+		t.Errorf("%v, %v, %v", x.Shape, got, err)
+	}
+}
+
 // TestRefused: another value than a state dict is refused by name, and nothing is called.
 func TestRefused(t *testing.T) {
 	data := map[string][]byte{"data/0": floats(1, 2, 3, 4)}
@@ -104,6 +124,7 @@ func TestRefused(t *testing.T) {
 		"no mark":                    "\x80\x02t.",
 		"what is no tensor":          "\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.",
 		"calls a []interface":        "\x80\x02K\x01q\x00" + strings.Repeat("h\x00h\x00\x86q\x00", 60) + ")R.", // 2^60 numbers
+		"appends to what is no list": "\x80\x02}K\x01a.",
 		"pairs into what is no dict": "\x80\x02K\x01K\x01K\x02s.",
 	} {
 		if _, err := Open(saved(t, []byte(pickle), zip.Store, data)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hint: ") {
