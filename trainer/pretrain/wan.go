@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -77,6 +78,7 @@ type WanModel struct {
 	Patch      int      `toml:"patch" range:"[1,2]" doc:"latents a side that are one token"`
 	Frames     int      `toml:"frames" range:"[1,9]" doc:"of latents that are one token"`
 	Zero       []string `toml:"zero" doc:"patterns of the transformer's parameters that begin as zeros"`
+	Contrast   float64  `toml:"contrast" range:"[0,1]" doc:"of the words of headings, and of paces, in the finished model: how far their embeddings lie from their mean, beside the trained ones; 1: as they are"`
 	Picture    bool     `toml:"picture" doc:"whether clips begin with a picture that the transformer reads, as of Wan's image-to-video models"`
 }
 
@@ -89,7 +91,7 @@ func DefaultWan() WanRecipe {
 		Seed:  1,
 		Data:  WanData{Clips: 2048, Size: moving.Small.Size, Noise: 0.4, Drop: 0.08},
 		VAE:   WanVAE{Stage: stage, Patch: 1, Base: 8, Times: []int{1, 2, 4}, Halves: []bool{true, true}, Latent: 8, KL: 1e-3, Whiten: 1},
-		Model: WanModel{Tokens: 12, TextWidth: 64, TextLayers: 2, Layers: 4, Heads: 3, Patch: 2, Frames: 1,
+		Model: WanModel{Tokens: 12, TextWidth: 64, TextLayers: 2, Layers: 4, Heads: 3, Patch: 2, Frames: 1, Contrast: 1,
 			Zero: []string{`blocks\..*\.scale_shift_table`, `scale_shift_table`, `condition_embedder\.time_proj\..*`, `proj_out\..*`}},
 		Flow:  Flow{Stage: flow, Micro: 32, Muon: 3, Tail: 0.3, Shift: 3, Uniform: 0.1, EMA: 0.995, Save: 250},
 		Judge: Judging{Every: 500, Prompts: 32, Steps: 8, Guidance: 3},
@@ -101,6 +103,7 @@ type Pace struct {
 	Steps int     `toml:"steps,required" range:"[1,inf)" doc:"updates"`
 	LR    float64 `toml:"lr" range:"(0,1)" doc:"learning rate, the highest of the phase"`
 	Noise float64 `toml:"caption_noise" range:"[0,1]" doc:"share of captions with another heading or pace; 0: as before"`
+	Keep  float64 `toml:"keep" range:"[0,1]" doc:"share of the weights before the phase in those after it (WiSE-FT); 0: none"`
 }
 
 // SetDefaults is a phase before its keys are read.
@@ -150,7 +153,10 @@ func (r *WanRecipe) run(dir string, h Hooks) error {
 	if err := h.once(dir, "reconstruction", w.reportAutoencoder); err != nil {
 		return err
 	}
-	return w.flows()
+	if err := w.flows(); err != nil || r.Model.Contrast == 1 {
+		return err
+	}
+	return h.once(dir, "contrast", w.contrast)
 }
 
 // flows trains on latents, phase after phase.
@@ -158,6 +164,9 @@ func (r *wanRun) flows() error {
 	last := "flow"
 	if n := len(r.Then); n > 0 {
 		last = phaseName(n - 1)
+		if r.Then[n-1].Keep > 0 {
+			last += ".keep"
+		}
 	}
 	if finished(r.dir, last) {
 		r.Log(last + ": done before")
@@ -175,11 +184,154 @@ func (r *wanRun) flows() error {
 		if p.Noise > 0 {
 			r.Data.Noise = p.Noise
 		}
+		if p.Keep > 0 {
+			if err := r.before(n); err != nil {
+				return err
+			}
+		}
 		if err := r.once(r.dir, phaseName(n), func() error { return r.learn(phaseName(n), f, r.key.With("phase").Iteration(n), false) }); err != nil {
 			return err
 		}
+		if p.Keep > 0 {
+			if err := r.once(r.dir, phaseName(n)+".keep", func() error { return r.keep(n) }); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// contrast moves the embeddings of words that exclude each other towards their mean: the model is then unsure which of
+// them a caption says, and frames stay as crisp as they were. Trained on wrong captions they do not (LOG.md).
+func (r *wanRun) contrast() error {
+	t, err := tokenizer.Open(filepath.Join(r.dir, "tokenizer"))
+	if err != nil {
+		return err
+	}
+	if err := r.textPart(t.Size()).rewrite(r.dir, "contrast", r.Model.Contrast, func(w safetensors.Tensor) (safetensors.Tensor, error) {
+		if w.Name != "shared.weight" {
+			return w, nil
+		}
+		return r.nearer(w, t)
+	}); err != nil {
+		return err
+	}
+	return r.report(r.Flow.Steps, 1)
+}
+
+// start is the folder of the weights before phase n, of which some are kept.
+func (r *wanRun) start(n int) string { return filepath.Join(r.dir, phaseName(n)+".start") }
+
+// before copies the weights before phase n, once.
+func (r *wanRun) before(n int) error {
+	return r.once(r.dir, phaseName(n)+".start", func() error {
+		for _, p := range r.trainedParts() {
+			name := filepath.Join(p.folder, p.base+".safetensors")
+			text, err := os.ReadFile(filepath.Join(r.dir, name))
+			if err != nil {
+				return err
+			}
+			to := filepath.Join(r.start(n), name)
+			if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+				return err
+			}
+			if err := os.WriteFile(to, text, 0o644); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// keep puts weights after phase n between those before it and those that it trained (WiSE-FT; Wortsman et al., 2022).
+func (r *wanRun) keep(n int) error {
+	share := r.Then[n].Keep
+	for _, p := range r.trainedParts() {
+		f, err := safetensors.Open(filepath.Join(r.start(n), p.folder, p.base+".safetensors"))
+		if err != nil {
+			return err
+		}
+		err = p.rewrite(r.dir, phaseName(n)+".keep", share, func(w safetensors.Tensor) (safetensors.Tensor, error) {
+			old, err := f.Tensor(w.Name)
+			if err != nil {
+				return w, err
+			}
+			a, err := old.Float32(nil)
+			if err != nil {
+				return w, err
+			}
+			b, err := w.Float32(nil)
+			if err != nil {
+				return w, err
+			}
+			for i := range b {
+				b[i] = float32(float64(share*float64(a[i])) + float64((1-share)*float64(b[i])))
+			}
+			return safetensors.FromF32(w.Name, w.Shape, b).Halved()
+		})
+		f.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return r.report(r.Then[n].Steps, 1)
+}
+
+// trainedParts are the text encoder and the transformer.
+func (r *wanRun) trainedParts() []part { return []part{r.textPart(0), r.transformerPart()} }
+
+// rewrite changes a part's saved weights, once: the file remembers it for a run that was stopped before its mark.
+func (p part) rewrite(dir, key string, by float64, change func(safetensors.Tensor) (safetensors.Tensor, error)) error {
+	path := filepath.Join(dir, p.folder, p.base+".safetensors")
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if f.Metadata[key] != "" {
+		return nil
+	}
+	all, metadata := make([]safetensors.Tensor, len(f.Names())), maps.Clone(f.Metadata)
+	for i, name := range f.Names() {
+		if all[i], err = f.Tensor(name); err == nil {
+			all[i], err = change(all[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	metadata[key] = fmt.Sprint(by)
+	return safetensors.Write(path, all, metadata)
+}
+
+// nearer are embeddings of less contrast.
+func (r *wanRun) nearer(w safetensors.Tensor, t *tokenizer.Tokenizer) (safetensors.Tensor, error) {
+	x, err := w.Float32(nil)
+	if err != nil {
+		return w, err
+	}
+	width := w.Shape[1]
+	for _, words := range [][]string{moving.Headings, moving.Paces} {
+		var rows [][]float32
+		for _, word := range words {
+			id, ok := t.ID("▁" + word)
+			if !ok {
+				return w, fmt.Errorf("contrast: the tokenizer has no word %q", word)
+			}
+			rows = append(rows, x[int(id)*width:][:width])
+		}
+		for k := range width {
+			sum := 0.0
+			for _, row := range rows {
+				sum += float64(row[k])
+			}
+			mean := sum / float64(len(rows))
+			for _, row := range rows {
+				row[k] = float32(mean + float64(r.Model.Contrast*(float64(row[k])-mean)))
+			}
+		}
+	}
+	return safetensors.FromF32(w.Name, w.Shape, x).Halved()
 }
 
 // wanRun is a recipe at work in a folder.

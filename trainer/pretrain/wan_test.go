@@ -2,18 +2,22 @@ package pretrain
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
+	"github.com/darkroom-rl/darkroom/vision/tokenizer"
 )
 
 // smallMover is a recipe of seconds.
@@ -85,6 +89,97 @@ func TestMover(t *testing.T) {
 	}
 	if c, err := video.Open(filepath.Join(whole, "samples_g3.png"), video.Limits{}); err != nil || len(c.Frames) != moving.Small.Frames {
 		t.Errorf("the sheet does not play: %v", err)
+	}
+}
+
+// linearMover are settings of a small recipe whose autoencoder is computed.
+var linearMover = []string{`vae={linear=true, patch=8, base=6, times=[1], halves=[], latent=4}`, "data.clips=4", "model.frames=5", "model.patch=1", "flow.steps=1", "flow.warmup=1", "judge.guidance=1"}
+
+// weightAfter is a weight of the text encoder that a small recipe makes.
+func weightAfter(t *testing.T, dir, name string, sets ...string) []float32 {
+	t.Helper()
+	r, err := Parse("small.toml", []byte(smallMover), append(slices.Clone(linearMover), sets...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(r, dir, Hooks{Backend: backend(t), Log: func(string) {}}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := safetensors.Open(filepath.Join(dir, "text_encoder", "model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w, err := f.Tensor(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := w.Float32(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// TestKeep: after a phase that keeps a quarter of the weights before it, they lie between the two, once.
+func TestKeep(t *testing.T) {
+	const name = "encoder.block.0.layer.0.SelfAttention.q.weight"
+	phase := "then=[{steps=2, lr=0.05%s}]"
+	dir := t.TempDir()
+	before, after := weightAfter(t, t.TempDir(), name, "then=[]"), weightAfter(t, t.TempDir(), name, fmt.Sprintf(phase, ""))
+	kept := weightAfter(t, dir, name, fmt.Sprintf(phase, ", keep=0.25"))
+	moved := 0.0
+	for i, v := range kept {
+		want := 0.25*float64(before[i]) + 0.75*float64(after[i])
+		if math.Abs(float64(v)-want) > 0.01*math.Abs(want)+1e-6 {
+			t.Fatalf("number %d is %g, between %g and %g", i, v, before[i], after[i])
+		}
+		moved = max(moved, math.Abs(float64(before[i])-float64(after[i])))
+	}
+	if moved < 0.01 {
+		t.Errorf("the phase moved weights by %g", moved)
+	}
+	if err := os.Remove(filepath.Join(dir, "then[0].keep.done")); err != nil {
+		t.Fatal(err)
+	}
+	if again := weightAfter(t, dir, name, fmt.Sprintf(phase, ", keep=0.25")); !slices.Equal(again, kept) {
+		t.Error("a stage that was stopped before its mark is done twice")
+	}
+}
+
+// TestContrast: the finished embeddings of headings, and of paces, lie nearer to their mean, once; others do not move.
+func TestContrast(t *testing.T) {
+	dir, width := t.TempDir(), 32
+	before, after := weightAfter(t, t.TempDir(), "shared.weight", "then=[]"), weightAfter(t, dir, "shared.weight", "then=[]", "model.contrast=0.25")
+	if err := os.Remove(filepath.Join(dir, "contrast.done")); err != nil {
+		t.Fatal(err)
+	}
+	if again := weightAfter(t, dir, "shared.weight", "then=[]", "model.contrast=0.25"); !slices.Equal(again, after) {
+		t.Error("a stage that was stopped before its mark is done twice")
+	}
+	words, err := tokenizer.Open(filepath.Join(dir, "tokenizer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(x []float32, word string) []float32 {
+		id, _ := words.ID("▁" + word)
+		return x[int(id)*width:][:width]
+	}
+	apart := func(x []float32, a, b string) (sum float64) {
+		for k, v := range row(x, a) {
+			sum += math.Abs(float64(v) - float64(row(x, b)[k]))
+		}
+		return sum
+	}
+	for _, pair := range [][2]string{{"left", "right"}, {"up", "left"}, {"slowly", "fast"}} {
+		if by := apart(after, pair[0], pair[1]) / apart(before, pair[0], pair[1]); math.Abs(by-0.25) > 0.01 {
+			t.Errorf("%v are %.3f as far apart, not 0.25", pair, by)
+		}
+	}
+	for _, word := range []string{"red", "circle", "white", "moves"} {
+		if !slices.Equal(row(before, word), row(after, word)) {
+			t.Errorf("%q has moved", word)
+		}
 	}
 }
 
