@@ -196,7 +196,7 @@ func folderPairs(folder, column string) (set eval.Set, ok bool, err error) {
 	case len(files) > 1 && filepath.Ext(files[0]) != ".parquet":
 		return set, true, Unopened{fmt.Errorf("%s: several lists lie there: %s\nhint: name one", folder, strings.Join(files, ", "))}
 	}
-	all := eval.Set{Name: filepath.Base(folder)}
+	all, last := eval.Set{Name: filepath.Base(folder)}, ""
 	for _, f := range files {
 		if column != "" {
 			f += "#" + column
@@ -205,7 +205,10 @@ func folderPairs(folder, column string) (set eval.Set, ok bool, err error) {
 		if err != nil {
 			return all, true, err
 		}
-		all.Of, all.Layout = one.Of, one.Layout
+		if len(all.Pairs) > 0 && (all.Of != one.Of || all.Layout != one.Layout) {
+			return all, true, Unopened{fmt.Errorf("%s: %s is %s, and %s before it is %s\nhint: name one of them", folder, filepath.Base(f), one.Layout, filepath.Base(last), all.Layout)}
+		}
+		all.Of, all.Layout, last = one.Of, one.Layout, f
 		all.Pairs = append(all.Pairs, one.Pairs...)
 	}
 	return all, true, nil

@@ -102,6 +102,11 @@ func TestPublishedPairs(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
+	mixed := filepath.Join(dir, "mixed")
+	if err := errors.Join(os.Mkdir(mixed, 0o755), parquet.WriteFile(filepath.Join(mixed, "a.parquet"), []rate{{cell{picture(1), "a"}, "1", "a cat", 1}, {cell{picture(3), "c"}, "1", "a cat", 4}}),
+		parquet.WriteFile(filepath.Join(mixed, "b.parquet"), []vote{{"a cat", cell{picture(1), "l"}, cell{picture(2), "r"}, "rightvote"}})); err != nil {
+		t.Fatal(err)
+	}
 	file("images/train/train_1/6.webp", picture(6))
 	file("images/train/train_1/7.webp", picture(7))
 	table := "path_A,path_B,prompt,VQ,Overall\nvideos/a.y4m,videos/b.y4m,\"a cat, running\",B,A\n"
@@ -155,6 +160,7 @@ func TestPublishedPairs(t *testing.T) {
 		"hpd:" + voted:           `"hpd" is not a layout of collections: these are hpdv2, imagereward, pickapic`,
 		"hpdv2:" + eval.SceneSet: "pairs of one's own, and not hpdv2's layout",
 		filmed:                   "left_video is",
+		mixed:                    "mixed: b.parquet is genai_bench, and a.parquet before it is imagereward",
 		file("none.json", []byte(`[{"prompt": "a cat", "image_path": ["1.jpg"]}]`)):                                          "none.json: row 1: neither image_path with human_preference",
 		file("better.json", []byte(`[{"Text": "a", "Output1": "b", "Output2": "c", "Better": "both"}]`)):                     `row 1: Better is "both"`,
 		filepath.Dir(file("empty/readme.txt", nil)):                                                                          "no table or list of preferences",

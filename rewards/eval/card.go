@@ -52,7 +52,7 @@ func (r *Report) card(w func(format string, a ...any)) {
 	if r.Layout != "" {
 		w("\nLayout: %s.", r.Layout)
 	}
-	w("\n| source | pairs | accuracy | with ties |\n|---|---|---|---|")
+	w("\n| source | pairs with a better one | accuracy | with ties, of all pairs |\n|---|---|---|---|")
 	ties := r.Order.Ties
 	all := "-"
 	if ties != nil {
