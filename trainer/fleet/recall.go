@@ -81,16 +81,24 @@ func (m *Model) doubt(of trainer.Key) {
 
 // compare holds outputs of the current weights against those that rolls know.
 func (m *Model) compare(at []trainer.Point, outputs [][]float64) {
+	for _, k := range m.differing(at, outputs) {
+		m.doubt(k)
+	}
+}
+
+// differing are the samples of points at which a roll knows other outputs.
+func (m *Model) differing(at []trainer.Point, outputs [][]float64) (all []trainer.Key) {
 	if len(m.recalled) == 0 {
-		return
+		return nil
 	}
 	for i, p := range at {
 		q, _ := askingOf(p)
 		known, now := m.recalled[q], outputs[i]
 		if known != nil && !sameBits(known, now[:min(len(known), len(now))]) { // entropies and values come behind
-			m.doubt(p.Key)
+			all = append(all, p.Key)
 		}
 	}
+	return all
 }
 
 // ErrMisled reports an update that was dropped, since samples had false outputs. Their worker is dismissed, and the

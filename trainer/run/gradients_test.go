@@ -290,3 +290,53 @@ func TestMisled(t *testing.T) {
 		})
 	}
 }
+
+// fakes is a gradient worker's model of conversations whose outputs of an iteration are false, in answers and in digests.
+type fakes struct{ *conversations.Model }
+
+func (m fakes) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, error) {
+	out, err := m.Model.Eval(w, at)
+	if w == trainer.Current {
+		falsify(at, out.Outputs)
+	}
+	return out, err
+}
+
+func (m fakes) Replay(at []trainer.Point, grads [][]float64) ([][]float64, error) {
+	outputs, err := m.Model.Replay(at, grads)
+	falsify(at, outputs)
+	return outputs, err
+}
+
+func falsify(at []trainer.Point, outputs [][]float64) {
+	for i, x := range outputs {
+		if at[i].Key.Iteration == 1 && len(x) > 0 {
+			x[0] -= 1.0 / 1024
+		}
+	}
+}
+
+// TestFalseAnswers: a gradient worker answers points that a roll knows, beside entropies that no roll knows, and has the
+// digests of its own false answers. It is dismissed, and not the honest worker that rolled the samples.
+func TestFalseAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	e := func() *experiment.Experiment {
+		return homed()["tiny-vlm"](t, "run.iterations=2", "run.shards=4", "loss.entropy_weight=0.01")
+	}
+	alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
+	if _, err := trainAs(t, e(), Options{Dir: alone}); err != nil {
+		t.Fatal(err)
+	}
+	c := newCrew(t)
+	c.parts, c.leaves = fleet.NewInside(), true
+	c.join("honest", nil)
+	c.joins(c.parts, "liar", nil, func(m model.Model) model.Model { return fakes{m.(*conversations.Model)} })
+	_, f := c.train(e(), Options{Dir: helped}, fleet.Options{})
+	c.close()
+	if by := workOf(t, helped); by["honest"] == 0 || by["liar"] == 0 || f.Refused()["honest"] != "" || c.gradients.Refused()["liar"] == "" {
+		t.Errorf("%v; refused %v, %v", by, f.Refused(), c.gradients.Refused())
+	}
+	same(t, "with a liar", contents(t, alone), contents(t, helped))
+}
