@@ -130,7 +130,7 @@ func (m *Meeting) meet(rank int, what string, from, into kernels.Span) error {
 			defer m.mu.Unlock()
 			return cmp.Or(m.why, errors.New("another rank has failed"))
 		case <-timer.C:
-			return m.late(t, limit)
+			return m.Team.waited(rank, m.late(t, limit))
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -77,7 +78,7 @@ func (b *busy) Upload(dst kernels.Span, src []byte) {
 	b.Backend.Upload(dst, src)
 }
 
-// TestSharedBackend: of ranks on one backend a single one is at work at a time, and the others wait for it, or work
+// TestSharedBackend: of ranks on one backend one at a time is at work, and the others wait for it, or work
 // while it waits for all.
 func TestSharedBackend(t *testing.T) {
 	on := []*busy{{}, {}}
@@ -101,6 +102,33 @@ func TestSharedBackend(t *testing.T) {
 		if b.most.Load() != 1 {
 			t.Errorf("%d goroutines used backend %d at a time", b.most.Load(), i)
 		}
+	}
+}
+
+// TestSharedBackendHangs: a rank that hangs while it has the turn of its backend is named after the limit, though no
+// other has that turn again.
+func TestSharedBackendHangs(t *testing.T) {
+	on := ref.Backend{}
+	backends := []kernels.Backend{on, on}
+	m := &Meeting{Ranks: backends, Wire: &Host{Ranks: backends}, Limit: 50 * time.Millisecond, Team: TeamOf(50*time.Millisecond, backends...)}
+	team, stopped := m.Team, atomic.Bool{}
+	team.Stop = func() { stopped.Store(true) }
+	forever, waits := make(chan struct{}), make(chan struct{})
+	defer close(forever)
+	err := soon(t, func() error {
+		return team.Each(2, func(r int) error {
+			if r == 0 {
+				close(waits)
+				return m.Trade(r, span(make([]float32, 4)), span(make([]float32, 4)))
+			}
+			m.Team.rests(r, func() error { <-waits; return nil })
+			<-forever
+			return nil
+		})
+	})
+	f := new(Failure)
+	if !errors.As(err, &f) || f.Rank != 1 || !slices.Equal(f.Left, []int{0, 1}) || !strings.Contains(err.Error(), "it has not come within 50ms") || !stopped.Load() {
+		t.Errorf("stopped: %v, %v", stopped.Load(), err)
 	}
 }
 

@@ -44,11 +44,18 @@ type Team struct {
 	Limit   time.Duration // how long ranks wait for one that does not come; 0: UsualLimit
 	Stop    func()        // tells ranks at work that one has failed; may be nil
 	turns   []*sync.Mutex // of ranks that share a backend: who holds it is at work
+	late    chan end      // ranks that waited too long, before they have their turn again
 }
 
-// TeamOf names a team by its backends. Of ranks that share one, a single one is at work at a time.
+// An end is a rank's.
+type end struct {
+	rank int
+	err  error
+}
+
+// TeamOf names a team by its backends. Of ranks that share one, one at a time is at work.
 func TeamOf(limit time.Duration, ranks ...kernels.Backend) Team {
-	t := Team{Limit: limit}
+	t := Team{Limit: limit, late: make(chan end, len(ranks))}
 	turns := map[kernels.Backend]*sync.Mutex{}
 	for _, be := range ranks {
 		t.Devices = append(t.Devices, be.Name())
@@ -67,6 +74,15 @@ func (t Team) rests(rank int, wait func() error) error {
 		defer t.turns[rank].Lock()
 	}
 	return wait()
+}
+
+// waited reports at once that a rank waited too long: who hangs may have its turn for ever.
+func (t Team) waited(rank int, err error) error {
+	select {
+	case t.late <- end{rank, err}:
+	default: // others did
+	}
+	return err
 }
 
 // A Failure is the first rank's that failed. Where nothing can be returned it is panicked with.
@@ -139,9 +155,8 @@ func (t Team) Alone(rank int, f func() error) error {
 
 // run is Each; with a name for the work, it may take no longer than the limit.
 func (t Team) run(ranks int, what string, f func(rank int) error) error {
-	type end struct {
-		rank int
-		err  error
+	for len(t.late) > 0 {
+		<-t.late // of work that has ended
 	}
 	ends, back := make(chan end, ranks), make([]bool, ranks)
 	for r := range ranks {
@@ -158,10 +173,22 @@ func (t Team) run(ranks int, what string, f func(rank int) error) error {
 		rank int
 		took time.Duration
 	}
+	fails := func(e end) {
+		failed = t.failure(e.rank, e.err)
+		if what == "" {
+			timer.Reset(limit)
+		}
+		t.stop()
+	}
 	began, patience := time.Now(), limit
-	for range ranks {
+	for working := ranks; working > 0; {
 		select {
+		case e := <-t.late:
+			if failed == nil {
+				fails(e)
+			}
 		case e := <-ends:
+			working--
 			back[e.rank] = true
 			if errors.Is(e.err, ErrIdle) || e.err != nil && failed != nil {
 				continue
@@ -176,11 +203,7 @@ func (t Team) run(ranks int, what string, f func(rank int) error) error {
 				}
 				continue
 			}
-			failed = t.failure(e.rank, e.err)
-			if what == "" {
-				timer.Reset(limit)
-			}
-			t.stop()
+			fails(e)
 		case <-timer.C:
 			var left []int
 			for r, here := range back {
