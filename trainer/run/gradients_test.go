@@ -291,7 +291,7 @@ func TestMisled(t *testing.T) {
 	}
 }
 
-// fakes is a gradient worker's model of conversations whose outputs of an iteration are false, in answers and in digests.
+// fakes is a gradient worker's model of conversations. Outputs of an iteration are false, in answers and in digests.
 type fakes struct{ *conversations.Model }
 
 func (m fakes) Eval(w trainer.Weights, at []trainer.Point) (trainer.Forward, error) {
@@ -316,8 +316,8 @@ func falsify(at []trainer.Point, outputs [][]float64) {
 	}
 }
 
-// TestFalseAnswers: a gradient worker answers points that a roll knows, beside entropies that no roll knows, and has the
-// digests of its own false answers. It is dismissed, and not the honest worker that rolled the samples.
+// TestFalseAnswers: a gradient worker answers points that a roll knows, beside entropies that no roll knows, and has
+// the digests of its own false answers. It is dismissed, and not the honest worker that rolled the samples.
 func TestFalseAnswers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
