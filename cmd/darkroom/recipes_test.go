@@ -87,6 +87,9 @@ func TestRecipesFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		list, held := lists[e.Rollout.Offline], filepath.Join(at, "heldout.txt")
+		if e.Finetunes() {
+			list = filepath.Join(at, "singles.jsonl")
+		}
 		if e.Model.SourceArea > 0 {
 			list, held = filepath.Join(at, "edits.jsonl"), filepath.Join(at, "heldout.jsonl")
 		}
@@ -149,9 +152,10 @@ func recipeRow(name string, e *experiment.Experiment, card, samples int64) strin
 // recipeLists are prompts, and pairs of pictures by true, as many as recipes ask for. Edits lie beside them.
 func recipeLists(t *testing.T, dir string) map[bool]string {
 	t.Helper()
-	var prompts, pairs, edits, held, picture bytes.Buffer
+	var prompts, pairs, singles, edits, held, picture bytes.Buffer
 	for i := range 2100 {
 		fmt.Fprintf(&prompts, "a sign that says \"word %d\"\n", i)
+		fmt.Fprintf(&singles, "{\"prompt\": \"word %d\", \"image\": \"a.png\"}\n", i)
 		fmt.Fprintf(&pairs, "{\"prompt\": \"word %d\", \"a\": \"a.png\", \"b\": \"a.png\", \"better\": \"a\"}\n", i)
 	}
 	for i := range 100 {
@@ -166,7 +170,7 @@ func recipeLists(t *testing.T, dir string) map[bool]string {
 	if err := vision.EncodePNG(&picture, vision.New(8, 8)); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]*bytes.Buffer{"prompts.txt": &prompts, "pairs.jsonl": &pairs, "heldout.txt": &held, "a.png": &picture,
+	for name, text := range map[string]*bytes.Buffer{"prompts.txt": &prompts, "pairs.jsonl": &pairs, "singles.jsonl": &singles, "heldout.txt": &held, "a.png": &picture,
 		"edits.jsonl": &edits, "heldout.jsonl": heldEdit, "large.png": &large} {
 		if err := os.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o644); err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ func animals() []Prompt {
 
 // A Source is where a published list of prompts is to be had.
 type Source struct {
-	folder string // the paths of recipes begin with it
+	folder string // the paths of recipes begin with it, or are it
 	Fetch  string // commands; "" without one
 	Note   string // instead of a command, or beside it
 }
@@ -34,13 +34,14 @@ var sources = []Source{
 	{"DanceGRPO/", "git clone --depth 1 https://github.com/XueZeyue/DanceGRPO", ""},
 	{"edit-r1-dataset/", "", "pictures and edits of yours, in the form that github.com/PKU-YuanGroup/Edit-R1 describes"},
 	{"pick-a-pic/", "", "pairs of the data set yuvalkirstain/pickapic_v2 on Hugging Face, a line each: {\"prompt\", \"a\", \"b\", \"better\"}"},
+	{"pictures", "", "a folder of yours: NAME.png, or .jpg, .webp, and its caption in NAME.txt beside it"},
 	{"deepeyes/", "", "the data set ChenShawn/DeepEyes-Datasets-47k on Hugging Face, whose Parquet files are read as they are"},
 }
 
 // SourceOf is the source of a recipe's list.
 func SourceOf(path string) (Source, bool) {
 	for _, s := range sources {
-		if strings.HasPrefix(path, s.folder) {
+		if path == s.folder || strings.HasSuffix(s.folder, "/") && strings.HasPrefix(path, s.folder) {
 			return s, true
 		}
 	}

@@ -329,6 +329,30 @@ func (e *Experiment) checkOffline(r report) {
 	}
 }
 
+// Finetunes reports whether an iteration learns from pictures as they are: nothing is compared, so that no reward is
+// needed.
+func (e *Experiment) Finetunes() bool {
+	return e.Rollout.Offline && e.Episode == nil && e.Loss.Objective == loss.SFT
+}
+
+// AllFinetune reports whether all stages do.
+func (e *Experiment) AllFinetune() bool {
+	return !slices.ContainsFunc(e.EachStage(), func(at *Experiment) bool { return !at.Finetunes() })
+}
+
+// finetuned has the usual settings of fine-tuning on pictures: a group is one picture, whose score is its weight.
+func (e *Experiment) finetuned() {
+	if !e.Finetunes() {
+		return
+	}
+	if !e.Given("rollout.group") {
+		e.Rollout.Group = 1
+	}
+	if !e.Given("advantage.singleton") {
+		e.Advantage.Singleton = "raw"
+	}
+}
+
 // Learning from conversations of a file, in place of rollouts.
 
 // Lessons is a file of conversations, and which of their tokens are trained.

@@ -110,6 +110,7 @@ func Parse(name string, text []byte, sets []string) (*Experiment, error) {
 		p.Sampling.Arithmetic = p.Sampling.Recorded(func(key string) bool { return doc.Origin("episode.sampling."+key) != config.Absent })
 	}
 	e.correctEngine()
+	e.finetuned()
 	e.readStages()
 	e.fitStages()
 	e.unbound()

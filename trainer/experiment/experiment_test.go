@@ -583,3 +583,27 @@ func TestClipOptions(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
+
+// TestFinetunes: pictures that are learned from as they are need no reward, and a group of them is one; pairs need a
+// reward, and a group that is written stays.
+func TestFinetunes(t *testing.T) {
+	const file = "[run]\nname = \"a\"\niterations = 1\n[model]\npath = \"embed:tiny-sd3\"\n[rollout]\nprompts = \"pictures\"\noffline = true\n[loss]\nobjective = \"sft\"\n"
+	e, err := Parse("a.toml", []byte(file), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !e.AllFinetune() || e.Rollout.Group != 1 || e.Advantage.Singleton != "raw" || len(e.Rewards) != 0 {
+		t.Errorf("group %d, singleton %q, %d rewards", e.Rollout.Group, e.Advantage.Singleton, len(e.Rewards))
+	}
+	if p, err := e.Plan(); err != nil || !slices.ContainsFunc(p.Facts, func(f Fact) bool { return f.What == "rewards" && strings.HasPrefix(f.How, "none") }) {
+		t.Error(err)
+	}
+	if e, err := Parse("a.toml", []byte(file), []string{"rollout.group=2", `reward=[{name="jpeg", train=false}]`}); err != nil || e.Rollout.Group != 2 {
+		t.Error(err)
+	}
+	for _, set := range []string{"rollout.offline=false", `loss.objective="rwr"`} {
+		if _, err := Parse("a.toml", []byte(file), []string{set}); err == nil || !strings.Contains(err.Error(), "there is none") {
+			t.Errorf("%s: %v", set, err)
+		}
+	}
+}

@@ -85,6 +85,9 @@ func (e *Experiment) rewardWords() string {
 	if how := map[string]string{"least": "the least of ", "harmonic": "the harmonic mean of ", "ensemble": "the mean, less the disagreement, of "}[e.Together.Combine]; how != "" {
 		rewards = how + strings.Join(trained, ", ")
 	}
+	if len(e.Rewards) == 0 {
+		return "none: pictures are learned from as they are"
+	}
 	if len(gold) > 0 {
 		rewards += "; measured only: " + strings.Join(gold, ", ")
 	}

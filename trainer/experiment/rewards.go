@@ -228,7 +228,7 @@ func rewardsWith(t reflect.Type) []string {
 // checkRewards: something to train on, each label once.
 func (e *Experiment) checkRewards(r report) {
 	if len(e.Rewards) == 0 {
-		if !e.written("reward") {
+		if !e.written("reward") && !e.AllFinetune() {
 			r("reward", "there is none: nothing says which picture is better", "write [[reward]] with a name, such as \"aesthetic\"")
 		}
 		return
@@ -251,7 +251,7 @@ func (e *Experiment) checkRewards(r report) {
 			r(key+"key_env", "this is not the name of an environment variable", "write the variable's name here, and never the key itself")
 		}
 	}
-	if !trained && !e.AllSupervised() {
+	if !trained && !e.AllSupervised() && !e.AllFinetune() {
 		r("reward", "all are gold (train = false): there is nothing to train on", "leave train out of one of them")
 	}
 }

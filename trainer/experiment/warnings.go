@@ -45,10 +45,10 @@ func (e *Experiment) warnings(p StagePlan) []string {
 		warn("with one sample a prompt, the first %d visits of a prompt are compared with the batch", first(e.Advantage.Settings))
 	}
 	all = append(append(all, e.beyondRange()...), e.outside()...)
-	if e.Evaluate.Prompts == "" {
+	if e.Evaluate.Prompts == "" && (len(e.Rewards) > 0 || !e.AllFinetune()) {
 		warn("there are no held-out prompts ([evaluate] prompts): a gain may be no more than memorised prompts")
 	}
-	if len(e.Monitors) == 0 && !e.hasGold() {
+	if len(e.Monitors) == 0 && !e.hasGold() && !e.AllFinetune() {
 		warn("no reward is gold and no monitor watches: hacking of the trained reward would be seen by eye only")
 	}
 	if e.Rollout.SharedNoise && e.Sampler.Tree == nil && e.Kind().OfFinished() && e.Sampler.Noise == 0 {

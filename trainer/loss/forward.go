@@ -159,9 +159,12 @@ var RWRObjective = Objective{
 	Pictures: &Form{Learns: NoisedSamples, Needs: Advantages, Options: Forward{}, Noised: weighted},
 }
 
+// SFT is the name of SFTObjective.
+const SFT = "sft"
+
 // SFTObjective is fine-tuning on the best, and on conversations.
 var SFTObjective = Objective{
-	Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best). Of an episode: the cross entropy of a file's conversations (rollout.lessons).",
+	Name: SFT, Card: "Matching errors of the chosen samples (fine-tuning on the best). Of an episode: the cross entropy of a file's conversations (rollout.lessons).",
 	Paper: "fine-tuning on the best; of an episode cross entropy", Formula: "mean of A·d; of an episode -lp of each trained token", Cases: []string{"loss.weighted_fm", "sft.loss", "sft.tokens", "methods.loss_chord"},
 	Pictures: &Form{Learns: NoisedSamples, Needs: Advantages, Options: Forward{}, Noised: weighted},
 	Tokens:   &Form{Learns: WrittenTokens, Options: LessonOptions{}, Numbers: []string{"nll", "token_probability"}},

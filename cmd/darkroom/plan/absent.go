@@ -168,6 +168,8 @@ func (s *standIn) list(path *string, name string, n int, pairs bool) error {
 	line, ending := "a sign that says \"word %d\"\n", ".txt"
 	side := 0
 	switch {
+	case pairs && s.Finetunes():
+		line, ending, side = "{\"prompt\": \"word %d\", \"image\": \"picture.png\"}\n", ".jsonl", 8
 	case pairs:
 		line, ending, side = "{\"prompt\": \"word %d\", \"a\": \"picture.png\", \"b\": \"picture.png\", \"better\": \"a\"}\n", ".jsonl", 8
 	case s.Model.SourceArea > 0:
@@ -210,7 +212,7 @@ func (s *standIn) judges() error {
 			there = append(there, r)
 		}
 	}
-	if s.Rewards = there; len(there) > 0 {
+	if s.Rewards = there; len(there) > 0 || s.AllFinetune() {
 		return nil
 	}
 	r, err := experiment.ParseReward(rewards.JPEGKind.Name, nil)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -94,6 +95,7 @@ func documented(cmd *cobra.Command, e *experiment.Experiment, resolved bool) (al
 			return all, err
 		}
 		notes, err = inputs.CheckOn(on.Experiment, dry())
+		notes = slices.DeleteFunc(notes, func(n string) bool { return on.folder != "" && strings.Contains(n, on.folder) }) // of stand-ins
 		if bare != "" && on.Model.Path == e.Model.Path {
 			notes = append(notes, bare)
 		}
