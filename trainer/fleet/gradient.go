@@ -611,8 +611,11 @@ func (q *Gradient) compute(ctx context.Context, m model.Model, node nodes, point
 			}
 			at = append(at, some...)
 		}
-		forward, err := m.Eval(q.Of, at)
-		if err != nil {
+		var forward trainer.Forward
+		if err := model.Attempt(m, func() (err error) {
+			forward, err = m.Eval(q.Of, at)
+			return err
+		}); err != nil {
 			return nil, err
 		}
 		return PackLists(forward.Outputs)

@@ -76,12 +76,29 @@ func replay(m Model, p Pass) (outputs [][]float64, err error) {
 	return forward.Outputs, forward.Back(p.Grads)
 }
 
+// Attempt runs f, which computes with a model. Where memory runs out, f runs again with less of it, if the model can.
+func Attempt(m Model, f func() error) error {
+	if thrifty, ok := m.(trainer.Thrifty); ok {
+		return thrifty.Attempt(f)
+	}
+	return f()
+}
+
 // NodeOf computes a node with a model of one device, which has no gradient before and afterwards. of returns the
-// passes of a shard, in the order of the objective.
+// passes of a shard, in the order of the objective. Where memory runs out, the node is computed anew.
 func NodeOf(m Model, t exchange.Subtree, of func(k int) ([]Pass, error)) (n Node, err error) {
+	defer m.Params().Skip()
+	err = Attempt(m, func() (err error) {
+		m.Params().Skip()
+		n, err = nodeOf(m, t, of)
+		return err
+	})
+	return n, err
+}
+
+func nodeOf(m Model, t exchange.Subtree, of func(k int) ([]Pass, error)) (n Node, err error) {
 	n.Subtree = t
 	moved := m.Moved()
-	defer m.Params().Skip()
 	for k := t.Lo; k < t.Hi; k++ {
 		passes, err := of(k)
 		if err != nil {
