@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench bench-beside models kill peer memory methods device exports recipes fleet gradients homes attacks deploy gradients-time real shapes iterations presets release hero docs faults soak ptx results nodes published
+.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench bench-beside models kill peer memory methods device exports recipes fleet gradients homes attacks deploy gradients-time real shapes iterations homes-beside presets release hero docs faults soak ptx results nodes published
 
 help: ## these lines
 	@grep -E '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -219,6 +219,16 @@ TURNS ?= 2
 
 iterations: shapes $(REAL)/sd3-6/model_index.json $(REAL)/qwen2.5-vl-4/config.json ## runs/real/beside.md: steps, answers and iterations beside PyTorch
 	REAL=$(REAL) PYTHON=$(PYTHON) TURNS=$(TURNS) internal/realsteps/beside.sh
+
+homes-beside: $(REAL)/flux-2-nf4/model_index.json ## runs/real/homes.md: steps on frozen weights in NF4 beside bitsandbytes; PYTHON has it
+	REAL=$(REAL) PYTHON=$(PYTHON) TURNS=$(TURNS) internal/realsteps/homes.sh
+
+$(REAL)/flux-2-nf4/model_index.json:
+	mkdir -p $(REAL)
+	rm -rf $(@D) $(REAL)/flux-2
+	go run ./internal/shapes --as flux.1-dev --layers 2 --out $(REAL)/flux-2
+	go run ./cmd/darkroom quantize $(REAL)/flux-2 --as nf4 --out $(@D)
+	rm -rf $(REAL)/flux-2
 
 $(REAL)/sd3-6/model_index.json:
 	mkdir -p $(REAL)

@@ -13,7 +13,7 @@ import resource
 import time
 
 import torch
-from diffusers import AutoencoderKLWan, QwenImageTransformer2DModel, SD3Transformer2DModel, UNet2DConditionModel, WanTransformer3DModel
+from diffusers import AutoencoderKLWan, FluxTransformer2DModel, QwenImageTransformer2DModel, SD3Transformer2DModel, UNet2DConditionModel, WanTransformer3DModel
 from peft import LoraConfig, get_peft_model
 from transformers import AutoTokenizer
 
@@ -101,7 +101,8 @@ if a.talk:
     talk()
     raise SystemExit
 part = "unet" if os.path.exists(os.path.join(a.model, "unet")) else "transformer"
-named = json.load(open(os.path.join(a.model, part, "config.json")))["_class_name"]
+config = json.load(open(os.path.join(a.model, part, "config.json")))
+named = config["_class_name"]
 # Where everything is trained, weights are fp32 and products bf16; a frozen network is bf16.
 stored = torch.float32 if a.full else dtype
 net = {}
@@ -142,8 +143,45 @@ def qwen(side):
     return lambda m: m(x, encoder_hidden_states=text, encoder_hidden_states_mask=seen, timestep=torch.full((a.batch,), 0.5), img_shapes=shapes, return_dict=False)[0]
 
 
+def flux(side):
+    """Packed latents of 2 x 2, a text of T5's 512 tokens, and the guidance that the network reads."""
+    n = side // 2
+    x, text, pooled, at, places = like(n * n, 64), like(512, 4096), like(768), torch.arange(n * n), torch.zeros(n * n, 3)
+    places[:, 1], places[:, 2] = at // n, at % n
+    return lambda m: m(x, encoder_hidden_states=text, pooled_projections=pooled, timestep=torch.full((a.batch,), 0.5), img_ids=places, txt_ids=torch.zeros(512, 3), guidance=torch.full((a.batch,), 3.5), return_dict=False)[0]
+
+
+def quantized(kind, path):
+    """A network whose linear layers bitsandbytes has saved in 4 bits. from_pretrained does the same, and refuses machines
+    without a GPU, though bitsandbytes computes on a CPU."""
+    import bitsandbytes as bnb
+    from accelerate import init_empty_weights
+    from accelerate.utils import set_module_tensor_to_device
+    from safetensors.torch import load_file
+
+    with init_empty_weights():
+        m = kind.from_config(kind.load_config(path))
+    saved = {}
+    for file in sorted(os.listdir(path)):
+        if file.endswith(".safetensors"):
+            saved.update(load_file(os.path.join(path, file)))
+    for name, layer in list(m.named_modules()):
+        weight = name + ".weight"
+        of = {k: saved.pop(k) for k in list(saved) if k.startswith(weight + ".")}
+        if not of:
+            continue
+        four = bnb.nn.Linear4bit(layer.in_features, layer.out_features, layer.bias is not None, compute_dtype=dtype, quant_type="nf4", device="meta")
+        four.weight = bnb.nn.Params4bit.from_prequantized(data=saved.pop(weight), quantized_stats=of, requires_grad=False, device="cpu", module=four)
+        above, _, last = name.rpartition(".")
+        setattr(m.get_submodule(above), last, four)
+    for name, value in saved.items():
+        set_module_tensor_to_device(m, name, "cpu", value=value, dtype=dtype)
+    return m
+
+
 kind, question, targets = {
     "UNet2DConditionModel": (UNet2DConditionModel, unet, ["to_q", "to_k", "to_v", "to_out.0"]),
+    "FluxTransformer2DModel": (FluxTransformer2DModel, flux, ATTENTION),
     "SD3Transformer2DModel": (SD3Transformer2DModel, sd3, ATTENTION),
     "WanTransformer3DModel": (WanTransformer3DModel, wan, ["to_q", "to_k", "to_v", "to_out.0"]),
     "QwenImageTransformer2DModel": (QwenImageTransformer2DModel, qwen, ATTENTION),
@@ -151,7 +189,8 @@ kind, question, targets = {
 
 
 def load():
-    m = kind.from_pretrained(os.path.join(a.model, part), torch_dtype=stored)
+    path = os.path.join(a.model, part)
+    m = quantized(kind, path) if "quantization_config" in config else kind.from_pretrained(path, torch_dtype=stored)
     if a.checkpoint:
         m.enable_gradient_checkpointing()
     if not a.full:

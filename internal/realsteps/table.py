@@ -1,6 +1,8 @@
-"""A table of the rows that beside.sh wrote: the better turn of ours and of PyTorch's, and geometric means."""
+"""A table of the rows that beside.sh or homes.sh wrote: the better turn of ours and of PyTorch's, the median where
+there are more than two, and geometric means."""
 import json
 import math
+import statistics
 import sys
 
 rows, name, variants = {}, "", set()
@@ -29,7 +31,10 @@ for (name, what), both in rows.items():
         faster.append(times)
         spent.append(by_cpu)
     share = f"{m[0] / m[1]:.2f}" if m[1] else ""
-    print(f"| {name}, {what} | {t[0]:.2f} ({c[0]:.1f}) | {t[1]:.2f} ({c[1]:.1f}) | {times:.2f} | {by_cpu:.2f} | {m[0]} | {m[1]} | {share} |")
+    middle = ["", ""]
+    if min(map(len, both)) > 2:
+        middle = [f", median {statistics.median(f['seconds'] for f in side):.2f} ({statistics.median(f['cpu_seconds'] for f in side):.1f})" for side in both]
+    print(f"| {name}, {what} | {t[0]:.2f} ({c[0]:.1f}){middle[0]} | {t[1]:.2f} ({c[1]:.1f}){middle[1]} | {times:.2f} | {by_cpu:.2f} | {m[0]} | {m[1]} | {share} |")
 if faster:
     mean = lambda x: math.exp(sum(map(math.log, x)) / len(x))
     print(f"| geometric mean (worst) | | | {mean(faster):.2f} ({min(faster):.2f}) | {mean(spent):.2f} ({min(spent):.2f}) | | | |")
