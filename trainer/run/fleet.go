@@ -248,6 +248,7 @@ func rollsAlone(e *experiment.Experiment) {
 type Worker struct {
 	Model  string // the model's folder; "": it has the same name as there
 	Memory string // in place of run.memory; "": that, or the unused bytes
+	Ranks  int    // workers that share the memory; 0: this one alone
 	Home   string // in place of model.home; "": that
 	Free   int64  // unused bytes
 	Allowed
@@ -296,7 +297,7 @@ func OpenWorker(s fleet.Setup, at Worker, o model.Options) (model.Model, *experi
 		return nil, nil, err
 	}
 	if at.Memory != "" || at.Free > 0 || e.Run.Memory != "" {
-		o.Fit = fitted(m, computesOn(o.Backend, e), at.Free, 1, at.Logf)
+		o.Fit = fitted(m, computesOn(o.Backend, e), at.Free, int64(max(1, at.Ranks)), at.Logf)
 	}
 	o.Stock = nn.NewStock(o.Backend)
 	all := slices.Concat(s.Train, s.HeldOut)

@@ -741,7 +741,7 @@ func TestFleetRefuses(t *testing.T) {
 	}
 }
 
-// TestFleetMemory: a worker keeps to the memory that the experiment, or its own command, names.
+// TestFleetMemory: a worker keeps to the memory that the experiment, or its own command, names, beside others there.
 func TestFleetMemory(t *testing.T) {
 	dir, err := madeTiny()
 	if err != nil {
@@ -749,21 +749,25 @@ func TestFleetMemory(t *testing.T) {
 	}
 	be := fastest(t, 0)
 	defer be.Close()
-	for _, c := range []struct{ file, here string }{{"1MiB", ""}, {"", "1MiB"}, {"1GiB", "1MiB"}} {
+	for _, c := range []struct {
+		file, here string
+		ranks      int // that share the memory
+		says       string
+	}{{"1MiB", "", 0, "1MiB"}, {"", "1MiB", 1, "1MiB"}, {"1GiB", "1MiB", 0, "1MiB"}, {"1GiB", "", 1, ""}, {"1GiB", "", 1024, "1GiB"}} {
 		of := &loop{Experiment: parse(t, "model.path="+dir, fmt.Sprintf("run.memory=%q", c.file)), train: []prompts.Prompt{{Text: "a red circle"}}}
 		setup, err := of.setup()
 		if err != nil {
 			t.Fatal(err)
 		}
 		var says []string
-		m, _, err := OpenWorker(setup, Worker{Memory: c.here, Logf: saying(&says)}, model.Options{Backend: be})
+		m, _, err := OpenWorker(setup, Worker{Memory: c.here, Ranks: c.ranks, Logf: saying(&says)}, model.Options{Backend: be})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
-		if !strings.Contains(strings.Join(says, "\n"), `more than run.memory = "1MiB"`) {
+		if said := strings.Join(says, "\n"); c.says == "" && said != "" || !strings.Contains(said, fmt.Sprintf("more than run.memory = %q", c.says)) && c.says != "" {
 			t.Errorf("%+v: it says %q", c, says)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/cmd/internal/version"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/outside/machine"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
@@ -56,7 +58,8 @@ that the experiment has. --roles gradient computes gradients of a run with run.s
 which the trainer computes its part. One worker may have several roles: --roles roll,gradient.
 
 --device cuda:0,cuda:1 is a worker on each of a machine's cards, by one command: they do jobs side by
-side, and where one ends with an error, the others go on.
+side, and where one ends with an error, the others go on. Servers and programs are asked once a
+machine.
 
 A worker starts no program that the run names, and hands over no environment variable of this
 machine, unless --allow-programs and --env say so. Whoever trains, or has the run's folder, then
@@ -71,7 +74,7 @@ run has the same bytes. It ends when the run is over, or by Ctrl-C.`,
 	}
 	cmd.Flags().StringVar(&o.join, "join", "", "the join `FILE` of the run")
 	cmd.Flags().StringVar(&o.model, "model", "", "the model's `FOLDER` on this machine, where it has another name than there")
-	cmd.Flags().StringVar(&o.memory, "memory", "", "what the model may take here, such as 16GiB (default: the experiment's run.memory, or what is free)")
+	cmd.Flags().StringVar(&o.memory, "memory", "", "what the model may take here, such as 16GiB: on each card, and of CPUs together (default: the experiment's run.memory, or what is free)")
 	cmd.Flags().StringVar(&o.home, "home", "", "where frozen matrices lie here while no product reads them: device, host or disk (default: the experiment's model.home, or by the memory); no bit depends on it")
 	cmd.Flags().StringVar(&o.blobs, "blobs", "", "where the `FOLDER` that 'train --blobs' names is on this machine (default: under the same name); peer:PORT where that is peer, and others may have what is here at a port of your choice")
 	cmd.Flags().StringVar(&o.creds, "creds", "", "the `FILE` of credentials for the server that 'train --workers' names")
@@ -99,7 +102,7 @@ func (o *workerOptions) devices() ([]string, error) {
 }
 
 // crewsOn are the workers of a command, a crew a device. Each has a key of its own: one that is dismissed does not
-// take the others along.
+// take the others along. Servers and programs are asked once a machine; beside several devices a crew without one does.
 func (o *workerOptions) crewsOn(names []string, ticket natsio.Ticket, say func(format string, args ...any)) (all []*crew, err error) {
 	cpus := 0
 	for _, name := range names {
@@ -107,29 +110,16 @@ func (o *workerOptions) crewsOn(names []string, ticket natsio.Ticket, say func(f
 			cpus++
 		}
 	}
-	for i, name := range names {
-		own := *o
-		own.device = name
-		if len(names) > 1 {
-			own.name = fmt.Sprintf("%s-%s", o.name, strings.ReplaceAll(name, ":", ""))
-			if name == "cpu" {
-				own.name += fmt.Sprint(i)
-			}
-		}
-		if i > 0 { // servers and programs are asked once a machine
-			own.roles = slices.DeleteFunc(slices.Clone(o.roles), func(r string) bool { return r == "score" })
-		}
-		if len(own.roles) == 0 {
-			continue
-		}
+	free := sync.OnceValue(func() int64 { return int64(machine.Memory().Available) }) // before the first model is loaded
+	add := func(own workerOptions) (err error) {
 		c := &crew{workerOptions: &own, say: say, done: map[string]int{}, cpus: 1}
-		if name == "cpu" {
-			c.cpus = cpus
+		if own.device == "cpu" && cpus > 1 {
+			c.cpus, c.free = cpus, free
 		}
 		if c.ticket, err = ticket.WithKey(); err != nil {
-			return nil, err
+			return err
 		}
-		if i > 0 {
+		if len(all) > 0 {
 			c.ticket = c.ticket.Further()
 		}
 		c.bench = sync.OnceValues(func() (_ devices.Backend, err error) {
@@ -138,22 +128,81 @@ func (o *workerOptions) crewsOn(names []string, ticket natsio.Ticket, say func(f
 		})
 		c.opens = sync.OnceValues(c.openModel)
 		all = append(all, c)
+		return nil
+	}
+	computes := slices.Clone(o.roles)
+	if len(names) > 1 {
+		computes = slices.DeleteFunc(computes, func(r string) bool { return r == "score" })
+	}
+	for i, name := range names {
+		own := *o
+		own.device, own.roles = name, computes
+		if len(names) > 1 {
+			own.name = fmt.Sprintf("%s-%s", o.name, strings.ReplaceAll(name, ":", ""))
+			if name == "cpu" {
+				own.name += fmt.Sprint(i)
+			}
+		}
+		if len(computes) == 0 {
+			continue
+		}
+		if err := add(own); err != nil {
+			return nil, err
+		}
+	}
+	if len(computes) < len(o.roles) {
+		own := *o
+		own.device, own.roles = "", []string{"score"}
+		if err := add(own); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }
 
 // crew is the workers on a device, one a role.
 type crew struct {
-	*workerOptions
-	ticket natsio.Ticket
-	say    func(format string, args ...any)
-	cpus   int // crews that share the CPU
-	mu     sync.Mutex
-	done   map[string]int // jobs by role
-	opened devices.Backend
-	bench  func() (devices.Backend, error) // the device, opened once, for the roles that compute
-	opens  func() (*executor, error)       // the run's model, for rolls and gradients
-	device sync.Mutex                      // of which one computes at a time
+	*workerOptions // without a device: servers and programs alone
+	ticket         natsio.Ticket
+	say            func(format string, args ...any)
+	cpus           int          // crews that share the CPU
+	free           func() int64 // unused bytes that they share; nil: the device's
+	mu             sync.Mutex
+	done           map[string]int // jobs by role
+	opened         devices.Backend
+	bench          func() (devices.Backend, error) // the device, opened once, for the roles that compute
+	opens          func() (*executor, error)       // the run's model, for rolls and gradients
+	device         sync.Mutex                      // of which one computes at a time
+}
+
+// called is a crew among others.
+func (c *crew) called() string {
+	if on := c.workerOptions.device; on != "" {
+		return "device " + on
+	}
+	return "role " + c.roles[0]
+}
+
+// failures are the errors of crews, each text once.
+func failures(crews []*crew, errs []error) error {
+	if len(crews) == 1 {
+		return errs[0]
+	}
+	var all []error
+	where := map[string][]string{}
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		if where[err.Error()] == nil {
+			all = append(all, err)
+		}
+		where[err.Error()] = append(where[err.Error()], crews[i].called())
+	}
+	for i, err := range all {
+		all[i] = fmt.Errorf("%s: %w", strings.Join(where[err.Error()], ", "), err)
+	}
+	return errors.Join(all...)
 }
 
 // homes are those of a worker's frozen matrices.
@@ -219,11 +268,13 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 	}
 	errs := make([]error, len(crews))
 	var all sync.WaitGroup
+	var others atomic.Int64
+	others.Store(int64(len(crews)))
 	for i, c := range crews {
 		all.Go(func() {
-			if errs[i] = c.work(cmd.Context()); errs[i] != nil && len(crews) > 1 {
-				errs[i] = fmt.Errorf("device %s: %w", c.workerOptions.device, errs[i])
-				say("error: %v; the others go on", errs[i])
+			errs[i] = c.work(cmd.Context())
+			if left := others.Add(-1); errs[i] != nil && left > 0 {
+				say("error: %s: %v; the others go on", c.called(), errs[i])
 			}
 			if c.opened != nil {
 				c.opened.Close()
@@ -238,7 +289,7 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 		}
 		say("%s (%s)", console.Plural(int64(done), "job"), r)
 	}
-	return errors.Join(errs...)
+	return failures(crews, errs)
 }
 
 // work does jobs until the run is over or the command is interrupted. Where one role fails, the others end, too.
@@ -284,7 +335,11 @@ func (c *crew) openModel() (*executor, error) {
 	about.Class, about.Device = devices.Arithmetic(be), fmt.Sprint(be)
 	var s *fleet.Executor
 	s = &fleet.Executor{About: about, Open: func(ctx context.Context, setup fleet.Setup) (model.Model, *experiment.Experiment, error) {
-		at := run.Worker{Model: c.model, Memory: c.memory, Home: c.home, Free: (&devices.Ranks{All: []devices.Backend{be}}).Free() / int64(c.cpus), Logf: c.say, Allowed: c.allowed()}
+		free := (&devices.Ranks{All: []devices.Backend{be}}).Free
+		if c.free != nil {
+			free = c.free
+		}
+		at := run.Worker{Model: c.model, Memory: c.memory, Home: c.home, Free: free(), Ranks: c.cpus, Logf: c.say, Allowed: c.allowed()}
 		return run.OpenWorker(setup, at, model.Options{Backend: be, Context: ctx, Progress: s.Passed, Cache: devices.TextCache(), Arithmetic: about.Class, Ahead: s.Ahead})
 	}}
 	return &executor{s, about}, nil

@@ -113,7 +113,31 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// TestCrews: a command has a worker on each device, with a name and a key of its own; one asks servers.
+// TestFailures: an error of several crews is said once, with their devices.
+func TestFailures(t *testing.T) {
+	var crews []*crew
+	for _, on := range []string{"cuda:0", "cuda:1", "cuda:2", ""} {
+		crews = append(crews, &crew{workerOptions: &workerOptions{device: on, roles: []string{"score"}}})
+	}
+	lost, gone := errors.New("no run"), errors.New("no key")
+	for what, c := range map[string]struct {
+		of   int
+		errs []error
+		want string
+	}{
+		"alone":  {1, []error{lost}, "no run"},
+		"none":   {4, make([]error, 4), "<nil>"},
+		"one":    {2, []error{nil, lost}, "device cuda:1: no run"},
+		"shared": {4, []error{lost, nil, errors.New("no run"), gone}, "device cuda:0, device cuda:2: no run\nrole score: no key"},
+	} {
+		if got := failures(crews[:c.of], c.errs); fmt.Sprint(got) != c.want {
+			t.Errorf("%s: %v, want %s", what, got, c.want)
+		}
+	}
+}
+
+// TestCrews: a command has a worker on each device, with a name and a key of its own, and one without a device that
+// asks servers. Those on the CPU share its memory.
 func TestCrews(t *testing.T) {
 	for _, c := range []struct {
 		device, roles string
@@ -121,9 +145,9 @@ func TestCrews(t *testing.T) {
 	}{
 		{"auto", "roll,score", []string{"w auto 1 roll,score"}},
 		{"cuda", "roll", []string{"w cuda:0 1 roll"}},
-		{"cuda:0, cuda:1", "roll,score", []string{"w-cuda0 cuda:0 1 roll,score", "w-cuda1 cuda:1 1 roll"}},
+		{"cuda:0, cuda:1", "roll,score", []string{"w-cuda0 cuda:0 1 roll", "w-cuda1 cuda:1 1 roll", "w  1 score"}},
 		{"cpu,cpu", "gradient", []string{"w-cpu0 cpu 2 gradient", "w-cpu1 cpu 2 gradient"}},
-		{"cpu,cpu", "score", []string{"w-cpu0 cpu 2 score"}},
+		{"cpu,cpu", "score", []string{"w  1 score"}},
 		{"cuda:1,cuda:1", "roll", nil},
 		{"cuda:1,auto", "roll", nil},
 	} {
@@ -147,6 +171,9 @@ func TestCrews(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %s %d %s", one.name, one.workerOptions.device, one.cpus, strings.Join(one.roles, ",")))
 			if i > 0 && (reflect.DeepEqual(one.ticket, crews[0].ticket) || one.ticket.Blobs != "peer") {
 				t.Errorf("%s: the key of the first worker, or its port", one.name)
+			}
+			if (one.free != nil) != (one.cpus > 1) {
+				t.Errorf("%s: %d crews share memory: %v", one.name, one.cpus, one.free != nil)
 			}
 		}
 		if !slices.Equal(got, c.want) || !slices.Equal(o.roles, strings.Split(c.roles, ",")) {
