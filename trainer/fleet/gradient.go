@@ -530,6 +530,7 @@ func others(j Job, payload []byte, said map[Hash]Hash) (wrong []Part, err error)
 // misled dismisses workers that gave the objective false outputs, at parts of which the trainer, or a worker that was
 // compared with it, has others.
 func (g *gradients) misled(ctx context.Context, wrong []Part) error {
+	defer g.fleet.Flush()
 	dismissed := false
 	for _, j := range g.answers {
 		if j.by == Here || !slices.ContainsFunc(j.Gradient.Parts, func(p Part) bool {
@@ -548,7 +549,6 @@ func (g *gradients) misled(ctx context.Context, wrong []Part) error {
 			}
 		}
 	}
-	g.fleet.Flush()
 	if dismissed {
 		return trainer.ErrRetracted
 	}

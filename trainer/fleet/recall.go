@@ -29,7 +29,9 @@ import (
 // Episodes with programs and servers are not done again: the trainer's own outputs at their tokens decide.
 //
 // Not compared: samples that the first update does not learn from (optim.split), those of lagged weights, and outputs
-// of other weights than the current ones, such as an anchor's. Audits find these.
+// of other weights than the current ones, such as an anchor's. Nor are outputs of the current weights that no roll
+// knows, of lagged weights, of the buffer, of further updates, entropies and values, where one worker answers a part and
+// computes its gradient: its digest agrees with its own answer. Audits find these.
 //
 // Invariant (tests in trainer/run): a run has the bytes of one that nobody helps, with honest workers, and with one
 // whose outputs are false.
@@ -114,6 +116,7 @@ func (m *Model) settle(ctx context.Context) error {
 	if len(doubts) == 0 {
 		return nil
 	}
+	defer m.fleet.Flush()
 	m.Model.Params().Skip()
 	liars := map[string]bool{}
 	for _, j := range m.made {
@@ -139,7 +142,6 @@ func (m *Model) settle(ctx context.Context) error {
 		}
 		liars[j.by] = true
 	}
-	m.fleet.Flush()
 	if len(liars) == 0 {
 		return model.ErrOtherwise
 	}

@@ -3,6 +3,9 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/record/ledger"
@@ -61,7 +64,9 @@ func TestSettle(t *testing.T) {
 	} {
 		hub := NewInside()
 		own := &recalling{}
-		m := &Model{Model: own, recaller: own, fleet: New(Options{Hub: hub}), e: &experiment.Experiment{}, ctx: newChanging(), impure: c.impure, doubts: map[trainer.Key]bool{}}
+		said := ""
+		logs := func(format string, args ...any) { said += fmt.Sprintf(format, args...) + "\n" }
+		m := &Model{Model: own, recaller: own, fleet: New(Options{Hub: hub, Logf: logs}), e: &experiment.Experiment{}, ctx: newChanging(), impure: c.impure, doubts: map[trainer.Key]bool{}}
 		for i, by := range []string{"liar", "honest", Here, "liar"} {
 			j := Job{Keys: []Keys{{Prompt: i, Samples: 1}}}
 			payload, err := (&share{Model: m, roll: rolls}).here(t.Context(), j)
@@ -84,6 +89,12 @@ func TestSettle(t *testing.T) {
 		}
 		if err := m.settle(t.Context()); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", what, err)
+		}
+		for _, j := range m.made {
+			asked := j.by != Here && slices.ContainsFunc(j.All(), func(k trainer.Key) bool { return slices.Contains(c.doubts, k) })
+			if asked && !strings.Contains(said, j.Job.String()+" of worker "+j.by+" says") {
+				t.Errorf("%s: of job %s it says %q", what, j.Job, said)
+			}
 		}
 		if got := m.fleet.Refused(); len(got) != len(c.gone) || len(c.gone) > 0 && got["liar"] == "" {
 			t.Errorf("%s: dismissed %v", what, got)
