@@ -136,8 +136,8 @@ func (l *loop) begin() (iteration, error) {
 }
 
 // undo goes back to the state that an iteration finds, so that a checkpoint can be written, or the iteration begins
-// anew. Before its first update, it changes the place in the list of prompts, the rewards' failures, the estimator's
-// history and the buffer; all else changes after the last step that may fail for a while.
+// anew. Until its first update an iteration changes the place in the list of prompts, the rewards' failures, the
+// estimator's history and the buffer; all else changes after the last step that may fail for a while.
 func (l *loop) undo() func() {
 	place, failures, kept, history := l.selection.place, maps.Clone(l.rewards.failures), slices.Clone(l.selection.buffer.Kept), l.estimator.History.Clone()
 	return func() {

@@ -127,7 +127,7 @@ func (s *requests) answer(r *reward, item func(i int) rewards.Item, g []int) []r
 			}
 			return got.results
 		case <-time.After(quiet):
-			if s.waits != nil {
+			if s.waits != nil && r.elsewhere() {
 				s.waits(r.name)
 			}
 		}
