@@ -247,7 +247,7 @@ func TestCards(t *testing.T) {
 				if _, err := inputs.CheckOn(e, dry()); err != nil {
 					t.Fatal(err)
 				}
-				memory, err := run.Memory(e, dry(), budget)
+				memory, err := run.Memory(e, dry(), budget, 1)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -285,7 +285,7 @@ func TestEncodersAreKept(t *testing.T) {
 	}
 	need := func(budget int64) *model.Memory {
 		t.Helper()
-		m, err := run.Memory(e, dry(), budget)
+		m, err := run.Memory(e, dry(), budget, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ type Memory struct {
 	Training int64 `json:"training"`
 	Waiting  int64 `json:"waiting,omitempty"` // the most of an iteration where memory of one phase waits for the next
 	Samples  int64 `json:"samples"`
-	Rewards  int64 `json:"rewards,omitempty"`       // that are networks, by their files: on each device, and of those that share a memory all
+	Rewards  int64 `json:"rewards,omitempty"`       // of networks, by their files: one copy a device; on CPUs, all copies
 	Apart    bool  `json:"samples_apart,omitempty"` // on the host, which is not the device's memory
 
 	// The treatment of text encoders between prompts: "kept" beside the network, "freed" and loaded again, or "lent",

@@ -178,7 +178,7 @@ func TestClipsOfManySizes(t *testing.T) {
 // TestClipMemory: the memory of clips is counted by their frames.
 func TestClipMemory(t *testing.T) {
 	peak := func(frames string) int64 {
-		n, err := Memory(parseClips(t, "sampler.frames="+frames), cpu.NewDry(cpu.Options{}), 0)
+		n, err := Memory(parseClips(t, "sampler.frames="+frames), cpu.NewDry(cpu.Options{}), 0, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

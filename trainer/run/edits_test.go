@@ -231,7 +231,7 @@ func TestEditObjectives(t *testing.T) {
 // TestEditMemory: the memory of sources is counted.
 func TestEditMemory(t *testing.T) {
 	peak := func(area string) int64 {
-		n, err := Memory(parseEdits(t, "pipe_qwen_image_edit_plus", "model.source_area="+area, "sampler.width=64", "sampler.height=64"), cpu.NewDry(cpu.Options{}), 0)
+		n, err := Memory(parseEdits(t, "pipe_qwen_image_edit_plus", "model.source_area="+area, "sampler.width=64", "sampler.height=64"), cpu.NewDry(cpu.Options{}), 0, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

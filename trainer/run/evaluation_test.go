@@ -144,7 +144,7 @@ func TestEvaluationsCounted(t *testing.T) {
 		if err := os.WriteFile(list, []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		need, err := Memory(parse(t, "evaluate.prompts="+list), cpu.NewDry(cpu.Options{}), 0)
+		need, err := Memory(parse(t, "evaluate.prompts="+list), cpu.NewDry(cpu.Options{}), 0, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,11 @@ func (l *loop) fit() model.Fit {
 	case shares > 1:
 		ranks = (shares + devices - 1) / devices
 	}
-	return fitted(l.modality, computesOn(l.Backend, l.Experiment), l.memory.left(rewardBytes(l.Experiment)*rewardCopies(l.Experiment)), ranks, l.Logf)
+	copies := rewardCopies(l.Experiment)
+	if l.Fleet != nil { // workers have the others
+		copies = 1
+	}
+	return fitted(l.modality, computesOn(l.Backend, l.Experiment), l.memory.left(rewardBytes(l.Experiment)*copies), ranks, l.Logf)
 }
 
 // memory is that of the devices which the run and other programs share.
@@ -97,16 +101,16 @@ func fitted(m model.Modality, e *experiment.Experiment, free, ranks int64, say f
 	return model.Fit{}
 }
 
-// Memory predicts a run's memory, on an empty backend that counts, and its fit to a budget beside its rewards'
-// networks.
-func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memory, error) {
-	taken := rewardBytes(e)
+// Memory predicts the memory of one of several ranks, on an empty backend that counts, and its fit to the budget of all,
+// beside rewards' networks.
+func Memory(e *experiment.Experiment, dry model.Dry, budget int64, ranks int) (*model.Memory, error) {
+	taken := rewardBytes(e) * rewardCopies(e)
 	if budget > 0 && e.Run.Memory == "" { // which bounds the model's memory
 		budget = max(1, budget-taken)
 	}
-	need, err := ModalityOf(e).Memory(e, dry, budget)
+	need, err := ModalityOf(e).Memory(e, dry, budget/int64(ranks))
 	if err == nil {
-		need.Rewards = taken * rewardCopies(e)
+		need.Rewards = taken
 	}
 	return need, err
 }

@@ -256,7 +256,7 @@ func TestRewardsAreCounted(t *testing.T) {
 	}
 	need := func(budget int64, sets ...string) *model.Memory {
 		t.Helper()
-		m, err := Memory(parse(t, sets...), cpu.NewDry(cpu.Options{Path: path}), budget)
+		m, err := Memory(parse(t, sets...), cpu.NewDry(cpu.Options{Path: path}), budget, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,6 +265,13 @@ func TestRewardsAreCounted(t *testing.T) {
 	without, with := need(0), need(0, "reward=[{name='clip', path='"+experiment.TinyCLIP+"'}]")
 	if with.Rewards < info.Size() || with.Rewards > 2*info.Size() || with.Peak() != without.Peak()+with.Rewards || without.Rewards != 0 {
 		t.Errorf("rewards take %d bytes of %d, the run %d with them and %d without", with.Rewards, info.Size(), with.Peak(), without.Peak())
+	}
+	// Two ranks that share tokens on one device share its copy of the networks: what is left is divided.
+	alone := need(0).Taken(1)
+	tight := need(alone)
+	shared, err := Memory(parse(t, "reward=[{name='clip', path='"+experiment.TinyCLIP+"'}]"), cpu.NewDry(cpu.Options{Path: path}), 2*alone+with.Rewards, 2)
+	if err != nil || shared.Micro != tight.Micro || shared.Checkpointing != tight.Checkpointing || shared.Rewards != with.Rewards {
+		t.Errorf("two ranks beside a network: %+v, one without: %+v: %v", shared, tight, err)
 	}
 	gradient := need(0, "run.shards=2").Training - without.Training
 	if more := need(0, "run.shards=6").Training - without.Training; gradient <= 0 || more < 4*gradient || more > 6*gradient {

@@ -165,7 +165,7 @@ func TestTokensMemory(t *testing.T) {
 	need := func(sets ...string) *model.Memory {
 		t.Helper()
 		e := parseText(t, clips, append([]string{"model.path=" + fourHeads(t), "sampler.width=128", "sampler.height=128", "evaluate.prompts=''", "sampler.guidance=1"}, sets...)...)
-		n, err := Memory(e, cpu.NewDry(cpu.Options{}), 0)
+		n, err := Memory(e, cpu.NewDry(cpu.Options{}), 0, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -190,7 +190,7 @@ func TestTwoNetworksObjectives(t *testing.T) {
 // TestTwoNetworksMemory: where both networks are trained, the gradients and averages of both count.
 func TestTwoNetworksMemory(t *testing.T) {
 	training := func(experts, window string) int64 {
-		n, err := Memory(parseText(t, clips, "model.path="+twoNetworks, "sampler.guidance_2=1.5", "model.train=full", "model.precision=f32", "model.experts="+experts, window), cpu.NewDry(cpu.Options{}), 0)
+		n, err := Memory(parseText(t, clips, "model.path="+twoNetworks, "sampler.guidance_2=1.5", "model.train=full", "model.precision=f32", "model.experts="+experts, window), cpu.NewDry(cpu.Options{}), 0, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

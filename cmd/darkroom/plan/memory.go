@@ -53,7 +53,7 @@ func WithMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) Doc
 	if budget == 0 && e.Run.Devices()[0] == "cpu" {
 		budget = int64(machine.Memory().Available)
 	}
-	need, err := run.Memory(e, dry, budget/int64(ranks))
+	need, err := run.Memory(e, dry, budget, ranks)
 	if err != nil {
 		return Document{Plan: p, Why: err.Error()}
 	}
@@ -66,17 +66,17 @@ func WithMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) Doc
 	if budget == 0 && need.Apart && need.Taken(1) > usualCard {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("the run takes about %s of one card, more than the %s of most large ones%s", console.Bytes(need.Taken(1)), console.Bytes(usualCard), elsewhere(need.Rewards)))
 	}
-	if need.Homes, err = homes(e, dry, budget/int64(ranks), need); err != nil {
+	if need.Homes, err = homes(e, dry, budget, ranks, need); err != nil {
 		return Document{Plan: p, Why: err.Error()}
 	}
-	if need.Tried, err = states(e, dry, budget/int64(ranks), need); err != nil {
+	if need.Tried, err = states(e, dry, budget, ranks, need); err != nil {
 		return Document{Plan: p, Why: err.Error()}
 	}
 	return Document{Plan: p, Memory: &memoryPlan{need.Program() + need.PeakOf(ranks), *need}, Gradients: gradientsOf(e, need.Gradient, pointsOf(p, need.Point)), Shares: e.Run.TokenShares()}
 }
 
 // homes are the homes of frozen matrices that were tried, and the others, where there is a limit, or one is named.
-func homes(e *experiment.Experiment, dry model.Dry, budget int64, need *model.Memory) ([]model.Candidate, error) {
+func homes(e *experiment.Experiment, dry model.Dry, budget int64, ranks int, need *model.Memory) ([]model.Candidate, error) {
 	all := need.Homes
 	if len(all) == 0 || len(all) == 1 && e.Run.Memory == "" && e.Model.Home == nil {
 		return nil, nil
@@ -88,7 +88,7 @@ func homes(e *experiment.Experiment, dry model.Dry, budget int64, need *model.Me
 		}
 		there, name, of := *e, h.String(), need.StatesHome.String()
 		there.Model.Home, there.Run.States = &name, &of
-		n, err := run.Memory(&there, dry, budget)
+		n, err := run.Memory(&there, dry, budget, ranks)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +102,7 @@ func homes(e *experiment.Experiment, dry model.Dry, budget int64, need *model.Me
 }
 
 // states are the homes of trained parameters' states that were tried, and the others.
-func states(e *experiment.Experiment, dry model.Dry, budget int64, need *model.Memory) ([]model.Candidate, error) {
+func states(e *experiment.Experiment, dry model.Dry, budget int64, ranks int, need *model.Memory) ([]model.Candidate, error) {
 	all := need.Tried
 	if _, adapted := e.Model.Trained(); adapted || len(all) == 0 && e.Run.Memory == "" {
 		return all, nil
@@ -114,7 +114,7 @@ func states(e *experiment.Experiment, dry model.Dry, budget int64, need *model.M
 		}
 		there, name := *e, h.String()
 		there.Run.States = &name
-		n, err := run.Memory(&there, dry, budget)
+		n, err := run.Memory(&there, dry, budget, ranks)
 		if err != nil {
 			return nil, err
 		}
