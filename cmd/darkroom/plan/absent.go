@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
@@ -36,12 +37,14 @@ type Absent struct {
 // A standIn is an experiment with stand-ins for its absent parts.
 type standIn struct {
 	*experiment.Experiment
-	absent  []Absent
-	rewards int64  // bytes of absent rewards' networks
-	folder  string // of the stand-ins; "": none was written
-	uncount string // the part without which no memory is counted
-	listed  bool   // a list has a stand-in, whose prompts rewards cannot read
-	every   bool   // parts that are here count as absent, and nothing stands in for any
+	absent    []Absent
+	rewards   int64             // bytes of absent rewards' networks
+	folder    string            // of the stand-ins; "": none was written
+	own       map[string]string // the file's own paths, by those of stand-ins
+	uncounted string            // the part without which no memory is counted
+	unread    []string          // rewards with networks here, which read prompts of a list that is not
+	listed    bool              // a list has a stand-in, whose prompts rewards cannot read
+	every     bool              // parts that are here count as absent, and nothing stands in for any
 }
 
 // Needed are the parts of an experiment that known commands fetch, here or not.
@@ -54,10 +57,10 @@ func Needed(e *experiment.Experiment) ([]Absent, error) {
 	return s.absent, nil
 }
 
-// StandIn finds the absent parts of an experiment, and puts stand-ins in their places. A close removes them.
-func StandIn(e *experiment.Experiment) (*standIn, error) {
+// standInFor finds the absent parts of an experiment, and puts stand-ins in their places. A close removes them.
+func standInFor(e *experiment.Experiment) (*standIn, error) {
 	on := *e
-	s := &standIn{Experiment: &on}
+	s := &standIn{Experiment: &on, own: map[string]string{}}
 	if err := s.put(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -78,6 +81,33 @@ func (s *standIn) close() error {
 		return nil
 	}
 	return os.RemoveAll(s.folder)
+}
+
+// A mistaken is an error of an experiment with stand-ins, by the file's own paths.
+type mistaken struct {
+	error
+	text string
+}
+
+func (m mistaken) Error() string { return m.text }
+func (m mistaken) Unwrap() error { return m.error }
+
+// mistake names the file's own paths in an error, and says which parts are not here.
+func (s *standIn) mistake(err error) error {
+	if err == nil || len(s.absent) == 0 {
+		return err
+	}
+	text := err.Error()
+	for at, own := range s.own {
+		text = strings.ReplaceAll(text, at, own)
+	}
+	for _, a := range s.absent {
+		text += "\nnot here yet: " + a.Path
+		if does := cmp.Or(a.Fetch, a.Note); does != "" {
+			text += " (" + does + ")"
+		}
+	}
+	return mistaken{err, text}
 }
 
 // write is the path of a stand-in's file.
@@ -120,11 +150,11 @@ func (s *standIn) model() error {
 	at := filepath.Join(s.folder, p.Name)
 	switch err := p.WriteSettings(at); {
 	case errors.Is(err, fs.ErrNotExist):
-		s.uncount = path
+		s.uncounted = path
 	case err != nil:
 		return err
 	default:
-		s.Model.Path = at
+		s.Model.Path, s.own[at] = at, path
 	}
 	return nil
 }
@@ -147,22 +177,22 @@ func (s *standIn) lists() error {
 	}
 	s.Rollout.Prompts = slices.Clone(s.Rollout.Prompts)
 	for i := range s.Rollout.Prompts {
-		if err := s.list(&s.Rollout.Prompts[i], fmt.Sprintf("list%d", i), prompted, s.Rollout.Offline); err != nil {
+		if err := s.list(&s.Rollout.Prompts[i], i, prompted, s.Rollout.Offline); err != nil {
 			return err
 		}
 	}
-	return s.list(&s.Evaluate.Prompts, "heldout", 1, false)
+	return s.list(&s.Evaluate.Prompts, len(s.Rollout.Prompts), 1, false)
 }
 
-// list stands in for one.
-func (s *standIn) list(path *string, name string, n int, pairs bool) error {
+// list stands in for one of a number.
+func (s *standIn) list(path *string, number, n int, pairs bool) error {
 	from, ok := prompts.SourceOf(*path)
 	if !ok || s.here(*path) {
 		return nil
 	}
 	s.absent = append(s.absent, Absent{Path: *path, Fetch: from.Fetch, Note: from.Note})
 	if s.listed = true; s.Episode != nil || s.every {
-		s.uncount = cmp.Or(s.uncount, *path)
+		s.uncounted = cmp.Or(s.uncounted, *path)
 		return nil
 	}
 	line, ending := "a sign that says \"word %d\"\n", ".txt"
@@ -177,7 +207,7 @@ func (s *standIn) list(path *string, name string, n int, pairs bool) error {
 	}
 	var text, picture bytes.Buffer
 	for i := range n {
-		fmt.Fprintf(&text, line, i+len(name)*prompted) // other prompts than those of another list
+		fmt.Fprintf(&text, line, i+number*prompted) // other prompts than those of another list
 	}
 	if side > 0 {
 		if err := vision.EncodePNG(&picture, vision.New(side, side)); err != nil {
@@ -187,8 +217,10 @@ func (s *standIn) list(path *string, name string, n int, pairs bool) error {
 			return err
 		}
 	}
-	at, err := s.write(name+ending, text.Bytes())
-	*path = at
+	at, err := s.write(fmt.Sprintf("list%d%s", number, ending), text.Bytes())
+	if err == nil {
+		*path, s.own[at] = at, *path
+	}
 	return err
 }
 
@@ -208,6 +240,9 @@ func (s *standIn) judges() error {
 		case k.Package != "" && program != "" && (s.every || !installed(program)):
 			s.add(Absent{Path: program, Fetch: "sudo apt install " + k.Package}, 0)
 		case s.listed && judges.Reads(r) != nil:
+			if r.Path != "" && r.URL == "" {
+				s.unread = append(s.unread, r.Called())
+			}
 		default:
 			there = append(there, r)
 		}

@@ -1,12 +1,15 @@
 package plan
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
@@ -27,7 +30,7 @@ func TestStandIn(t *testing.T) {
 		return e
 	}
 	e := read("sd35m_flow_grpo_ocr_1gpu")
-	s, err := StandIn(e)
+	s, err := standInFor(e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,8 +40,8 @@ func TestStandIn(t *testing.T) {
 		{"flow_grpo/dataset/ocr/test.txt", "git clone --depth 1 https://github.com/yifan123/flow_grpo", ""},
 		{"tesseract", "sudo apt install tesseract-ocr", ""},
 	}
-	if !slices.Equal(s.absent, want) || s.uncount != "" || len(s.Rewards) != 1 || s.Rewards[0].Name != "jpeg" {
-		t.Errorf("%+v, %q, %v", s.absent, s.uncount, s.Rewards)
+	if !slices.Equal(s.absent, want) || s.uncounted != "" || len(s.Rewards) != 1 || s.Rewards[0].Name != "jpeg" {
+		t.Errorf("%+v, %q, %v", s.absent, s.uncounted, s.Rewards)
 	}
 	if e.Model.Path != "models/stable-diffusion-3.5-medium" || e.Rollout.Prompts[0] != want[1].Path || e.Evaluate.Prompts != want[2].Path || e.Rewards[0].Name != "ocr" {
 		t.Errorf("the experiment has changed: %+v", e.Rollout)
@@ -49,11 +52,37 @@ func TestStandIn(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(s.Model.Path, "transformer", "config.json")); err != nil {
 		t.Error(err)
 	}
+	wrong := s.mistake(exits.Usagef("%s: no such size; %s: no prompt", s.Model.Path, s.Rollout.Prompts[0]))
+	if !errors.As(wrong, new(exits.UsageError)) || !strings.HasPrefix(wrong.Error(), want[0].Path+": no such size; "+want[1].Path+": no prompt\n") ||
+		!strings.Contains(wrong.Error(), "\nnot here yet: "+want[1].Path+" ("+want[1].Fetch+")\n") || s.mistake(nil) != nil {
+		t.Errorf("a mistake: %v", wrong)
+	}
 	if err := s.close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(s.folder); err == nil {
 		t.Errorf("%s stays", s.folder)
+	}
+	two, err := standInFor(read("sd35m_flow_grpo_ocr_1gpu", `rollout.prompts=["flow_grpo/dataset/ocr/train.txt", "flow_grpo/dataset/pickscore/train.txt"]`,
+		`reward=[{name="geneval", path="embed:tiny-mask2former"}, {name="jpeg"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, path := range append(slices.Clone(two.Rollout.Prompts), two.Evaluate.Prompts) {
+		list, err := two.Open(path)
+		if err != nil || len(list) == 0 || seen[list[0].Text] || seen[list[len(list)-1].Text] {
+			t.Errorf("%s has prompts of another list: %v", path, err)
+		}
+		for _, p := range list {
+			seen[p.Text] = true
+		}
+	}
+	if !slices.Equal(two.unread, []string{"geneval"}) {
+		t.Errorf("rewards without a list: %v", two.unread)
+	}
+	if err := two.close(); err != nil {
+		t.Error(err)
 	}
 	for _, c := range []struct {
 		of     *experiment.Experiment
@@ -64,7 +93,7 @@ func TestStandIn(t *testing.T) {
 		{read("sd15_dpo"), 4},
 		{read("qwen25_vl_deepeyes"), 3},
 	} {
-		s, err := StandIn(c.of)
+		s, err := standInFor(c.of)
 		if err != nil || len(s.absent) != c.absent {
 			t.Errorf("%+v, %v", s.absent, err)
 			continue

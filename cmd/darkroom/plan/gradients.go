@@ -61,7 +61,7 @@ func (p *gradientPlan) write(w io.Writer) {
 		"the trainer's wire takes two of them for each worker, and at most %s: %s at 10 Gb/s, %s at 1 Gb/s\n",
 		console.Plural(int64(p.Shards-1), "worker"), p.Shards, console.Bytes(p.Bytes), took(p.Bytes, 10), took(p.Bytes, 1), console.Bytes(all), took(all, 10), took(all, 1))
 	if p.Points > 0 {
-		fmt.Fprintf(w, "points of the network and the gradients there: at most %s an update, to all workers together: %s at 10 Gb/s, %s at 1 Gb/s\n",
+		fmt.Fprintf(w, "points of the network and the gradients there: about %s an update, to all workers together: %s at 10 Gb/s, %s at 1 Gb/s\n",
 			console.Bytes(p.Points), took(p.Points, 10), took(p.Points, 1))
 	}
 	if p.Here {

@@ -82,14 +82,14 @@ It tells how long the run will take, and why its reward may stay flat.`,
 // documented is the plan of an experiment; resolved prints the file in its place. Parts that are not here yet have
 // stand-ins meanwhile.
 func documented(cmd *cobra.Command, e *experiment.Experiment, resolved bool) (all Document, err error) {
-	on, err := StandIn(e)
+	on, err := standInFor(e)
 	if err != nil {
 		return all, err
 	}
-	defer func() { err = errors.Join(err, on.close()) }()
+	defer func() { err = errors.Join(on.mistake(err), on.close()) }()
 	var notes []string
 	var dry func() model.Dry
-	if on.uncount == "" {
+	if on.uncounted == "" {
 		var bare string
 		if dry, bare, err = devices.Counting(on.Experiment); err != nil {
 			return all, err
@@ -112,8 +112,11 @@ func documented(cmd *cobra.Command, e *experiment.Experiment, resolved bool) (al
 		return all, exits.Usage(err)
 	}
 	p.Warnings = append(p.Warnings, notes...)
-	if on.uncount != "" {
-		all = Document{Plan: p, Why: on.uncount + " is not here yet, and a conversation is counted by its prompts and its tokenizer"}
+	if len(on.unread) > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("the memory is without the networks of %s, whose prompts are not here yet", strings.Join(on.unread, ", ")))
+	}
+	if on.uncounted != "" {
+		all = Document{Plan: p, Why: on.uncounted + " is not here yet, and a conversation is counted by its prompts and its tokenizer"}
 	} else {
 		all = WithMemory(on.Experiment, p, dry())
 	}

@@ -63,7 +63,7 @@ func TestGradientsPlan(t *testing.T) {
 	}
 	points := pointsOf(&experiment.Plan{Stages: []experiment.StagePlan{{}, {Counts: &experiment.Counts{Judged: 575.5}}}}, 4<<20)
 	var some bytes.Buffer
-	if gradientsOf(e, 1, points).write(&some); points != 576*4<<20 || !strings.Contains(some.String(), "at most 2.2 GiB an update, to all workers together: 1.9 s at 10 Gb/s") {
+	if gradientsOf(e, 1, points).write(&some); points != 576*4<<20 || !strings.Contains(some.String(), "about 2.2 GiB an update, to all workers together: 1.9 s at 10 Gb/s") {
 		t.Errorf("%d: %s", points, &some)
 	}
 	e.Model.Teacher = "adapter"
