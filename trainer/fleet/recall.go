@@ -30,8 +30,8 @@ import (
 //
 // Not compared: samples that the first update does not learn from (optim.split), those of lagged weights, and outputs
 // of other weights than the current ones, such as an anchor's. Nor are outputs of the current weights that no roll
-// knows, of lagged weights, of the buffer, of further updates, entropies and values, where one worker answers a part and
-// computes its gradient: its digest agrees with its own answer. Audits find these.
+// knows (under lagged weights, of the buffer, of further updates, entropies, values) where one worker answers a part
+// and computes its gradient: its digest agrees with its own answer. Audits find these.
 //
 // Invariant (tests in trainer/run): a run has the bytes of one that nobody helps, with honest workers, and with one
 // whose outputs are false.

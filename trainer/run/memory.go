@@ -101,8 +101,8 @@ func fitted(m model.Modality, e *experiment.Experiment, free, ranks int64, say f
 	return model.Fit{}
 }
 
-// Memory predicts the memory of one of several ranks, on an empty backend that counts, and its fit to the budget of all,
-// beside rewards' networks.
+// Memory predicts the memory of one of several ranks, on an empty backend that counts, and its fit to the budget of
+// all, beside rewards' networks.
 func Memory(e *experiment.Experiment, dry model.Dry, budget int64, ranks int) (*model.Memory, error) {
 	taken := rewardBytes(e) * rewardCopies(e)
 	if budget > 0 && e.Run.Memory == "" { // which bounds the model's memory

@@ -266,7 +266,7 @@ func TestRewardsAreCounted(t *testing.T) {
 	if with.Rewards < info.Size() || with.Rewards > 2*info.Size() || with.Peak() != without.Peak()+with.Rewards || without.Rewards != 0 {
 		t.Errorf("rewards take %d bytes of %d, the run %d with them and %d without", with.Rewards, info.Size(), with.Peak(), without.Peak())
 	}
-	// Two ranks that share tokens on one device share its copy of the networks: what is left is divided.
+	// Two ranks that share tokens on one device share its copy of the networks, and the rest.
 	alone := need(0).Taken(1)
 	tight := need(alone)
 	shared, err := Memory(parse(t, "reward=[{name='clip', path='"+experiment.TinyCLIP+"'}]"), cpu.NewDry(cpu.Options{Path: path}), 2*alone+with.Rewards, 2)
