@@ -24,7 +24,9 @@ import (
 //	            how well a picture keeps to its edges so)
 //
 // A sample in which nothing changed wins this reward: use it beside one that asks whether the change was made, and
-// multiply the two ([rewards] combine = "product"). Invariants (tests): changes inside the boxes alone cost nothing.
+// multiply the two ([rewards] combine = "product"). Invariants (tests): changes inside the boxes alone cost nothing, by
+// ssim those at least a window's reach from the boxes' edges. A HED sees far around a pixel, so of edges the sample has
+// the source's pixels inside the boxes.
 type Preserve struct {
 	PreserveOptions
 	Edges *hed.Network // of measure edges
@@ -60,6 +62,7 @@ func (p Preserve) Score(ctx context.Context, item Item) (Score, error) {
 		}
 	}
 	if p.Measure == "edges" {
+		m = restored(m, before, out)
 		if before, err = p.edges(ctx, before); err != nil {
 			return Score{}, err
 		}
@@ -81,6 +84,22 @@ func (p Preserve) Score(ctx context.Context, item Item) (Score, error) {
 		return Score{}, errors.New("meta.changes leaves nothing of the picture to be compared")
 	}
 	return Score{Value: max(0, value), Parts: map[string]float64{"share": float64(n) / float64(m.Width*m.Height)}}, nil
+}
+
+// restored is a picture with the pixels of the one before where anything may change.
+func restored(m, before *vision.Image, out func(x, y int) bool) *vision.Image {
+	if out == nil {
+		return m
+	}
+	clone := m.Clone()
+	for y := range m.Height {
+		for x := range m.Width {
+			if i := 3 * (y*m.Width + x); out(x, y) {
+				copy(clone.Pix[i:i+3], before.Pix[i:i+3])
+			}
+		}
+	}
+	return clone
 }
 
 // edges are a picture's edges, as grey.
@@ -184,6 +203,26 @@ func (k preserveKeys) open(b Bench) (Opened, error) {
 	return o, nil
 }
 
+// takes is the memory of a HED's activations, 0 where its file cannot be opened.
+func (k preserveKeys) takes() int64 {
+	if config.Filled(k.Preserve).Measure != "edges" {
+		return 0
+	}
+	path, err := assets.Resolve(k.Path)
+	if err != nil {
+		return 0
+	}
+	precision := features.F32
+	if k.Precision == "bf16" {
+		precision = features.BF16
+	}
+	takes, err := hed.Takes(path, precision)
+	if err != nil { // the run says why
+		return 0
+	}
+	return takes
+}
+
 // PreserveKind is reward preserve.
 var PreserveKind = Kind{
 	Name:    "preserve",
@@ -194,6 +233,7 @@ var PreserveKind = Kind{
 	Options: preserveKeys{},
 	Check:   Checks(preserveKeys.check),
 	Needs:   Always(Sourced),
+	Takes:   With(preserveKeys.takes),
 	Open:    Opens(preserveKeys.open),
 }
 

@@ -117,8 +117,8 @@ func TestPreserve(t *testing.T) {
 	}
 }
 
-// TestPreserveEdges: by a HED with numbers by a rule, a picture is 1 to itself and another is worth less; folders and
-// missing files are refused.
+// TestPreserveEdges: by a HED with numbers by a rule, a picture is 1 to itself, and so is one that changed inside the
+// boxes alone; another is worth less. Folders and missing files are refused.
 func TestPreserveEdges(t *testing.T) {
 	var all []safetensors.Tensor
 	add := func(name string, shape ...int) {
@@ -161,15 +161,34 @@ func TestPreserveEdges(t *testing.T) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
+	if n := PreserveKind.Takes(keys); n != 0 {
+		t.Errorf("%s takes %d bytes", keys.Path, n)
+	}
 	keys.Path = path
+	if n := PreserveKind.Takes(keys); n < 4*512*512*(3+2) || n > 4*512*512*3*32 {
+		t.Errorf("a picture takes %d bytes", n)
+	}
+	if n := PreserveKind.Takes(preserveKeys{}); n != 0 {
+		t.Errorf("without a network a picture takes %d bytes", n)
+	}
 	opened, err := keys.open(bench)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, other := ruled(32, 32, [3]int{1, 2, 30}), ruled(32, 32, [3]int{7, 5, 90})
-	got := opened.Judge.Judge(t.Context(), []Item{{Image: before, Sources: []*vision.Image{before}}, {Image: other, Sources: []*vision.Image{before}}, {Image: other}})
+	changed := vision.New(32, 32)
+	copy(changed.Pix, before.Pix)
+	for y := 10; y < 20; y++ {
+		copy(changed.Pix[3*(y*32+10):3*(y*32+20)], other.Pix)
+	}
+	sources, boxes := []*vision.Image{before}, meta(t, `{"changes": [[10, 10, 20, 20]]}`)
+	got := opened.Judge.Judge(t.Context(), []Item{{Image: before, Sources: sources}, {Image: other, Sources: sources}, {Image: other},
+		{Image: changed, Sources: sources, Meta: boxes}, {Image: changed, Sources: sources}, {Image: other, Sources: sources, Meta: boxes}})
 	if got[0].Missing != nil || math.Abs(got[0].Value-1) > 1e-12 || got[1].Missing != nil || got[1].Value > 0.95 || got[2].Missing == nil {
 		t.Errorf("%+v", got)
+	}
+	if got[3].Missing != nil || math.Abs(got[3].Value-1) > 1e-12 || got[4].Missing != nil || got[4].Value > 0.999 || got[5].Missing != nil || got[5].Value > 0.95 {
+		t.Errorf("with boxes: %+v", got[3:])
 	}
 	if err := opened.Close(); err != nil {
 		t.Error(err)
