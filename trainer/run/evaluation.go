@@ -200,7 +200,6 @@ func (v *evaluation) measure(ctx context.Context, of subject, line *ledger.Line,
 	if line != nil {
 		line.HeldOut = all.measures
 	}
-	v.clock.took("evaluate", began)
 	sheet := "images/heldout_" + name + ".png"
 	places, err := all.sheet(v.record.folder, sheet)
 	if err == nil {
@@ -209,16 +208,17 @@ func (v *evaluation) measure(ctx context.Context, of subject, line *ledger.Line,
 	if err == nil && line == nil {
 		err = all.sourceSheet(v.record.folder, "images/heldout_sources.png")
 	}
+	v.clock.took("evaluate", began)
 	if err := v.undrawn(of, err); err != nil {
 		return err
 	}
 	return v.append(of, all, places)
 }
 
-// undrawn warns of a sheet that could not be drawn; any other error is returned.
+// undrawn warns of a failed drawing; any other error is returned.
 func (v *evaluation) undrawn(of subject, err error) error {
 	if u := (undrawable{}); errors.As(err, &u) {
-		v.say("warning: iteration %d: the sheet of held-out samples could not be drawn: %v", of.iteration, u.error)
+		v.say("warning: iteration %d: %s could not be drawn: %v", of.iteration, u.what, u.error)
 		return nil
 	}
 	return err

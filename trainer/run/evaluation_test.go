@@ -2,7 +2,9 @@ package run
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -157,30 +159,35 @@ func TestEvaluationsCounted(t *testing.T) {
 }
 
 // TestTrailsOfSheet: beside a sheet of clips lie the ways of their points, in the sheet's pixels from a clip's place; a
-// clip of one frame has none.
+// clip of one frame has none, nor has one whose frames are too small for flow, of which the run warns.
 func TestTrailsOfSheet(t *testing.T) {
 	at, err := folder.Open(t.TempDir(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &samples{prompts: make([]prompts.Prompt, 2), totals: make([]float64, 2)}
+	s := &samples{prompts: make([]prompts.Prompt, 3), totals: make([]float64, 3)}
 	scene := moving.Scene{Color: "red", Shape: "square", Heading: "right", Pace: "fast", Background: "white"}
 	clip := moving.Large.Begin(scene, moving.Place{Half: 8})
 	still := &video.Clip{Width: clip.Width, Height: clip.Height, Rate: clip.Rate, Frames: clip.Frames[:1]}
-	s.shown.clips = []*video.Clip{clip, still}
+	tiny := &video.Clip{Width: 6, Height: 6, Rate: clip.Rate, Frames: [][]uint8{make([]uint8, 3*6*6), make([]uint8, 3*6*6)}}
+	s.shown.clips = []*video.Clip{clip, still, tiny}
 	places, err := s.sheet(at, "images/heldout_before.png")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.trails(t.Context(), at, "images/heldout_before.png", places); err != nil {
-		t.Fatal(err)
+	var said string
+	v := evaluation{say: func(format string, of ...any) { said = fmt.Sprintf(format, of...) }}
+	const warning = "warning: iteration 3: the flow of held-out clips could not be drawn: clip 3: "
+	err = v.undrawn(subject{iteration: 3}, s.trails(t.Context(), at, "images/heldout_before.png", places))
+	if err != nil || !strings.HasPrefix(said, warning) {
+		t.Fatalf("%v, the run says %q", err, said)
 	}
 	text, err := os.ReadFile(at.Path("images/heldout_before.trails.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all [][]motion.Trail
-	if err := json.Unmarshal(text, &all); err != nil || len(all) != 2 || len(all[0]) < 4 || len(all[1]) != 0 {
+	if err := json.Unmarshal(text, &all); err != nil || len(all) != 3 || len(all[0]) < 4 || len(all[1]) != 0 || len(all[2]) != 0 {
 		t.Fatalf("%s, %v", text, err)
 	}
 	side := float64(places[0][2])
@@ -190,5 +197,10 @@ func TestTrailsOfSheet(t *testing.T) {
 				t.Errorf("a point of a thing in the middle, which moves to the right, is at %v of %g", p, side)
 			}
 		}
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := v.undrawn(subject{}, s.trails(ended, at, "images/heldout_before.png", places)); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
 	}
 }

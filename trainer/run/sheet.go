@@ -110,8 +110,17 @@ func played(c *video.Clip, longest int) (*video.Clip, error) {
 	return out, nil
 }
 
-// A failed sheet does not end a run: the measurements are valid without it.
-type undrawable struct{ error }
+// undrawable is a failed sheet, or failed flow on one. It does not end a run: the measurements are valid without it.
+type undrawable struct {
+	what string
+	error
+}
+
+// Drawings of an evaluation.
+const (
+	heldOutSheet = "the sheet of held-out samples"
+	heldOutFlow  = "the flow of held-out clips"
+)
 
 // sheet writes the pictures as a sheet with prompts and scores, and returns their places on it; of clips it is an
 // animated PNG. Other samples have none.
@@ -126,7 +135,7 @@ func (s *samples) sheet(to *folder.Folder, name string) (places [][4]int, err er
 		return nil, nil
 	}
 	if err != nil {
-		return nil, undrawable{err}
+		return nil, undrawable{heldOutSheet, err}
 	}
 	return places, to.Write(name, out.Bytes())
 }
@@ -175,35 +184,48 @@ const (
 )
 
 // trails writes the optical flow of each clip on a sheet, as ways of points from frame to frame, in the sheet's pixels
-// from a clip's place.
+// from a clip's place. A clip without flow has none; the first failure is returned, and the others' trails are written.
 func (s *samples) trails(ctx context.Context, to *folder.Folder, sheet string, places [][4]int) error {
 	if len(s.shown.clips) == 0 {
 		return nil
 	}
-	all := make([][]motion.Trail, len(s.shown.clips))
+	all := make([]json.RawMessage, len(s.shown.clips))
+	var failed error
 	for i, c := range s.shown.clips {
-		small := &video.Clip{Rate: c.Rate}
-		for _, px := range c.Frames {
-			m, err := within(&vision.Image{Width: c.Width, Height: c.Height, Pix: px}, trailSide)
-			if err != nil {
-				return undrawable{err}
-			}
-			small.Width, small.Height, small.Frames = m.Width, m.Height, append(small.Frames, m.Pix)
+		text, err := trailsOf(ctx, c, places[i][2])
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		m, err := motion.Of(ctx, small, flow.DIS{})
-		if errors.Is(err, motion.ErrShort) {
-			continue
+		if err != nil && !errors.Is(err, motion.ErrShort) && failed == nil {
+			failed = undrawable{heldOutFlow, fmt.Errorf("clip %d: %w", i+1, err)}
 		}
-		if err != nil {
-			return undrawable{err}
-		}
-		all[i] = m.Trails(float64(places[i][2]) / float64(small.Width))
+		all[i] = text
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
-		return undrawable{err}
+		return undrawable{heldOutFlow, err}
 	}
-	return to.Write(fmt.Sprintf(trailsFile, strings.TrimSuffix(sheet, ".png")), text)
+	if err := to.Write(fmt.Sprintf(trailsFile, strings.TrimSuffix(sheet, ".png")), text); err != nil {
+		return err
+	}
+	return failed
+}
+
+// trailsOf are the trails of a clip, in pixels of a sheet on which it has a width.
+func trailsOf(ctx context.Context, c *video.Clip, width int) (json.RawMessage, error) {
+	small := &video.Clip{Rate: c.Rate}
+	for _, px := range c.Frames {
+		m, err := within(&vision.Image{Width: c.Width, Height: c.Height, Pix: px}, trailSide)
+		if err != nil {
+			return nil, err
+		}
+		small.Width, small.Height, small.Frames = m.Width, m.Height, append(small.Frames, m.Pix)
+	}
+	m, err := motion.Of(ctx, small, flow.DIS{})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(m.Trails(float64(width) / float64(small.Width)))
 }
 
 // layout is that of a sheet of an evaluation's first pictures.
@@ -254,12 +276,12 @@ func (s *samples) sourceSheet(to *folder.Folder, name string) error {
 	for i, sources := range s.shown.sources {
 		var err error
 		if drawn[i], err = beside(sources, s.shown.pictures[i].Width, s.shown.pictures[i].Height); err != nil {
-			return undrawable{err}
+			return undrawable{heldOutSheet, err}
 		}
 	}
 	sheet, err := s.layout(drawn).Draw(drawn)
 	if err != nil {
-		return undrawable{err}
+		return undrawable{heldOutSheet, err}
 	}
 	return writePNG(to, name, sheet)
 }
