@@ -26,7 +26,7 @@ func (m *Motion) Trails(times float64) (all []Trail) {
 	luma := m.Clip.Luma(0)
 	for y := every / 2; y < height; y += every {
 		for x := every / 2; x < width; x += every {
-			if even(luma, width, x, y, every/2) {
+			if even(luma, width, x, y, max(1, every/2)) {
 				continue
 			}
 			if trail, far := m.trail(float64(x)+0.5, float64(y)+0.5, home); far >= 0.5*float64(len(m.Forward)) {

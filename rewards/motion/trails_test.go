@@ -3,7 +3,9 @@ package motion
 import (
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/video/flow"
+	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
@@ -37,5 +39,26 @@ func TestTrails(t *testing.T) {
 	}
 	if m, err = Of(t.Context(), still, flow.DIS{}); err != nil || len(m.Trails(1)) > 0 {
 		t.Errorf("a still clip has %d trails, %v", len(m.Trails(1)), err)
+	}
+}
+
+// TestSmallTrails: the points of a thing in frames of fewer than 32 pixels have trails, too.
+func TestSmallTrails(t *testing.T) {
+	s := moving.Scene{Color: "blue", Shape: "square", Heading: "left", Pace: "fast", Background: "white"}
+	c := moving.Large.Begin(s, moving.Place{Half: 8})
+	small := &video.Clip{Width: 24, Height: 24, Rate: c.Rate}
+	for _, px := range c.Frames {
+		m, err := (&vision.Image{Width: c.Width, Height: c.Height, Pix: px}).Resize(24, 24, vision.Lanczos)
+		if err != nil {
+			t.Fatal(err)
+		}
+		small.Frames = append(small.Frames, m.Pix)
+	}
+	m, err := Of(t.Context(), small, flow.DIS{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(m.Trails(1)); n < 4 || n > 24*24/2 {
+		t.Errorf("%d trails of a thing on an even ground", n)
 	}
 }
