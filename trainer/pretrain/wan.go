@@ -170,7 +170,7 @@ func (r *wanRun) flows() error {
 	}
 	if finished(r.dir, last) {
 		r.Log(last + ": done before")
-		return nil
+		return r.dropStarts()
 	}
 	if err := r.cacheLatents(); err != nil {
 		return err
@@ -194,6 +194,9 @@ func (r *wanRun) flows() error {
 		}
 		if p.Keep > 0 {
 			if err := r.once(r.dir, phaseName(n)+".keep", func() error { return r.keep(n) }); err != nil {
+				return err
+			}
+			if err := r.dropStarts(); err != nil {
 				return err
 			}
 		}
@@ -241,6 +244,18 @@ func (r *wanRun) before(n int) error {
 		}
 		return nil
 	})
+}
+
+// dropStarts removes the weights before phases of which some are kept by now.
+func (r *wanRun) dropStarts() error {
+	for n := range r.Then {
+		if finished(r.dir, phaseName(n)+".keep") {
+			if err := os.RemoveAll(r.start(n)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // keep puts weights after phase n between those before it and those that it trained (WiSE-FT; Wortsman et al., 2022).
@@ -299,6 +314,9 @@ func (p part) rewrite(dir, key string, by float64, change func(safetensors.Tenso
 		if err != nil {
 			return err
 		}
+	}
+	if metadata == nil {
+		metadata = map[string]string{}
 	}
 	metadata[key] = fmt.Sprint(by)
 	return safetensors.Write(path, all, metadata)

@@ -121,12 +121,14 @@ func weightAfter(t *testing.T, dir, name string, sets ...string) []float32 {
 	return x
 }
 
-// TestKeep: after a phase that keeps a quarter of the weights before it, they lie between the two, once.
+// TestKeep: after a phase that keeps a quarter of the weights before it, they lie between the two, once, and
+// the copy of those before it is gone.
 func TestKeep(t *testing.T) {
 	const name = "encoder.block.0.layer.0.SelfAttention.q.weight"
 	phase := "then=[{steps=2, lr=0.05%s}]"
 	dir := t.TempDir()
-	before, after := weightAfter(t, t.TempDir(), name, "then=[]"), weightAfter(t, t.TempDir(), name, fmt.Sprintf(phase, ""))
+	first := t.TempDir()
+	before, after := weightAfter(t, first, name, "then=[]"), weightAfter(t, t.TempDir(), name, fmt.Sprintf(phase, ""))
 	kept := weightAfter(t, dir, name, fmt.Sprintf(phase, ", keep=0.25"))
 	moved := 0.0
 	for i, v := range kept {
@@ -139,11 +141,46 @@ func TestKeep(t *testing.T) {
 	if moved < 0.01 {
 		t.Errorf("the phase moved weights by %g", moved)
 	}
+	start := filepath.Join(dir, "then[0].start")
+	gone := func() {
+		t.Helper()
+		if _, err := os.Stat(start); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", start, err)
+		}
+	}
+	gone()
 	if err := os.Remove(filepath.Join(dir, "then[0].keep.done")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(start, os.DirFS(first)); err != nil {
 		t.Fatal(err)
 	}
 	if again := weightAfter(t, dir, name, fmt.Sprintf(phase, ", keep=0.25")); !slices.Equal(again, kept) {
 		t.Error("a stage that was stopped before its mark is done twice")
+	}
+	gone()
+	if err := os.Mkdir(start, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	weightAfter(t, dir, name, fmt.Sprintf(phase, ", keep=0.25"))
+	gone() // after a stop between the mark and the end
+}
+
+// TestRewritten: a file without metadata is changed once, and remembers it.
+func TestRewritten(t *testing.T) {
+	dir, p := t.TempDir(), part{folder: ".", base: "model"}
+	path := filepath.Join(dir, "model.safetensors")
+	if err := safetensors.Write(path, []safetensors.Tensor{safetensors.FromF32("w", []int{1}, []float32{1})}, nil); err != nil {
+		t.Fatal(err)
+	}
+	changes := 0
+	for range 2 {
+		if err := p.rewrite(dir, "contrast", 0.5, func(w safetensors.Tensor) (safetensors.Tensor, error) { changes++; return w, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if changes != 1 {
+		t.Errorf("%d changes", changes)
 	}
 }
 
