@@ -53,23 +53,33 @@ func TestClipsPlay(t *testing.T) {
 	}
 }
 
-// TestTrails: the flow of a sheet's clips is with their samples; a file for another number of clips is left out.
+// TestTrails: the flow of a sheet's clips is with their samples; a file for another number of clips is left out, and
+// so is one for which the page has no bytes.
 func TestTrails(t *testing.T) {
 	dir := runtest.Write(t, filepath.Join(t.TempDir(), "moves"), runtest.Options{Iterations: 1, Every: 1, Prompts: 3, Clips: true})
-	first := func() Evaluation {
+	first := func(left *budget) Evaluation {
 		r, err := Read(dir)
 		must(t, err)
-		all, err := r.evaluations(func(name string) string { return name }, -1)
+		all, err := r.evaluations(func(name string) string { return name }, Limits{Evaluations: -1, Iterations: -1, Bytes: left})
 		must(t, err)
 		return all[0]
 	}
-	for _, s := range first().Samples {
+	for _, s := range first(nil).Samples {
 		if !bytes.Contains(s.Trails, []byte("points")) {
 			t.Errorf("clip %d has the trails %s", s.Prompt, s.Trails)
 		}
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "images", "heldout_before.trails.json"), []byte("[[]]"), 0o644))
-	if s := first().Samples[0]; s.Trails != nil {
+	const name = "heldout_before.trails.json"
+	at, err := os.Stat(filepath.Join(dir, "images", name))
+	must(t, err)
+	for bytes, want := range map[budget]bool{budget(at.Size()): true, budget(at.Size()) - 1: false} {
+		left := bytes
+		if s := first(&left).Samples[0]; (s.Trails != nil) != want || want && left != 0 {
+			t.Errorf("of %d bytes for %d there are %d left; trails %s", bytes, at.Size(), left, s.Trails)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "images", name), []byte("[[]]"), 0o644))
+	if s := first(nil).Samples[0]; s.Trails != nil {
 		t.Errorf("trails of another sheet: %s", s.Trails)
 	}
 }

@@ -51,10 +51,11 @@ type Manifest struct {
 // Limits bound the files that a page embeds; -1: all.
 type Limits struct {
 	Evaluations, Iterations int
+	Bytes                   *budget // nil: any
 }
 
 // Whole is of a page on a server, which sends pictures when they are looked at.
-var Whole = Limits{-1, -1}
+var Whole = Limits{Evaluations: -1, Iterations: -1}
 
 // mostPoints are those of a curve of a run.
 const mostPoints = 2000
@@ -66,7 +67,7 @@ func NewDocument(r *Run, s *Samples, source Source, limits Limits) (*Document, e
 		d.Guidance, d.Guided = r.Result.Guidance, r.gains(r.Result.Guided, false)
 	}
 	var err error
-	if d.Evaluations, err = r.evaluations(source, limits.Evaluations); err != nil {
+	if d.Evaluations, err = r.evaluations(source, limits); err != nil {
 		return nil, err
 	}
 	d.Kept = s.kept(source, limits.Iterations)

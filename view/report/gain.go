@@ -199,11 +199,11 @@ type Pictured struct {
 type Source func(name string) string
 
 // evaluations are those of a run, the one before training first.
-func (r *Run) evaluations(source Source, few int) ([]Evaluation, error) {
+func (r *Run) evaluations(source Source, limits Limits) ([]Evaluation, error) {
 	names := []string{"images/heldout_before.png"}
 	sheets, _ := filepath.Glob(filepath.Join(r.Dir, "images", "heldout_[0-9]*.png")) // the pattern is well formed
 	slices.Sort(sheets)
-	for _, s := range spread(sheets, few-1) {
+	for _, s := range spread(sheets, limits.Evaluations-1) {
 		names = append(names, "images/"+filepath.Base(s))
 	}
 	var wanted []int
@@ -226,7 +226,7 @@ func (r *Run) evaluations(source Source, few int) ([]Evaluation, error) {
 			}
 		}
 		if e.Plays {
-			r.trails(strings.TrimSuffix(name, ".png")+".trails.json", e.Samples)
+			r.trails(strings.TrimSuffix(name, ".png")+".trails.json", e.Samples, limits.Bytes)
 		}
 		if e.Sheet != "" {
 			all = append(all, e)
@@ -244,14 +244,15 @@ func (r *Run) evaluations(source Source, few int) ([]Evaluation, error) {
 	return all, nil
 }
 
-// trails reads those of a sheet's clips; a page without them says less, and is whole.
-func (r *Run) trails(name string, samples []Pictured) {
+// trails reads those of a sheet's clips, as far as the page has bytes left; a page without them says less, and
+// is whole.
+func (r *Run) trails(name string, samples []Pictured, left *budget) {
 	text, err := inside(r.Dir, name)
 	if err != nil {
 		return
 	}
 	var all []json.RawMessage
-	if json.Unmarshal(text, &all) != nil || len(all) != len(samples) {
+	if json.Unmarshal(text, &all) != nil || len(all) != len(samples) || !left.take(len(text)) {
 		return
 	}
 	for i := range samples {

@@ -13,11 +13,26 @@ import (
 // Name is the page in a run's folder.
 const Name = "report.html"
 
-// The pictures of a page that is one file are a part of it, so they are bounded: few of each kind, and a total of
-// bytes.
+// The pictures of a page that is one file are a part of it, and so are the trails of clips, so they are bounded: few of
+// each kind, and a total of bytes.
 var embeddedLimits = Limits{Evaluations: 6, Iterations: 12}
 
 const mostEmbedded = 24 << 20
+
+// budget is the bytes left for files in a page.
+type budget int
+
+// take reports whether n bytes are left, and takes them; no budget has any number.
+func (b *budget) take(n int) bool {
+	if b == nil {
+		return true
+	}
+	if n > int(*b) {
+		return false
+	}
+	*b -= budget(n)
+	return true
+}
 
 // Write rewrites a folder's page from its files. A run that is under way, or was killed, has a
 // page too.
@@ -54,7 +69,9 @@ func pageOf(runs []*Run) ([]byte, error) {
 		if _, err := s.Read(); err != nil {
 			return nil, err
 		}
-		one, err := NewDocument(r, s, embedding(r.Dir, mostEmbedded/len(runs)), embeddedLimits)
+		left, limits := budget(mostEmbedded/len(runs)), embeddedLimits
+		limits.Bytes = &left
+		one, err := NewDocument(r, s, embedding(r.Dir, &left), limits)
 		if err != nil {
 			return nil, err
 		}
@@ -79,19 +96,18 @@ func pageOf(runs []*Run) ([]byte, error) {
 	return single(title, says, text)
 }
 
-// embedding is the source of pictures that are a part of the page, up to a total of bytes. Files outside the folder,
+// embedding is the source of pictures that are a part of the page, up to the bytes left. Files outside the folder,
 // and links, are not read.
-func embedding(dir string, bytes int) Source {
+func embedding(dir string, left *budget) Source {
 	return func(name string) string {
 		kind := MediaType(name)
 		if kind == "" {
 			return ""
 		}
 		text, err := inside(dir, name)
-		if err != nil || len(text) > bytes { // one that was deleted is not shown
+		if err != nil || !left.take(len(text)) { // one that was deleted is not shown
 			return ""
 		}
-		bytes -= len(text)
 		return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(text)
 	}
 }

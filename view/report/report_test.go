@@ -339,7 +339,7 @@ func TestReaderWorkers(t *testing.T) {
 	r := NewReader(dir)
 	jobs := func() (n int) {
 		t.Helper()
-		d, err := r.Document(embedding(dir, 1<<20))
+		d, err := r.Document(embedding(dir, nil))
 		must(t, err)
 		for _, w := range d.Workers {
 			n += w.Jobs
