@@ -31,8 +31,9 @@ const (
 var foreignEnds = [][2]string{{".lora_down.weight", ".lora_A.weight"}, {".lora_up.weight", ".lora_B.weight"}, {".lora_A.weight", ".lora_A.weight"},
 	{".lora_B.weight", ".lora_B.weight"}, {".lora_A.default.weight", ".lora_A.weight"}, {".lora_B.default.weight", ".lora_B.weight"}, {".alpha", ".alpha"}}
 
-// otherKinds are parts of adapters of other kinds than a plain LoRA.
-var otherKinds = map[string]string{".lokr_": "LoKr", ".hada_": "LoHa", ".dora_scale": "DoRA", ".lora_mid": "LoCon with a middle", ".diff": "a difference of whole weights", ".oft_": "OFT"}
+// otherKinds are parts of adapters of other kinds than a plain LoRA, and the kinds. The first in a name counts.
+var otherKinds = [][2]string{{".lokr_", "LoKr"}, {".hada_", "LoHa"}, {".oft_", "OFT"}, {".dora_scale", "DoRA"},
+	{".lora_mid", "LoCon with a middle"}, {".diff", "a difference of whole weights"}}
 
 // IsAdapter reports whether a file of safetensors holds pairs of a LoRA, in any layout that is known, and no model.
 func IsAdapter(path string) bool {
@@ -62,9 +63,9 @@ func (a *Adapter) translate(f *safetensors.File) (bool, error) {
 		}
 		end := slices.IndexFunc(foreignEnds, func(e [2]string) bool { return strings.HasSuffix(name, e[0]) })
 		if end < 0 {
-			for part, kind := range otherKinds {
-				if strings.Contains(name, part) {
-					return true, fmt.Errorf("%s: %s is not known; a plain LoRA is needed", name, kind)
+			for _, kind := range otherKinds {
+				if strings.Contains(name, kind[0]) {
+					return true, fmt.Errorf("%s: %s is not known; a plain LoRA is needed", name, kind[1])
 				}
 			}
 			return true, fmt.Errorf("%s: pairs are lora_down and lora_up, or lora_A and lora_B", name)
@@ -172,6 +173,9 @@ func membersOf(layer string) ([]partOf, error) {
 	}
 	if m := wanBlock.FindStringSubmatch(name); m != nil {
 		module, ok := wanLayers[m[2]]
+		if !ok { // diffusers' name
+			module, ok = dotted(m[2])
+		}
 		if !ok {
 			return nil, fmt.Errorf("%s: Wan has no such layer", layer)
 		}

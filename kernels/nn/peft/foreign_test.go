@@ -110,6 +110,10 @@ func TestForeignNames(t *testing.T) {
 		"diffusion_model.transformer_blocks.7.attn.add_q_proj":                  "transformer_blocks.7.attn.add_q_proj",
 		"lora_unet_transformer_blocks_7_txt_mlp_net_0_proj":                     "transformer_blocks.7.txt_mlp.net.0.proj",
 		"lora_unet_blocks_2_self_attn_o":                                        "blocks.2.attn1.to_out.0",
+		"lora_unet_blocks_0_attn1_to_q":                                         "blocks.0.attn1.to_q",
+		"diffusion_model.blocks.0.attn1.to_q":                                   "blocks.0.attn1.to_q",
+		"diffusion_model.blocks.4.attn2.add_k_proj":                             "blocks.4.attn2.add_k_proj",
+		"diffusion_model.blocks.11.ffn.net.0.proj":                              "blocks.11.ffn.net.0.proj",
 		"diffusion_model.single_blocks.3.linear2":                               "single_transformer_blocks.3.proj_out",
 		"diffusion_model.double_blocks.3.img_attn.qkv":                          "transformer_blocks.3.attn.to_q transformer_blocks.3.attn.to_k transformer_blocks.3.attn.to_v",
 		"lora_unet_final_layer_linear":                                          "proj_out",
@@ -128,6 +132,8 @@ func TestForeignNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"lora_unet_nobody_knows.lora_down.weight":                        "lora_unet_nobody_knows: the name of no layer",
 		"lora_unet_down_blocks_0_attentions_0_proj_in.lokr_w1":           "LoKr is not known",
+		"lora_unet_down_blocks_0_attentions_0_proj_in.hada_w1.diff":      "LoHa is not known",
+		"diffusion_model.blocks.0.self_attn.nothing.lora_A.weight":       "Wan has no such layer",
 		"lora_te1_text_model_encoder_layers_0_mlp_fc1.alpha":             "no tensors named unet.",
 		"diffusion_model.double_blocks.0.img_attn.nothing.lora_A.weight": "FLUX has no such layer",
 	} {
