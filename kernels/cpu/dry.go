@@ -70,7 +70,8 @@ func (d *Dry) PackIn(memory *kernels.Buffer, w kernels.Mat, m kernels.Math) *ker
 	return &kernels.Packed{Math: m, N: w.Rows, K: w.Cols, Buf: memory}
 }
 
-// PackCodes counts the packed weight, and the one in full that lies beside it on a device.
+// PackCodes counts the packed weight. A device unpacks before it packs: the unpacked weight is counted for
+// that time.
 func (d *Dry) PackCodes(memory *kernels.Buffer, a *kernels.Unpack, m kernels.Math) *kernels.Packed {
 	p := d.PackIn(memory, a.Dst, m)
 	if d.apart {
@@ -78,6 +79,9 @@ func (d *Dry) PackCodes(memory *kernels.Buffer, a *kernels.Unpack, m kernels.Mat
 	}
 	return p
 }
+
+// Keeps reports whether a pool may keep the memory of packed weights for the next ones of their shape.
+func (d *Dry) Keeps() bool { return !d.apart }
 
 // Apart says whether work is counted for a device whose memory is not the host's.
 func (d *Dry) Apart(apart bool) { d.apart = apart }

@@ -296,14 +296,25 @@ func (p *Pool) PackConv(w kernels.Span, s kernels.ConvShape, m kernels.Math) *ke
 func (p *Pool) pack(like kernels.Packed, in func(memory *kernels.Buffer) *kernels.Packed) *kernels.Packed {
 	for i, k := range p.kept {
 		if k.Math == like.Math && k.N == like.N && k.K == like.K {
-			w := in(k.Buf)
 			p.kept = slices.Delete(p.kept, i, i+1)
-			p.stats.Held -= w.Buf.Bytes
-			p.beside += w.Buf.Bytes
-			return w
+			return p.packKept(k, in)
 		}
 	}
 	return p.packNew(like, func() *kernels.Packed { return in(nil) })
+}
+
+// packKept packs into memory that no longer waits. After a failure it waits again.
+func (p *Pool) packKept(k *kernels.Packed, in func(memory *kernels.Buffer) *kernels.Packed) (w *kernels.Packed) {
+	p.stats.Held -= k.Buf.Bytes
+	p.beside += k.Buf.Bytes
+	defer func() {
+		if w == nil {
+			p.Yield(k)
+			p.wait(k)
+		}
+	}()
+	p.ask(0, func() { w = in(k.Buf) })
+	return w
 }
 
 func (p *Pool) packNew(like kernels.Packed, on func() *kernels.Packed) (w *kernels.Packed) {
@@ -320,13 +331,24 @@ func (p *Pool) Drop(w *kernels.Packed) {
 
 // Keep is Drop of a matrix whose memory may wait for the next one of its shape.
 func (p *Pool) Keep(w *kernels.Packed) {
-	if !p.Repacks() || w.Conv.KH > 0 {
+	if !p.keeps() || w.Conv.KH > 0 {
 		p.Drop(w)
 		return
 	}
 	p.Yield(w)
-	p.stats.Held += w.Buf.Bytes
-	p.kept = append(p.kept, &kernels.Packed{Math: w.Math, N: w.N, K: w.K, Buf: w.Buf})
+	p.wait(&kernels.Packed{Math: w.Math, N: w.N, K: w.K, Buf: w.Buf})
+}
+
+// keeps reports whether memory of packed weights waits: where the backend packs into it, unless it says otherwise.
+func (p *Pool) keeps() bool {
+	b, ok := p.backend.(interface{ Keeps() bool })
+	return p.Repacks() && (!ok || b.Keeps())
+}
+
+// wait adds memory that waits.
+func (p *Pool) wait(k *kernels.Packed) {
+	p.stats.Held += k.Buf.Bytes
+	p.kept = append(p.kept, k)
 }
 
 // DropKept frees the memory of weights that waits.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
@@ -159,6 +160,53 @@ func TestKeep(t *testing.T) {
 	p.DropKept()
 	if s := p.Stats(); s.Held != 512 {
 		t.Errorf("%d bytes are held", s.Held)
+	}
+}
+
+// TestKeepApart: the memory of weights waits on the host, and not where work is counted for a device.
+func TestKeepApart(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		on := cpu.NewDry(cpu.Options{})
+		on.Apart(apart)
+		p := NewPool(on)
+		x := p.New(kernels.F32, 64, 64)
+		before := p.Stats().Held
+		p.Keep(p.Pack(x.Mat(), kernels.MathF32))
+		if waits := p.Stats().Held > before; waits == apart {
+			t.Errorf("apart: %v, and the memory waits: %v", apart, waits)
+		}
+	}
+}
+
+// repacking is a narrow backend that takes memory for the time of packing.
+type repacking struct{ narrow }
+
+func (r repacking) PackIn(memory *kernels.Buffer, w kernels.Mat, m kernels.Math) *kernels.Packed {
+	defer r.Free(r.Alloc(16 << 10))
+	return r.narrow.PackIn(memory, w, m)
+}
+
+// TestKeptMakesRoom: where memory is out while a weight is packed into that of a former one, all else that waits makes
+// room. Where nothing else waits, memory is out, and that of the former one still waits.
+func TestKeptMakesRoom(t *testing.T) {
+	left := 1 << 20
+	p := NewPool(repacking{narrow{left: &left}})
+	x := p.New(kernels.F32, 8, 16)
+	w := p.Pack(x.Mat(), kernels.MathF32)
+	first := w.Buf
+	p.Keep(w)
+	p.New(kernels.F32, 4<<10).Free()
+	left = 0
+	if w = p.Pack(x.Mat(), kernels.MathF32); w.Buf != first || left != 16<<10 {
+		t.Errorf("the weight lies in other memory: %v, and %d bytes are left", w.Buf != first, left)
+	}
+	p.Keep(w)
+	left = 0
+	if err := p.Attempt(func() error { p.Pack(x.Mat(), kernels.MathF32); return nil }); err == nil {
+		t.Error("a weight was packed without memory")
+	}
+	if s := p.Stats(); s.Held != s.InUse || left != 512 || p.beside != 0 {
+		t.Errorf("%d bytes wait, %d are left, and weights have %d", s.Held-s.InUse, left, p.beside)
 	}
 }
 
