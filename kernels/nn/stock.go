@@ -24,8 +24,8 @@ type Stock struct {
 
 	lock   sync.Mutex
 	pieces map[string]*piece
-	shares []int          // bytes that each device was given so far
-	pools  []*tensor.Pool // of each device's networks, to whose limit its share counts; nil before the first
+	shares []int                  // bytes that each device was given so far
+	pools  []map[*tensor.Pool]int // of each device's networks, to whose limits its share counts, and their matrices
 	bytes  int
 }
 
@@ -40,8 +40,9 @@ type piece struct {
 
 // NewStock is a stock for the devices of a run.
 func NewStock(devices ...kernels.Backend) *Stock {
-	s := &Stock{ranks: len(devices), pieces: map[string]*piece{}, shares: make([]int, len(devices)), pools: make([]*tensor.Pool, len(devices))}
-	for _, be := range devices {
+	s := &Stock{ranks: len(devices), pieces: map[string]*piece{}, shares: make([]int, len(devices)), pools: make([]map[*tensor.Pool]int, len(devices))}
+	for i, be := range devices {
+		s.pools[i] = map[*tensor.Pool]int{}
 		on, ok := be.(kernels.Offloader)
 		if !ok {
 			s.alone = true
@@ -96,14 +97,15 @@ func (s *Stock) param(d *away, shape []int) (*autograd.Param, error) {
 		}
 	}
 	on := s.devices[rank]
-	if r.Home == Ranks {
-		s.join(rank, r.Pool)
-	}
 	p, err := s.put(d, on)
 	if err != nil {
 		return nil, err
 	}
 	o := &offloaded{stock: s, on: on, piece: p, bytes: p.Room()}
+	if r.Home == Ranks {
+		o.rank, o.pool = rank, r.Pool
+		s.join(rank, r.Pool)
+	}
 	if own := p.Home.Peer == on || p.Buf != nil && p.Buf.Host != nil; own && p.Codes == nil {
 		o.bytes = 0 // products read it where it lies
 	}
@@ -145,18 +147,27 @@ func (s *Stock) put(d *away, on kernels.Offloader) (p *piece, err error) {
 // share counts bytes of a device's share.
 func (s *Stock) share(device, bytes int) {
 	s.shares[device] += bytes
-	if pool := s.pools[device]; pool != nil {
+	for pool := range s.pools[device] {
 		pool.Others(bytes)
 	}
 }
 
-// join lets a device's share count to the limit of its networks' pool.
+// join lets a device's share count to the limit of a pool for a matrix of its networks.
 func (s *Stock) join(device int, pool *tensor.Pool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if s.pools[device] == nil {
-		s.pools[device] = pool
+	if s.pools[device][pool]++; s.pools[device][pool] == 1 {
 		pool.Others(s.shares[device])
+	}
+}
+
+// part is the end of join: after a pool's last matrix the share no longer counts to its limit.
+func (s *Stock) part(device int, pool *tensor.Pool) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.pools[device][pool]--; s.pools[device][pool] == 0 {
+		pool.Others(-s.shares[device])
+		delete(s.pools[device], pool)
 	}
 }
 
@@ -208,6 +219,8 @@ type offloaded struct {
 	piece  *piece
 	coming *kernels.Packed
 	bytes  int
+	rank   int          // of the device
+	pool   *tensor.Pool // to whose limit the device's share counts; nil where there are no shares
 }
 
 func (o *offloaded) Ahead() bool {
@@ -251,6 +264,9 @@ func (o *offloaded) Close() {
 	defer kernels.Recover(&lost)
 	o.on.Sync()
 	o.stock.leave(o.piece)
+	if o.pool != nil {
+		o.stock.part(o.rank, o.pool)
+	}
 }
 
 func (o *offloaded) Bytes() int { return o.bytes }

@@ -179,7 +179,18 @@ func TestShareCounts(t *testing.T) {
 			t.Errorf("beside a share of 16 KiB, of 64, %d bytes are held", n)
 		}
 	}
-	for _, p := range all {
+	next := tensor.NewPool(on[0])
+	p, err := New(Options{Pool: next, Source: sampled{names}, Home: Ranks, Stock: stock, Called: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Linear("a", 64, 64, false)
+	all[0].Free()
+	if first, second := held(all[0].root.Pool), held(next); first != 52<<10 || second != 12<<10 {
+		t.Errorf("with a second pool, %d bytes are held in the first, which was left, and %d in the second", first, second)
+	}
+	all = append(all, p)
+	for _, p := range all[1:] {
 		p.Free()
 	}
 	for _, p := range all {
