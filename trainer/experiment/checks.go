@@ -217,9 +217,6 @@ func (e *Experiment) checkModel(r report) {
 	if v := e.Evaluate; (v.Width == 0) != (v.Height == 0) {
 		r(e.oneWritten("", "evaluate.width|evaluate.height"), "a picture needs both a width and a height", "write both, or neither")
 	}
-	if p := e.Evaluate.Prompts; p != "" && slices.ContainsFunc(e.Lists(), func(l List) bool { return l.Name == p }) {
-		r("evaluate.prompts", "these are the prompts that are trained on", "a file of other prompts, so that a gain is a gain")
-	}
 	switch g := e.Evaluate.Guided; {
 	case g > 0 && e.Episode != nil:
 		r("evaluate.guided", "a model that speaks has no guidance", "leave it out")

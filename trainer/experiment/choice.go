@@ -340,9 +340,10 @@ func (e *Experiment) AllFinetune() bool {
 	return !slices.ContainsFunc(e.EachStage(), func(at *Experiment) bool { return !at.Finetunes() })
 }
 
-// finetuned has the usual settings of fine-tuning on pictures: a group is one picture, whose score is its weight.
+// finetuned has the usual settings of fine-tuning on pictures: a group is one picture, whose score is its weight. An
+// experiment of stages writes them itself.
 func (e *Experiment) finetuned() {
-	if !e.Finetunes() {
+	if !e.Finetunes() || len(e.Stages) > 0 {
 		return
 	}
 	if !e.Given("rollout.group") {

@@ -110,8 +110,8 @@ func Parse(name string, text []byte, sets []string) (*Experiment, error) {
 		p.Sampling.Arithmetic = p.Sampling.Recorded(func(key string) bool { return doc.Origin("episode.sampling."+key) != config.Absent })
 	}
 	e.correctEngine()
-	e.finetuned()
 	e.readStages()
+	e.finetuned()
 	e.fitStages()
 	e.unbound()
 	for _, table := range tables {

@@ -364,6 +364,7 @@ func TestWarnings(t *testing.T) {
 		"never clips":                                                     {"loss.clip_range=0.2", "optim.updates=2"},
 		"leaves one point":                                                {"sampler.flash={ratio=0.1}", "sampler.window={kind='frozen', size=9}"},
 		"there are no held-out":                                           {"evaluate.prompts=''"},
+		"evaluate.prompts are the prompts that are trained on":            {"evaluate.prompts=embed:scenes"},
 		"hacking of the trained":                                          {"monitor=[]"},
 		`loss.beta, loss.use_std are not read by objective "clip"`:        {"loss.beta=2", "loss.use_std=true"},
 		`loss.clip_range is not read by objective "dppo"`:                 {"loss.objective=dppo", "loss.clip_range=1e-3"},
@@ -600,6 +601,14 @@ func TestFinetunes(t *testing.T) {
 	}
 	if e, err := Parse("a.toml", []byte(file), []string{"rollout.group=2", `reward=[{name="jpeg", train=false}]`}); err != nil || e.Rollout.Group != 2 {
 		t.Error(err)
+	}
+	staged := strings.Replace(file, "iterations = 1", "iterations = 2", 1) + "[[reward]]\nname = \"jpeg\"\n[[stage]]\niterations = 1\nrollout.group = 1\nadvantage.singleton = \"raw\"\n" +
+		"[[stage]]\niterations = 1\nrollout = { offline = false, prompts = \"embed:scenes\" }\nloss.objective = \"clip\"\n"
+	if e, err = Parse("a.toml", []byte(staged), nil); err != nil {
+		t.Fatal(err)
+	}
+	if at := e.Stage(1); at.Rollout.Group != Default().Rollout.Group || at.Advantage.Singleton == "raw" {
+		t.Errorf("a stage that rolls has groups of %d, singleton %q", at.Rollout.Group, at.Advantage.Singleton)
 	}
 	for _, set := range []string{"rollout.offline=false", `loss.objective="rwr"`} {
 		if _, err := Parse("a.toml", []byte(file), []string{set}); err == nil || !strings.Contains(err.Error(), "there is none") {

@@ -48,6 +48,9 @@ func (e *Experiment) warnings(p StagePlan) []string {
 	if e.Evaluate.Prompts == "" && (len(e.Rewards) > 0 || !e.AllFinetune()) {
 		warn("there are no held-out prompts ([evaluate] prompts): a gain may be no more than memorised prompts")
 	}
+	if p := e.Evaluate.Prompts; p != "" && slices.ContainsFunc(e.Lists(), func(l List) bool { return l.Name == p }) {
+		warn("evaluate.prompts are the prompts that are trained on: a gain may be no more than memorised prompts")
+	}
 	if len(e.Monitors) == 0 && !e.hasGold() && !e.AllFinetune() {
 		warn("no reward is gold and no monitor watches: hacking of the trained reward would be seen by eye only")
 	}

@@ -110,7 +110,8 @@ func ends(layers []string) []string {
 	return all
 }
 
-// CheckTargets puts the adapter on: each target must match a layer. Where the file names none, they are the usual ones.
+// CheckTargets puts the adapter on: each target must match a layer. Where the file names none, they are those of the
+// usual ones that the model has.
 func (c *Folder) CheckTargets(params *nn.Params, usual []string) {
 	l := &c.Model.LoRA
 	if !c.Given("model.lora.targets") && usual != nil {
@@ -121,6 +122,9 @@ func (c *Folder) CheckTargets(params *nn.Params, usual []string) {
 	if err != nil {
 		c.Refuse("model.lora.targets|model.lora|model.path", err.Error(), hint)
 		return
+	}
+	if !c.Given("model.lora.targets") && usual != nil {
+		l.Targets = slices.DeleteFunc(slices.Clone(usual), func(t string) bool { return !matches(set.Modules(), t) })
 	}
 	for _, t := range l.Targets {
 		if t != "all-linear" && !matches(set.Modules(), t) {

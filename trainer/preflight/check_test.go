@@ -104,6 +104,7 @@ func TestRefused(t *testing.T) {
 		{recorded + "pipe_flux_kontext", "embed:edits", "[sampler]\nwidth = 32\nheight = 32\n[[reward]]\nname = \"edit\"\n", []string{"model.source_area=-1"}, ""},
 		{recorded + "pipe_flux_kontext", "embed:edits", "[sampler]\nwidth = 16\nheight = 16\n[[reward]]\nname = \"edit\"\n", []string{"model.source_area=-1"}, `x.toml:16:8: "reward[1].name": reward "edit" judges the program's own scenes of 64 x 64, and this model's pictures have 16 x 16`},
 		{recorded + "pipe_flux_kontext", "embed:scenes", "[sampler]\nwidth = 64\nheight = 64\n[[reward]]\nname = \"edit_done\"\n", []string{"model.source_area=-1"}, `x.toml:16:8: "reward[1].name": reward "edit_done" can read none of the prompts of `},
+		{"embed:tiny-kontext", "embed:edits", "", nil, ""}, // without one of the usual targets
 		{"embed:tiny-sd3", two, "", []string{`model.lora.targets=["attn.to_q","attn.nope"]`}, `--set: "model.lora.targets": "attn.nope" matches no layer, though others do`},
 		{"embed:tiny-sd3", two, "", []string{`model.lora.targets="self_attn.q_proj"`}, `--set: "model.lora.targets": LoRA: "self_attn.q_proj" matches no layer`},
 		{"embed:tiny-sd3", two, "", []string{`model.train="blokcs.*"`}, `--set: "model.train": `},
