@@ -22,21 +22,21 @@ import (
 // that is free again is the next key's. Row 0 has the reading of the prompt that was begun last, which its episodes
 // copy.
 //
-// Where memory runs out, episodes under way end without a sample, and those that have none begin again, fewer at once.
+// Where memory runs out, the tools of episodes under way are stopped. Episodes without a sample begin again, fewer at
+// once: their tools are called again.
 //
 // Invariants (tests): an episode has the same bytes however many are under way, for rows do not
 // see each other and a draw is a function of key and place; an error is that of the first key
 // that has one, as if they were played one after another; nobody is left waiting.
 
 const (
-	// atOnce is how many episodes are under way where nothing else is said, and atOnceOnCard the same of a graphics
-	// card. A step's weights are read once for all of them, which on a CPU at eight is most of the possible gain
-	// (bench decode).
+	// episodesOnCPU is the default number of episodes under way, and episodesOnCard that of a graphics card. A step's
+	// weights are read once for all of them, which on a CPU at eight is most of the possible gain (bench decode).
 	episodesOnCPU, episodesOnCard = 8, 32
 	// patience is how long the others wait for an episode from its last token on: a cheap tool needs less, and a
 	// step of a large model more.
 	patience = 5 * time.Millisecond
-	// readAtOnce is how many tokens of several observations are read together.
+	// DefaultPrefill is the number of tokens of several observations that are read together.
 	DefaultPrefill = 8192
 )
 
@@ -44,6 +44,9 @@ const (
 type batch struct {
 	p       *Policy
 	ctx     context.Context
+	most    int // episodes under way at once
+	spare   int // rows for further ones
+	rows    int // of the decoder, without row 0
 	decoder *vlm.Decoder
 	keys    []trainer.Key
 	samples []trainer.Sample
@@ -58,8 +61,8 @@ type batch struct {
 	done    int
 	events  chan event
 	each    func(first int, samples []trainer.Sample) error
-	ended   map[int]int // episodes of a group that have ended, by its first key
-	failed  int         // the first key that has an error
+	told    map[int]bool // groups that were reported, by their first keys
+	failed  int          // the first key that has an error
 	err     error
 }
 
@@ -68,6 +71,7 @@ type event struct {
 	sampler *EpisodeSampler
 	read    vlm.Stretch // the input before the token
 	ended   bool
+	late    bool // it ended after its tools were stopped
 	sample  trainer.Sample
 	err     error
 }
@@ -83,16 +87,23 @@ type token struct {
 
 // rollAll plays one episode a key. each is called with whole groups as they end; it may be nil.
 func (p *Policy) rollAll(keys []trainer.Key, each func(first int, samples []trainer.Sample) error) ([]trainer.Sample, error) {
-	b := &batch{p: p, ctx: p.Context, keys: keys, samples: make([]trainer.Sample, len(keys)), over: make([]bool, len(keys)), failed: len(keys), each: each, ended: map[int]int{}}
+	b := &batch{p: p, ctx: p.Context, most: p.AtOnce(), spare: p.Spare, keys: keys, samples: make([]trainer.Sample, len(keys)),
+		over: make([]bool, len(keys)), failed: len(keys), each: each, told: map[int]bool{}}
 	if b.ctx == nil {
 		b.ctx = context.Background()
 	}
 	for {
 		err := p.VLM.Options.Pool.Attempt(b.play)
+		if err != nil && b.done == len(keys) {
+			err = p.VLM.Options.Pool.Attempt(b.reportAll) // without a decoder
+		}
 		if err == nil {
 			break
 		}
-		less := p.fewer(len(keys) - b.done)
+		less := ""
+		if b.done < len(keys) {
+			less = b.fewer()
+		}
 		if less == "" {
 			return nil, err
 		}
@@ -106,49 +117,57 @@ func (p *Policy) rollAll(keys []trainer.Key, each func(first int, samples []trai
 
 // play plays the episodes that have not ended yet.
 func (b *batch) play() error {
-	rows := min(b.p.AtOnce()+b.p.Spare, len(b.keys)-b.done)
-	b.decoder = b.p.VLM.Model.NewDecoder(b.p.VLM.Options.Pool, b.p.VLM.Arithmetic(false), 1+rows)
+	b.rows = min(b.most+b.spare, len(b.keys)-b.done)
+	if err := b.reportAll(); err != nil {
+		return err
+	}
+	b.decoder = b.p.VLM.Model.NewDecoder(b.p.VLM.Options.Pool, b.p.VLM.Arithmetic(false), 1+b.rows)
 	defer b.decoder.Close()
 	b.next, b.live, b.of, b.free, b.waiting, b.events, b.out = 0, 0, -1, nil, nil, make(chan event), map[int]time.Time{}
-	for r := rows; r > 0; r-- {
+	for r := b.rows; r > 0; r-- {
 		b.free = append(b.free, r)
 	}
-	defer b.cancel()
-	b.run()
+	ctx, stop := context.WithCancel(b.ctx)
+	defer b.cancel(stop)
+	b.run(ctx)
 	return nil
 }
 
-// cancel ends episodes that are under way after a failure of the device.
-func (b *batch) cancel() {
+// cancel ends episodes that are under way after a failure of the device. Those that had ended before stay.
+func (b *batch) cancel(stop func()) {
+	stop()
 	for _, e := range b.waiting {
 		e.sampler.tokens <- token{err: context.Canceled}
 	}
 	for ; b.live > 0; b.live-- {
-		for e := <-b.events; !e.ended; e = <-b.events {
+		e := <-b.events
+		for ; !e.ended; e = <-b.events {
 			e.sampler.tokens <- token{err: context.Canceled}
+		}
+		if e.err == nil && !e.late {
+			b.take(e)
+			b.progress()
 		}
 	}
 }
 
-// fewer lets fewer of n episodes be under way at once, and names the change; "": no fewer are possible.
-func (p *Policy) fewer(n int) string {
-	now := min(p.AtOnce()+p.Spare, n)
-	if now <= 1 {
+// fewer lets fewer episodes be under way at once than the rows of the last decoder, and names the change; "": no fewer
+// are possible. Where few episodes were left, and had fewer rows than the policy's, the change is of this roll alone.
+func (b *batch) fewer() string {
+	if b.rows <= 1 {
 		return ""
 	}
-	p.Parallel, p.Spare = now/2, 0
-	if p.Parallel == 1 {
-		p.PrefillTokens = 1
-		return "one episode at once"
+	lasts := b.rows == min(b.p.AtOnce()+b.p.Spare, len(b.keys))
+	b.most, b.spare = b.rows/2, 0
+	less := fmt.Sprintf("%d episodes at once", b.most)
+	if b.most == 1 {
+		less = "one episode at once"
 	}
-	return fmt.Sprintf("%d episodes at once", p.Parallel)
-}
-
-// tellLess reports less memory.
-func (p *Policy) tellLess(less string, err error) {
-	if p.Logf != nil {
-		p.Logf("memory ran out in a pass: %s from now on (no bit depends on it): %v", less, err)
+	if !lasts {
+		return less + " in this roll"
 	}
+	b.p.Parallel, b.p.Spare = b.most, 0
+	return less + " from now on"
 }
 
 // AtOnce is how many episodes are under way at once.
@@ -163,8 +182,8 @@ func (p *Policy) AtOnce() int {
 }
 
 // run goes on until all have ended. Only this goroutine touches the decoder.
-func (b *batch) run() {
-	for b.begin(); b.live > 0; b.begin() {
+func (b *batch) run(ctx context.Context) {
+	for b.begin(ctx); b.live > 0; b.begin(ctx) {
 		e, said := b.wait(len(b.waiting) > 0)
 		if said {
 			delete(b.out, e.sampler.number)
@@ -227,14 +246,14 @@ func (b *batch) away() (n int) {
 	return n
 }
 
-// more says whether there are a key and a row for it.
-func (b *batch) more() bool { return len(b.free) > 0 && b.next < len(b.keys) && b.err == nil }
+// more says whether there are a key and a row for it: none behind the first key with an error.
+func (b *batch) more() bool { return len(b.free) > 0 && b.next < b.failed }
 
 // room says whether a key may begin now: episodes that are away do not count among those under way.
-func (b *batch) room() bool { return b.more() && b.live-b.away() < b.p.AtOnce() }
+func (b *batch) room() bool { return b.more() && b.live-b.away() < b.most }
 
 // begin begins episodes while there is room for them.
-func (b *batch) begin() {
+func (b *batch) begin(ctx context.Context) {
 	for b.room() {
 		i := b.next
 		k := b.keys[i]
@@ -261,8 +280,8 @@ func (b *batch) begin() {
 		b.live++
 		b.out[i] = time.Now()
 		go func() {
-			s, err := b.p.play(b.ctx, k, v)
-			b.events <- event{sampler: v, ended: true, sample: s, err: err}
+			s, err := b.p.play(ctx, k, v)
+			b.events <- event{sampler: v, ended: true, late: ctx.Err() != nil, sample: s, err: err}
 		}()
 	}
 }
@@ -276,18 +295,25 @@ func (b *batch) end(e event) {
 		b.fail(e.sampler.number, fmt.Errorf("sample %d of prompt %d: %w", k.Sample, k.Prompt, e.err))
 		return
 	}
-	b.samples[e.sampler.number], b.over[e.sampler.number] = e.sample, true
+	b.take(e)
 	b.report(e.sampler.number)
-	if b.done++; b.p.Progress != nil {
+	b.progress()
+}
+
+// take keeps an episode's sample.
+func (b *batch) take(e event) {
+	b.samples[e.sampler.number], b.over[e.sampler.number] = e.sample, true
+	b.done++
+}
+
+func (b *batch) progress() {
+	if b.p.Progress != nil {
 		b.p.Progress(b.done, len(b.keys))
 	}
 }
 
-// report tells of a group whose last episode has ended.
-func (b *batch) report(number int) {
-	if b.each == nil {
-		return
-	}
+// report tells of a key's group, once, where all its episodes have ended, and returns the key behind it.
+func (b *batch) report(number int) (to int) {
 	first, to := number, number+1
 	for first > 0 && b.keys[first-1].Prompt == b.keys[number].Prompt {
 		first--
@@ -295,12 +321,22 @@ func (b *batch) report(number int) {
 	for to < len(b.keys) && b.keys[to].Prompt == b.keys[number].Prompt {
 		to++
 	}
-	if b.ended[first]++; b.ended[first] < to-first {
-		return
+	if b.each == nil || b.told[first] || slices.Contains(b.over[first:to], false) {
+		return to
 	}
-	if err := b.each(first, b.samples[first:to]); err != nil {
+	err := b.each(first, b.samples[first:to])
+	if b.told[first] = true; err != nil {
 		b.fail(number, err)
 	}
+	return to
+}
+
+// reportAll tells of whole groups that a failure of the device left without a report.
+func (b *batch) reportAll() error {
+	for i := 0; i < len(b.keys); {
+		i = b.report(i)
+	}
+	return nil
 }
 
 // fail keeps the error of the first key that has one: those before it go on, for they may have

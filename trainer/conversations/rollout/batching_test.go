@@ -22,6 +22,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/sampling"
 	"github.com/darkroom-rl/darkroom/vision/tools"
+	"github.com/darkroom-rl/darkroom/vision/tools/program"
 )
 
 // TestBatchingChangesNoBit: however many episodes are under way at once, each is the same, to
@@ -482,5 +483,155 @@ func TestMemoryRunsOut(t *testing.T) {
 	p.VLM.Options.Pool.Trim()
 	if device.now != 0 {
 		t.Errorf("%d bytes are left", device.now)
+	}
+}
+
+// blocked is a tool whose first calls wait until they are released.
+func blocked(t *testing.T, p *rollout.Policy, first int32) (release func()) {
+	crop, open := p.Protocol.Tools[0].Plan, make(chan struct{})
+	t.Cleanup(func() { p.Protocol.Tools[0].Plan = crop })
+	var calls atomic.Int32
+	p.Protocol.Tools[0].Plan = func(s *tools.State, args any) (tools.Plan, error) {
+		if calls.Add(1) <= first {
+			select {
+			case <-open:
+			case <-time.After(20 * time.Second):
+				t.Error("nobody released a call")
+			}
+		}
+		return crop(s, args)
+	}
+	return func() { close(open) }
+}
+
+// TestMemoryRunsOutLate: where few episodes are left, later rolls have half of the rows that were too many. A second
+// failure changes this roll alone.
+func TestMemoryRunsOutLate(t *testing.T) {
+	p := policy(t, false, ".*")
+	all := keys(0)
+	p.Parallel = len(all)
+	want := rolled(t, p, all)
+	var said []string
+	p.Logf = func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	release, fails := blocked(t, p, 2), 2
+	p.Progress = func(done, of int) {
+		if fails > 0 && done == of-fails {
+			release()
+			if fails--; fails == 1 {
+				release = blocked(t, p, 1)
+			}
+			panic(full{})
+		}
+	}
+	sameSamples(t, "after two failures", want, rolled(t, p, all))
+	half := len(all) / 2
+	if len(said) != 2 || !strings.Contains(said[0], fmt.Sprintf("%d episodes at once from now on", half)) || !strings.Contains(said[1], "one episode at once in this roll") || p.Parallel != half {
+		t.Errorf("%d at once from now on: %q", p.Parallel, said)
+	}
+}
+
+// TestMemoryRunsOutInGroups: a group whose report fails for memory is reported again, the last one too.
+func TestMemoryRunsOutInGroups(t *testing.T) {
+	p := policy(t, false, ".*")
+	all := append(keys(0)[:4], keys(1)[:4]...)
+	want := rolled(t, p, all)
+	told, failed := map[int]int{}, map[int]bool{}
+	samples, err := p.RollEach(trainer.Current, all, func(first int, _ []trainer.Sample) error {
+		if !failed[first] {
+			failed[first] = true
+			panic(full{})
+		}
+		told[first]++
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameSamples(t, "after failures in reports", want, samples)
+	for first := range failed {
+		if told[first] != 1 {
+			t.Errorf("groups were told of %v times", told)
+		}
+	}
+}
+
+// TestMemoryRunsOutAfterError: the first key's error is the roll's, though memory ran out after another was seen.
+func TestMemoryRunsOutAfterError(t *testing.T) {
+	p := policy(t, false, ".*")
+	asked := p.Prompts
+	p.Prompts = func(n int) (chat.Prompt, error) {
+		if n == 1 {
+			return chat.Prompt{}, errors.New("no such prompt")
+		}
+		return asked(n)
+	}
+	all := []trainer.Key{{Prompt: 0}, {Prompt: 0, Sample: 1}, {Prompt: 1}}
+	release := blocked(t, p, 1)
+	p.Progress = func(int, int) {
+		release()
+		p.Protocol.Tools[0].Plan = func(*tools.State, any) (tools.Plan, error) {
+			return tools.Plan{Ops: []tools.Op{{Kind: "impossible"}}}, nil
+		}
+		panic(full{})
+	}
+	if _, err := p.Roll(trainer.Current, all); err == nil || !strings.Contains(err.Error(), "of prompt 0: ") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestMemoryRunsOutBesideTool: where memory runs out, nobody waits for a tool, and its episode begins again.
+func TestMemoryRunsOutBesideTool(t *testing.T) {
+	p := policy(t, false, ".*")
+	p.Protocol = tools.PyVision(0.1)
+	p.Protocol.Read = func(text string) tools.Reading {
+		return tools.Reading{Calls: []tools.Call{{Name: "python", Args: text}}}
+	}
+	p.Exec = &program.Options{}
+	p.Exec.SetDefaults()
+	p.Exec.Command = []string{"/bin/sh", "-c", counting}
+	all := keys(0)[:2]
+	want := rolled(t, p, all)
+	asleep := fmt.Sprintf("[ $n = 2 ] && mkdir '%s/first' 2>/dev/null && exec sleep 30; echo", t.TempDir())
+	p.Exec.Command[2] = strings.Replace(counting, "echo", asleep, 1)
+	p.Exec.Timeout = 30
+	failed := false
+	p.Progress = func(int, int) {
+		if !failed {
+			failed = true
+			panic(full{})
+		}
+	}
+	begun := time.Now()
+	have := rolled(t, p, all)
+	if took := time.Since(begun); took > 15*time.Second {
+		t.Errorf("a roll waits %v for a tool", took)
+	}
+	for i := range want {
+		if !slices.Equal(rollout.EpisodeOf(have[i]).Tokens, rollout.EpisodeOf(want[i]).Tokens) {
+			t.Errorf("sample %d differs", i)
+		}
+	}
+}
+
+// TestMemoryRunsOutAtEnd: an episode that has ended when memory runs out is not played again. Two equal ones end
+// together.
+func TestMemoryRunsOutAtEnd(t *testing.T) {
+	p := policy(t, false, ".*")
+	again := true
+	p.Logf = func(string, ...any) { again = true }
+	for try := 0; again && try < 20; try++ {
+		again = false
+		p.Parallel = 2
+		p.Progress = func(done, _ int) {
+			if done == 1 {
+				time.Sleep(10 * time.Millisecond)
+				panic(full{})
+			}
+		}
+		same := rolled(t, p, []trainer.Key{{}, {}})
+		sameSamples(t, "its twin", same[:1], same[1:])
+	}
+	if again {
+		t.Error("an episode that has ended is always played again")
 	}
 }

@@ -83,7 +83,14 @@ func (p *Policy) Attempt(f func() error) error {
 		} else {
 			less = fmt.Sprintf("values of %d tokens are kept for backward", p.Keep)
 		}
-		p.tellLess(less, err)
+		p.tellLess(less+" from now on", err)
+	}
+}
+
+// tellLess reports less memory.
+func (p *Policy) tellLess(less string, err error) {
+	if p.Logf != nil {
+		p.Logf("memory ran out in a pass: %s (no bit depends on it): %v", less, err)
 	}
 }
 

@@ -51,7 +51,7 @@ func (p *Policy) rollTrees(keys []trainer.Key) ([]trainer.Sample, error) {
 			q.Progress = func(n, _ int) { p.Progress(done+n, len(keys)) }
 		}
 		played, err := q.rollAll(now, nil)
-		p.Parallel, p.Spare, p.PrefillTokens = q.Parallel, q.Spare, q.PrefillTokens
+		p.Parallel, p.Spare = q.Parallel, q.Spare
 		if err != nil {
 			return nil, err
 		}
