@@ -217,7 +217,7 @@ func (k PathKey) Folder() (string, error) {
 		return "", err
 	}
 	if at, err := os.Stat(dir); err != nil {
-		return "", NoFolder{k.Path}
+		return "", NoFolder(k)
 	} else if !at.IsDir() {
 		return "", fmt.Errorf("%s is a file\nhint: name the folder that it lies in", k.Path)
 	}
