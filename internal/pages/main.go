@@ -5,10 +5,9 @@
 //
 // README.md begins in an empty folder with a copy of examples, an example's page in a copy of its folder; every other
 // page begins in a copy of the folder that README's "An experiment of your own" left. A toml listing with [run] is
-// mine.toml from there on, and another toml listing is
-// planned together with it. A listing that begins with no command is output: each line of it must be printed by a
-// command of its page. Commands that cannot run here are listed with the reason. A reader's minutes are those of the
-// page's commands.
+// mine.toml from there on, and another toml listing is planned together with it. A listing that begins with no command
+// is output: each line of it must be printed by a command of its page. Commands that cannot run here are listed with
+// the reason. A reader's minutes are those of the page's commands.
 package main
 
 import (

@@ -236,7 +236,11 @@ func (s *standIn) judges() error {
 				there = append(there, r)
 				continue
 			}
-			s.add(Absent{Path: r.Path, Fetch: k.Fetch(r.Path)}, k.Published.Numbers*map[bool]int64{true: 2, false: 4}[r.Precision == "bf16"])
+			bytes := 4 * k.Published.Numbers
+			if r.Precision == "bf16" {
+				bytes = 2 * k.Published.Numbers
+			}
+			s.add(Absent{Path: r.Path, Fetch: k.Fetch(r.Path)}, bytes)
 		case k.Package != "" && program != "" && (s.every || !installed(program)):
 			s.add(Absent{Path: program, Fetch: "sudo apt install " + k.Package}, 0)
 		case s.listed && judges.Reads(r) != nil:

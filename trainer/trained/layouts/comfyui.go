@@ -29,6 +29,3 @@ var ComfyUI = Layout{Name: "comfyui", Form: File, Model: true, Help: "one file f
 		}
 		return refuse("--as comfyui: its layout of a %s is not known here\nhint: --as diffusers", class)
 	}}
-
-// LoRA is Diffusers by the name that most people give a file of an adapter.
-var LoRA = Layout{Name: "lora", Form: File, Help: "the same: a LoRA in one file", Write: Diffusers.Write}

@@ -10,3 +10,6 @@ var Diffusers = Layout{Name: "diffusers", Form: File, Help: "one file that load_
 		}
 		return a.CopyDiffusers(out, component)
 	}}
+
+// LoRA is Diffusers by the name that most people give a file of an adapter.
+var LoRA = Layout{Name: "lora", Form: File, Help: "the same: a LoRA in one file", Write: Diffusers.Write}
