@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench bench-beside models kill peer memory methods device exports recipes fleet gradients homes attacks deploy gradients-time real shapes iterations homes-beside presets release hero docs faults soak ptx results nodes published
+.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench bench-beside onnx-beside models kill peer memory methods device exports recipes fleet gradients homes attacks deploy gradients-time real shapes iterations homes-beside presets release hero docs faults soak ptx results nodes published
 
 help: ## these lines
 	@grep -E '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -103,6 +103,12 @@ bench: ## times of this machine
 
 bench-beside: ## operations of Darkroom and of PyTorch in turn, to docs/measured.md; PYTHON has torch
 	go run ./internal/opsbeside -python $(PYTHON)
+
+# Networks that packages ship (internal/oracle), with inputs of the sizes that they meet.
+onnx-beside: ## ONNX files in our runner and in onnxruntime in turn; PYTHON has onnxruntime
+	@set -e; out=$$(mktemp -d); trap 'rm -r "$$out"' EXIT; $(PYTHON) internal/oracle/published_networks.py "$$out"; \
+	go run ./internal/onnxbeside -python $(PYTHON) detector=$$(ls "$$out"/ppocr_det/*.onnx):1x3x640x640 recogniser=$$(ls "$$out"/ppocr_rec/*.onnx):1x3x48x320 \
+		classifier=$$(ls "$$out"/ppocr_cls/*.onnx):1x3x48x192 yolo=$$(ls "$$out"/nudenet/*.onnx):1x3x640x640 nsfw=$$(ls "$$out"/open_nsfw/*.onnx):1x224x224x3
 
 # The embedded models, from their recipes: about three hours on two cores. What a folder has beside
 # the model (state, pictures on the way) stays behind.
