@@ -1,5 +1,5 @@
-// Onnxbeside times ONNX files in Darkroom's runner and in onnxruntime, answer by answer in turn (A B A B): other work on
-// the machine disturbs both alike. Answers are compared.
+// Onnxbeside times ONNX files in Darkroom's runner and in onnxruntime, answer by answer in turn (A B A B): other work
+// on the machine disturbs both alike. Answers are compared.
 //
 //	make onnx-beside PYTHON=peer/bin/python
 //	go run ./internal/onnxbeside -python peer/bin/python NETWORK=FILE:1x3x640x640 ...
