@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench bench-beside onnx-beside models kill peer memory methods device exports recipes fleet gradients homes attacks deploy gradients-time real shapes iterations homes-beside presets release hero docs faults soak ptx results nodes published
+.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench bench-beside onnx-beside models kill peer memory methods device exports recipes fleet gradients homes attacks deploy gradients-time real shapes iterations homes-beside presets release hero docs faults soak ptx results nodes published site
 
 help: ## these lines
 	@grep -E '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -131,6 +131,9 @@ hero: ## assets/quickstart.png
 docs: ## every command line of README.md and docs, in order, in an empty folder: half an hour of two cores
 	go build -o runs/darkroom ./cmd/darkroom
 	go run ./internal/pages -darkroom runs/darkroom
+
+site: ## runs/site: README.md and docs as static pages, with search
+	go run ./internal/site -out runs/site
 
 faults: kill fuzz-calls ## the long campaigns of docs/faults.md: kills, pauses, little memory, 300 flipped bits, torn ends, a clock that jumps, workers, liars; hours
 	go test ./cmd/darkroom -count=1 -v -timeout 120m -run 'TestFaults$$|TestClockJumps$$' -flips 300 -long
