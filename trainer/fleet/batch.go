@@ -27,7 +27,8 @@ type Work struct {
 	// the first result is the job's, and none is compared.
 	Impure bool
 	Urgent bool // it comes before jobs that were offered and that no worker has begun
-	// Doubts reports whether a worker's result is compared with the trainer's before it counts; nil: audits decide.
+	// Doubts reports whether a worker's result is compared with the trainer's before it counts; of several at once. nil:
+	// audits decide.
 	Doubts func(j Job, payload []byte) bool
 }
 

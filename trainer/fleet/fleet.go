@@ -117,8 +117,8 @@ func (f *Fleet) Do(ctx context.Context, w Work) ([][]byte, error) {
 	return payloads, err
 }
 
-// DoBy is Do, and returns the worker of each job.
-func (f *Fleet) DoBy(ctx context.Context, w Work) (payloads [][]byte, by []string, err error) {
+// DoBy is Do, and returns who did each job.
+func (f *Fleet) DoBy(ctx context.Context, w Work) (payloads [][]byte, by []Entry, err error) {
 	b, err := f.Begin(ctx, w)
 	if err != nil {
 		return nil, nil, err
@@ -128,7 +128,7 @@ func (f *Fleet) DoBy(ctx context.Context, w Work) (payloads [][]byte, by []strin
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, j := range b.jobs {
-		by = append(by, j.entry.Worker)
+		by = append(by, j.entry)
 	}
 	return payloads, by, err
 }

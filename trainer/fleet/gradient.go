@@ -339,7 +339,7 @@ func (g *gradients) job(t exchange.Subtree, how How, weights Blob, as Gradient, 
 }
 
 // do has jobs done.
-func (g *gradients) do(ctx context.Context, w Work) (payloads [][]byte, by []string, err error) {
+func (g *gradients) do(ctx context.Context, w Work) (payloads [][]byte, by []Entry, err error) {
 	w.Here = g.here
 	jobs := w.Jobs
 	payloads, by, err = g.fleet.DoBy(ctx, w)
@@ -400,7 +400,7 @@ func (g *gradients) outputs(ctx context.Context, by map[trainer.Weights][]*quest
 	}
 	for i, j := range jobs {
 		if j.Gradient.Of == trainer.Current {
-			g.answers = append(g.answers, made{Job: j, by: did[i], payload: HashOf(payloads[i])})
+			g.answers = append(g.answers, made{Job: j, by: did[i].Worker, payload: did[i].Payload})
 		}
 		lists, err := UnpackLists(payloads[i], known[j.Name()])
 		if err != nil {

@@ -151,7 +151,7 @@ func (p *packer) conversation(s trainer.Sample, one *packedSample) error {
 // picture is the number of a picture.
 func (p *packer) picture(m *vision.Image) (int, error) {
 	var file bytes.Buffer
-	if err := vision.EncodePNG(&file, m); err != nil {
+	if err := vision.EncodeQuickPNG(&file, m); err != nil {
 		return 0, err
 	}
 	return p.add(safetensors.U8, file.Bytes(), file.Len()), nil

@@ -28,6 +28,8 @@ type arrival struct {
 	Event
 	kept bool
 	stop context.CancelFunc // nil: its worker brings another one
+	// doubtful says that the result is compared with the trainer's (Work.Doubts).
+	doubtful bool
 }
 
 // mostUseless is how many results of no use a worker may bring that nobody can compare.
@@ -37,7 +39,7 @@ const mostUseless = 3
 func (f *Fleet) done(e Event, kept bool) error {
 	j := f.jobs[e.Job]
 	if j == nil || j.payload != nil || f.refused[e.Worker] != "" || f.suspects[e.Worker] != nil {
-		return f.result(e, nil, kept)
+		return f.result(&arrival{Event: e, kept: kept}, nil)
 	}
 	for _, a := range f.coming[e.Worker] {
 		if a.Job == e.Job {
@@ -59,7 +61,7 @@ func (f *Fleet) fetch(a *arrival) {
 		go f.arrived(a, nil, context.Canceled)
 		return
 	}
-	check, most := j.of[0].Check, int64(mostResult)
+	check, doubts, most := j.of[0].Check, j.of[0].Doubts, int64(mostResult)
 	if j.of[0].Most != nil {
 		most = j.of[0].Most(j.Job)
 	}
@@ -77,6 +79,8 @@ func (f *Fleet) fetch(a *arrival) {
 		case err == nil:
 			if err = check(j.Job, payload); err != nil {
 				err = fmt.Errorf("%w: %w", errUseless, err)
+			} else if doubts != nil {
+				a.doubtful = doubts(j.Job, payload)
 			}
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
 			err = fmt.Errorf("it did not come within %.0f s", size.Limit().Seconds())
@@ -104,7 +108,7 @@ func (f *Fleet) arrived(a *arrival, payload []byte, err error) {
 	j := f.jobs[a.Job]
 	switch {
 	case err == nil || j == nil || j.payload != nil || f.refused[a.Worker] != "" || f.suspects[a.Worker] != nil:
-		err = f.result(a.Event, payload, a.kept)
+		err = f.result(a, payload)
 	default:
 		err = f.useless(a, j, err)
 	}
@@ -113,8 +117,8 @@ func (f *Fleet) arrived(a *arrival, payload []byte, err error) {
 }
 
 // result takes a worker's result, which was read.
-func (f *Fleet) result(e Event, payload []byte, kept bool) error {
-	ctx := context.Background()
+func (f *Fleet) result(a *arrival, payload []byte) error {
+	ctx, e := context.Background(), a.Event
 	j := f.jobs[e.Job]
 	switch f.sched.Result(f.Clock(), e.Job, e.Worker, e.Payload) {
 	case Unwanted: // nobody will take it
@@ -130,9 +134,9 @@ func (f *Fleet) result(e Event, payload []byte, kept bool) error {
 		return nil
 	}
 	j.payload, j.entry = payload, Entry{Job: e.Job, Of: j.Job.String(), Worker: e.Worker, Seconds: e.Seconds, Bytes: len(payload),
-		Tries: f.sched.Begins(e.Job), Payload: e.Payload, Kept: kept}
+		Tries: f.sched.Begins(e.Job), Payload: e.Payload, Kept: a.kept}
 	j.course.done(e.Worker)
-	if doubts := j.of[0].Doubts; len(j.accused) > 0 || f.audited(j) || doubts != nil && doubts(j.Job, payload) {
+	if len(j.accused) > 0 || f.audited(j) || a.doubtful {
 		j.compare()
 	}
 	return f.finished(ctx, j)

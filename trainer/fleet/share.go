@@ -65,7 +65,7 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 		all = append(all, r.Samples...)
 		s.passes += rollsOf(r.Passes)
 		s.recent = append(s.recent, j.Name())
-		s.made = append(s.made, made{j, by[i], HashOf(payloads[i]), s.roll})
+		s.made = append(s.made, made{j, by[i].Worker, by[i].Payload, s.roll})
 	}
 	return all, nil
 }

@@ -43,7 +43,7 @@ type blobs struct {
 
 // send writes a blob's pieces under a subject.
 func (b blobs) send(ctx context.Context, subject string, data []byte) error {
-	of := fleet.BlobOf(data)
+	of := fleet.Blob{Size: int64(len(data))}
 	ctx, cancel := context.WithTimeout(ctx, of.Limit())
 	defer cancel()
 	var sent []jetstream.PubAckFuture

@@ -362,12 +362,11 @@ func (h *Hub) Put(ctx context.Context, data []byte) (fleet.Blob, error) {
 	h.mu.Lock()
 	h.put[b.Hash] = data
 	h.mu.Unlock()
-	return b, h.againWithin(ctx, b.Limit(), "publishing", func(ctx context.Context) error { return h.publish(ctx, data) })
+	return b, h.againWithin(ctx, b.Limit(), "publishing", func(ctx context.Context) error { return h.publish(ctx, b, data) })
 }
 
 // publish stores a blob for workers, where it is not there.
-func (h *Hub) publish(ctx context.Context, data []byte) error {
-	b := fleet.BlobOf(data)
+func (h *Hub) publish(ctx context.Context, b fleet.Blob, data []byte) error {
 	if h.complete(ctx, in, h.inSubject(b.Hash), b) {
 		return nil
 	}
@@ -485,8 +484,9 @@ func (h *Hub) refill() {
 		if !wanted { // it was dropped meanwhile
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), fleet.Blob{Size: int64(len(data))}.Limit())
-		err := h.publish(ctx, data)
+		b := fleet.Blob{Hash: name, Size: int64(len(data))}
+		ctx, cancel := context.WithTimeout(context.Background(), b.Limit())
+		err := h.publish(ctx, b, data)
 		cancel()
 		if err != nil {
 			return // the server has gone again
