@@ -109,27 +109,28 @@ type Inputs struct {
 
 // Forward is the velocity at packed latents, as F32 [B, tokens, Out].
 func (m *Model) Forward(tp *autograd.Tape, in Inputs) *autograd.Value {
-	made, x := in.Latents.Dim(1), in.Latents
+	x, all := in.Latents, mmdit.Lengths{Picture: []int{in.Latents.Dim(1)}, Text: in.Text.Dim(1)}
 	if in.Sources != nil {
 		x = tp.Concat(1, x, in.Sources)
+		all.Picture = append(all.Picture, in.Sources.Dim(1))
 	}
-	x = m.in.Apply(tp, x, autograd.With{})
-	text := m.context.Apply(tp, in.Text, autograd.With{})
+	x = tp.OwnTokens(m.in.Apply(tp, x, autograd.With{}), all.Picture...)
+	text := tp.OwnTokens(m.context.Apply(tp, in.Text, autograd.With{}))
 	condition := m.condition(tp, in)
 	turn := mmdit.Rotary{Heads: m.Heads, Axes: m.Axes}.Turn(tp, slices.Concat(in.TextPlaces, in.Places))
 	for _, block := range m.blocks {
 		out := tp.Block(func(in ...*autograd.Value) []*autograd.Value {
-			y, t := block.Forward(tp, in[0], in[1], in[2], turn)
+			y, t := block.Forward(tp, in[0], in[1], in[2], all, turn)
 			return []*autograd.Value{y, t}
 		}, x, text, condition)
 		tp.Release(x, text)
 		x, text = out[0], out[1]
 	}
-	x = mmdit.Joined(tp, text, x, made, len(m.singles), func(i int, both, condition *autograd.Value) *autograd.Value {
-		return m.singles[i].forward(tp, both, condition, turn)
+	x = mmdit.Joined(tp, text, x, all, len(m.singles), func(i int, both, condition *autograd.Value) *autograd.Value {
+		return m.singles[i].forward(tp, both, condition, all, turn)
 	}, condition)
 	s := tp.Chunk(m.modulateOut.Apply(tp, condition, autograd.With{}), 2)
-	return m.out.Apply(tp, m.norm.Modulated(tp, x, s[0], s[1]), autograd.With{Wide: true})
+	return tp.AllTokens(m.out.Apply(tp, m.norm.Modulated(tp, x, s[0], s[1]), autograd.With{Wide: true}), all.Picture[0])
 }
 
 // condition is silu(time + guidance + pooled text), which all modulations read.
@@ -170,15 +171,16 @@ func newSingle(p *nn.Params, c Config) *single {
 	}
 }
 
-func (s *single) forward(tp *autograd.Tape, x, condition *autograd.Value, turn func(*autograd.Value) *autograd.Value) *autograd.Value {
+func (s *single) forward(tp *autograd.Tape, x, condition *autograd.Value, all mmdit.Lengths, turn func(*autograd.Value) *autograd.Value) *autograd.Value {
 	m := tp.Chunk(s.modulation.Apply(tp, condition, autograd.With{}), 3)
 	h := s.norm.Modulated(tp, x, m[1], m[0])
 	q, k, v := s.attention.QKV(tp, h, h)
-	tq, tk := turn(q), turn(k)
-	tp.Release(q, k)
 	places := tp.Places(h, h.Dim(-1), 4*h.Dim(-1))
-	a := tp.Attention(tq, tk, v, autograd.Attend{Heads: s.attention.Heads, Place: places[0]})
-	tp.Release(tq, tk, v)
+	at := autograd.Attend{Heads: s.attention.Heads}
+	if tp.Alone() {
+		at.Place = places[0]
+	}
+	a := mmdit.Attend(tp, q, k, v, turn, at, append([]int{all.Text}, all.Picture...)...)
 	up := s.up.Apply(tp, h, autograd.With{Act: kernels.GELUTanh, Place: places[1]})
 	both := tp.Concat(2, a, up)
 	tp.Release(h, a, up)

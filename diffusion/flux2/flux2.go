@@ -123,29 +123,33 @@ type Inputs struct {
 
 // Forward is the velocity at latents, as F32 [B, tokens, Out].
 func (m *Model) Forward(tp *autograd.Tape, in Inputs) *autograd.Value {
-	made, x := in.Latents.Dim(1), in.Latents
+	x, all := in.Latents, mmdit.Lengths{Picture: []int{in.Latents.Dim(1)}, Text: in.Text.Dim(1)}
 	if in.Sources != nil {
 		x = tp.Concat(1, x, in.Sources)
+		all.Picture = append(all.Picture, in.Sources.Dim(1))
 	}
-	x = m.in.Apply(tp, x, autograd.With{})
-	text := m.context.Apply(tp, in.Text, autograd.With{})
+	x = tp.OwnTokens(m.in.Apply(tp, x, autograd.With{}), all.Picture...)
+	text := tp.OwnTokens(m.context.Apply(tp, in.Text, autograd.With{}))
 	condition := m.condition(tp, in)
 	by := func(l *nn.Linear) *autograd.Value { return l.Apply(tp, condition, autograd.With{}) }
 	byImage, byText, bySingle := by(m.byImage), by(m.byText), by(m.bySingle)
 	turn := mmdit.Rotary{Heads: m.Heads, Axes: m.Axes, LogTheta: portable.Log(m.Theta)}.Turn(tp, slices.Concat(in.TextPlaces, in.Places))
+	attend := func(q, k, v *autograd.Value) *autograd.Value {
+		return mmdit.Attend(tp, q, k, v, turn, autograd.Attend{Heads: m.Heads}, append([]int{all.Text}, all.Picture...)...)
+	}
 	for _, layer := range m.doubles {
 		out := tp.Block(func(in ...*autograd.Value) []*autograd.Value {
-			y, t := layer.forward(tp, in[0], in[1], in[2], in[3], turn)
+			y, t := layer.forward(tp, in[0], in[1], in[2], in[3], attend)
 			return []*autograd.Value{y, t}
 		}, x, text, byImage, byText)
 		tp.Release(x, text)
 		x, text = out[0], out[1]
 	}
-	x = mmdit.Joined(tp, text, x, made, len(m.singles), func(i int, both, by *autograd.Value) *autograd.Value {
-		return m.singles[i].forward(tp, both, by, turn)
+	x = mmdit.Joined(tp, text, x, all, len(m.singles), func(i int, both, by *autograd.Value) *autograd.Value {
+		return m.singles[i].forward(tp, both, by, attend)
 	}, bySingle)
 	s := tp.Chunk(by(m.modulateOut), 2)
-	return m.out.Apply(tp, m.norm.Modulated(tp, x, s[0], s[1]), autograd.With{Wide: true})
+	return tp.AllTokens(m.out.Apply(tp, m.norm.Modulated(tp, x, s[0], s[1]), autograd.With{Wide: true}), all.Picture[0])
 }
 
 // condition is silu(time + guidance), which all modulations read.
@@ -195,7 +199,6 @@ func Words(n int) [][]float32 {
 // mlp(x) is down(silu(first half of up(x)) · second half). No layer has a bias.
 type double struct {
 	image, text stream
-	heads       int
 }
 
 type stream struct {
@@ -212,17 +215,17 @@ func newDouble(p *nn.Params, c Config) *double {
 			attention: &nn.Attention{Heads: c.Heads, Q: attn.Linear(q, w, w, false), K: attn.Linear(k, w, w, false), V: attn.Linear(v, w, w, false),
 				Out: attn.Linear(out, w, w, false), NormQ: attn.RMSNorm(normQ, c.HeadDim, c.Eps), NormK: attn.RMSNorm(normK, c.HeadDim, c.Eps)}}
 	}
-	return &double{heads: c.Heads, image: of("to_q", "to_k", "to_v", "to_out.0", "norm_q", "norm_k", "ff"),
+	return &double{image: of("to_q", "to_k", "to_v", "to_out.0", "norm_q", "norm_k", "ff"),
 		text: of("add_q_proj", "add_k_proj", "add_v_proj", "to_add_out", "norm_added_q", "norm_added_k", "ff_context")}
 }
 
 // forward takes tokens of both streams, and the shifts, scales and gates of each, six to a row.
-func (d *double) forward(tp *autograd.Tape, x, text, byX, byText *autograd.Value, turn turning) (*autograd.Value, *autograd.Value) {
+func (d *double) forward(tp *autograd.Tape, x, text, byX, byText *autograd.Value, attend attending) (*autograd.Value, *autograd.Value) {
 	mx, mt := tp.Chunk(byX, 6), tp.Chunk(byText, 6)
 	hx, ht := d.image.norm.Modulated(tp, x, mx[1], mx[0]), d.text.norm.Modulated(tp, text, mt[1], mt[0])
 	q, k, v := d.image.attention.QKV(tp, hx, hx)
 	tq, tk, tv := d.text.attention.QKV(tp, ht, ht)
-	a := attend(tp, d.heads, turn, tp.Concat(1, tq, q), tp.Concat(1, tk, k), tp.Concat(1, tv, v))
+	a := attend(tp.Concat(1, tq, q), tp.Concat(1, tk, k), tp.Concat(1, tv, v))
 	tp.Release(hx, ht, q, k, v, tq, tk, tv)
 	halves := tp.Split(a, 1, text.Dim(1), x.Dim(1))
 	tp.Release(a)
@@ -238,17 +241,8 @@ func (s stream) finish(tp *autograd.Tape, x, a *autograd.Value, by []*autograd.V
 	return z
 }
 
-// turning rotates queries or keys.
-type turning = func(*autograd.Value) *autograd.Value
-
-// attend turns queries and keys, and is their attention.
-func attend(tp *autograd.Tape, heads int, turn turning, q, k, v *autograd.Value) *autograd.Value {
-	tq, tk := turn(q), turn(k)
-	tp.Release(q, k)
-	a := tp.Attention(tq, tk, v, autograd.Attend{Heads: heads})
-	tp.Release(tq, tk, v)
-	return a
-}
+// attending turns queries and keys of text and picture, and is their attention.
+type attending = func(q, k, v *autograd.Value) *autograd.Value
 
 // gated is an MLP.
 type gated struct{ up, down *nn.Linear }
@@ -291,13 +285,13 @@ func newSingle(p *nn.Params, c Config) *single {
 		normQ: attn.RMSNorm("norm_q", c.HeadDim, c.Eps), normK: attn.RMSNorm("norm_k", c.HeadDim, c.Eps)}
 }
 
-func (s *single) forward(tp *autograd.Tape, x, by *autograd.Value, turn turning) *autograd.Value {
+func (s *single) forward(tp *autograd.Tape, x, by *autograd.Value, attend attending) *autograd.Value {
 	m := tp.Chunk(by, 3)
 	h := s.norm.Modulated(tp, x, m[1], m[0])
 	all := s.in.Apply(tp, h, autograd.With{})
 	tp.Release(h)
 	parts := tp.Split(all, 2, s.width, s.width, s.width, 2*s.inner)
-	a := attend(tp, s.heads, turn, s.normQ.Heads(tp, parts[0], s.heads), s.normK.Heads(tp, parts[1], s.heads), parts[2])
+	a := attend(s.normQ.Heads(tp, parts[0], s.heads), s.normK.Heads(tp, parts[1], s.heads), parts[2])
 	up := swiglu(tp, parts[3])
 	both := tp.Concat(2, a, up)
 	tp.Release(all, a, up)

@@ -2,6 +2,7 @@ package mmdit
 
 import (
 	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -102,10 +103,33 @@ func (o BlockOptions) attention(p *nn.Params, names [4]string, normQ, normK stri
 	return a
 }
 
+// Lengths are the numbers of tokens, of which ranks that share them have a part each (autograd.Tokens): of the picture
+// that is made, and of pictures behind it that it is made of; and of the text.
+type Lengths struct {
+	Picture []int
+	Text    int
+}
+
+// Attend is attention of the tape's tokens to each other, of parts of these lengths: turn rotates queries and keys of
+// all tokens; nil: they have no places. It lets go of q, k and v.
+func Attend(tp *autograd.Tape, q, k, v *autograd.Value, turn func(*autograd.Value) *autograd.Value, at autograd.Attend, parts ...int) *autograd.Value {
+	heads := at.Heads
+	q, k, v = tp.ToHeads(q, heads, parts...), tp.ToHeads(k, heads, parts...), tp.ToHeads(v, heads, parts...)
+	if turn != nil {
+		tq, tk := turn(q), turn(k)
+		tp.Release(q, k)
+		q, k = tq, tk
+	}
+	at.Heads = tp.HeadsHere(heads)
+	a := tp.Attention(q, k, v, at)
+	tp.Release(q, k, v)
+	return tp.ToTokens(a, heads, parts...)
+}
+
 // Forward takes tokens of both streams and the condition, after its activation, and
 // returns the tokens; text is nil after the last layer. Where tokens have places, turn
 // rotates the joint queries or keys, text first; without, it is nil and pictures are first.
-func (b *Block) Forward(tp *autograd.Tape, x, text, condition *autograd.Value, turn func(*autograd.Value) *autograd.Value) (*autograd.Value, *autograd.Value) {
+func (b *Block) Forward(tp *autograd.Tape, x, text, condition *autograd.Value, all Lengths, turn func(*autograd.Value) *autograd.Value) (*autograd.Value, *autograd.Value) {
 	xs, ts := b.image.modulate(tp, x, condition), b.text.modulate(tp, text, condition)
 	q, k, v := b.image.attention.QKV(tp, xs.in, xs.in)
 	tq, tk, tv := b.text.attention.QKV(tp, ts.in, ts.in)
@@ -116,14 +140,11 @@ func (b *Block) Forward(tp *autograd.Tape, x, text, condition *autograd.Value, t
 		}
 		return tp.Concat(1, t, x)
 	}
-	jq, jk, jv := join(q, tq), join(k, tk), join(v, tv)
-	if turn != nil {
-		q, k := jq, jk
-		jq, jk = turn(q), turn(k)
-		tp.Release(q, k)
+	parts := append([]int{all.Text}, all.Picture...)
+	if turn == nil {
+		parts = append(slices.Clone(all.Picture), all.Text)
 	}
-	joint := tp.Attention(jq, jk, jv, autograd.Attend{Heads: b.heads})
-	tp.Release(jq, jk, jv)
+	joint := Attend(tp, join(q, tq), join(k, tk), join(v, tv), turn, autograd.Attend{Heads: b.heads}, parts...)
 	var ax, at *autograd.Value
 	if turn == nil {
 		halves := tp.Split(joint, 1, x.Dim(1), text.Dim(1))
@@ -133,11 +154,11 @@ func (b *Block) Forward(tp *autograd.Tape, x, text, condition *autograd.Value, t
 		at, ax = halves[0], halves[1]
 	}
 	tp.Release(joint)
-	x = b.image.finish(tp, x, ax, xs)
+	x = b.image.finish(tp, x, ax, xs, all.Picture)
 	if b.text.mlp == nil {
 		return x, nil
 	}
-	return x, b.text.finish(tp, text, at, ts)
+	return x, b.text.finish(tp, text, at, ts, nil)
 }
 
 // modulated is the condition's modulation of a stream in one layer.
@@ -163,11 +184,14 @@ func (s *stream) modulate(tp *autograd.Tape, x, condition *autograd.Value) modul
 		second: s.norm.Modulated(tp, x, m[7], m[6]), gateSecond: m[8]}
 }
 
-// finish is the rest of a stream's layer after its attention a.
-func (s *stream) finish(tp *autograd.Tape, x, a *autograd.Value, m modulated) *autograd.Value {
+// finish is the rest of a stream's layer after its attention a; a second attention is between all tokens of its parts.
+func (s *stream) finish(tp *autograd.Tape, x, a *autograd.Value, m modulated, parts []int) *autograd.Value {
 	y := s.attention.Out.Apply(tp, a, autograd.With{Gate: m.gate, Residual: x})
 	if s.second != nil {
-		y = s.second.Apply(tp, m.second, m.second, autograd.Attend{}, autograd.With{Gate: m.gateSecond, Residual: y})
+		q, k, v := s.second.QKV(tp, m.second, m.second)
+		h := Attend(tp, q, k, v, nil, autograd.Attend{Heads: s.second.Heads}, parts...)
+		y = s.second.Out.Apply(tp, h, autograd.With{Gate: m.gateSecond, Residual: y})
+		tp.Release(h)
 	}
 	h := s.norm.Modulated(tp, y, m.scale, m.shift)
 	z := s.mlp.Apply(tp, h, autograd.With{Gate: m.gateMLP, Residual: y})
@@ -190,6 +214,7 @@ type JointWith struct {
 	Condition, Source *autograd.Value // of X and text, and of the sources; after its activation
 	Turn              func(*autograd.Value) *autograd.Value
 	KeyLens           []int32 // tokens that are seen, one number a sample; nil: all
+	All               []int   // tokens of all ranks, of each part in its order
 }
 
 // ForwardJoint takes tokens through the layer.
@@ -214,27 +239,23 @@ func (b *Block) ForwardJoint(tp *autograd.Tape, in Joint, w JointWith) Joint {
 		defer tp.Release(xs...)
 		return tp.Concat(1, xs...)
 	}
-	jq, jk, jv := join(q), join(k), join(v)
-	tq, tk := w.Turn(jq), w.Turn(jk)
-	tp.Release(jq, jk)
-	a := tp.Attention(tq, tk, jv, autograd.Attend{Heads: b.heads, KeyLens: w.KeyLens})
-	tp.Release(tq, tk, jv)
+	a := Attend(tp, join(q), join(k), join(v), w.Turn, autograd.Attend{Heads: b.heads, KeyLens: w.KeyLens}, w.All...)
 	halves := tp.Split(a, 1, lengths...)
 	tp.Release(a)
 	last := len(parts) - 1
-	out := Joint{X: parts[0].finish(tp, parts[0].x, halves[0], parts[0].by), Text: parts[last].finish(tp, parts[last].x, halves[last], parts[last].by)}
+	out := Joint{X: parts[0].finish(tp, parts[0].x, halves[0], parts[0].by, nil), Text: parts[last].finish(tp, parts[last].x, halves[last], parts[last].by, nil)}
 	if in.Source != nil {
-		out.Source = parts[1].finish(tp, parts[1].x, halves[1], parts[1].by)
+		out.Source = parts[1].finish(tp, parts[1].x, halves[1], parts[1].by, nil)
 	}
 	return out
 }
 
 // Joined is the second half of FLUX's networks: text and picture go through layers as one stream, words first, each
-// layer a unit of memory that reads condition. It returns the first made tokens of the picture, which are those that
-// are made; sources of an edit lie behind them. It lets go of text and x.
-func Joined(tp *autograd.Tape, text, x *autograd.Value, made, layers int,
+// layer a unit of memory that reads condition. It returns the tokens of the picture that is made; sources of an edit lie
+// behind them. It lets go of text and x.
+func Joined(tp *autograd.Tape, text, x *autograd.Value, all Lengths, layers int,
 	forward func(i int, both, condition *autograd.Value) *autograd.Value, condition *autograd.Value) *autograd.Value {
-	words := text.Dim(1)
+	words, made := text.Dim(1), tp.TokensHere(all.Picture[0])
 	both := tp.Concat(1, text, x)
 	tp.Release(text, x)
 	for i := range layers {
@@ -292,7 +313,9 @@ func (r Rotary) Turn(tp *autograd.Tape, places [][]float32) func(*autograd.Value
 		return tp.Input(t)
 	}
 	c, s := upload(cos), upload(sin)
-	return func(x *autograd.Value) *autograd.Value { return tp.Rope(x, r.Heads, c, s, kernels.RopeInterleaved) }
+	return func(x *autograd.Value) *autograd.Value {
+		return tp.Rope(x, tp.HeadsHere(r.Heads), c, s, kernels.RopeInterleaved)
+	}
 }
 
 // CheckAxes reports problems with a head's parts.

@@ -112,27 +112,28 @@ func (m *Model) Forward(tp *autograd.Tape, latents, text, pooled *autograd.Value
 		panic(fmt.Sprintf("mmdit: latents of %d x %d: sides must be multiples of %d, and at most %d", latents.Dim(1), latents.Dim(2), m.PatchSize, m.PatchSize*m.PositionsSide))
 	}
 	grid := m.patch.Apply(tp, latents, nil)
-	x := tp.AddParam(tp.Reshape(grid, b, h*w, m.Width()), m.crop(h, w))
+	all := Lengths{[]int{h * w}, text.Dim(1)}
+	x := tp.OwnTokens(tp.AddParam(tp.Reshape(grid, b, h*w, m.Width()), m.crop(h, w)))
 	tp.Release(grid)
-	context := m.context.Apply(tp, text, autograd.With{})
+	context := tp.OwnTokens(m.context.Apply(tp, text, autograd.With{}))
 	condition := m.condition(tp, pooled, time)
 	for i, block := range m.blocks {
 		if i == len(m.blocks)-1 {
 			x = tp.Block(func(in ...*autograd.Value) []*autograd.Value {
-				y, _ := block.Forward(tp, in[0], in[1], in[2], nil)
+				y, _ := block.Forward(tp, in[0], in[1], in[2], all, nil)
 				return []*autograd.Value{y}
 			}, x, context, condition)[0]
 			break
 		}
 		out := tp.Block(func(in ...*autograd.Value) []*autograd.Value {
-			y, t := block.Forward(tp, in[0], in[1], in[2], nil)
+			y, t := block.Forward(tp, in[0], in[1], in[2], all, nil)
 			return []*autograd.Value{y, t}
 		}, x, context, condition)
 		tp.Release(x, context)
 		x, context = out[0], out[1]
 	}
 	s := tp.Chunk(m.modulateOut.Apply(tp, condition, autograd.With{}), 2)
-	y := m.out.Apply(tp, m.norm.Modulated(tp, x, s[0], s[1]), autograd.With{Wide: true})
+	y := tp.AllTokens(m.out.Apply(tp, m.norm.Modulated(tp, x, s[0], s[1]), autograd.With{Wide: true}), all.Picture...)
 	return unpatch(tp, y, b, h, w, m.PatchSize, m.Out)
 }
 

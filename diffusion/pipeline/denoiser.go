@@ -436,6 +436,9 @@ func (d *denoiser) inputs(tp *autograd.Tape, at Shape, g Guidance, points []Poin
 	}
 	in.latents = given(tp, "latents", latents, append([]int{len(texts)}, at.Latents...)...)
 	in.text, in.pooled = d.uploaded.on(tp, texts)
+	if most := min(in.text.Dim(1), max(at.Tokens, 1)); !tp.Alone() && most < d.Tokens.Ranks {
+		return in, fmt.Errorf("%d ranks cannot share %d tokens of a picture and %d of its text (run.tokens)\nhint: run.tokens = %d, or less", d.Tokens.Ranks, at.Tokens, in.text.Dim(1), most)
+	}
 	return in, d.putGiven(tp, &in, asked)
 }
 

@@ -24,7 +24,9 @@ var flux1 = Family{
 	Paper: "Black Forest Labs, 2024; BFL et al., 2025, arXiv 2506.15742",
 	Parts: []string{"transformer", "text_encoder", "tokenizer", "text_encoder_2", "tokenizer_2", "vae", "scheduler"},
 	Cases: []string{"pipe_flux", "pipe_flux_schnell"},
-	File:  single.FLUX, Kohya: peft.FLUX,
+
+	Shared: true,
+	File:   single.FLUX, Kohya: peft.FLUX,
 	open: openFlux,
 }
 
@@ -48,7 +50,7 @@ func openFlux(f *folder, o Options) (*architecture, error) {
 		return nil, fmt.Errorf("transformer: config.json: axes_dims_rope has %d numbers; 3 are needed", len(c.Axes))
 	}
 	a := &architecture{
-		network:  networkSpec{parts: []string{"transformer"}, targets: attention("attn."), embedded: c.Guidance},
+		network:  networkSpec{parts: []string{"transformer"}, targets: attention("attn."), heads: c.Heads, embedded: c.Guidance},
 		latents:  packedLatents(c.In / 4),
 		schedule: scheduleSpec{flow: true, base: sde.DownFromOne},
 		defaults: Defaults{Height: 128, Width: 128, Steps: 28, Guidance: 3.5, Embedded: c.Guidance, TrueCFG: true},

@@ -34,7 +34,9 @@ var klein = Family{
 	Paper: "Black Forest Labs, 2025",
 	Parts: []string{"transformer", "text_encoder", "tokenizer", "vae", "scheduler"},
 	Cases: []string{"pipe_flux2_klein"},
-	open:  openKlein,
+
+	Shared: true,
+	open:   openKlein,
 }
 
 func openKlein(f *folder, o Options) (*architecture, error) {
@@ -57,7 +59,7 @@ func openKlein(f *folder, o Options) (*architecture, error) {
 	}
 	form := promptForm{before: "<|im_start|>user\n", after: qwenAnswer + "<think>\n\n</think>\n\n", filled: true, read: kleinLayers, chosen: o.TextLayers}
 	a := &architecture{
-		network:  networkSpec{parts: []string{"transformer"}, targets: attention("attn.")},
+		network:  networkSpec{parts: []string{"transformer"}, targets: attention("attn."), heads: c.Heads},
 		latents:  packedLatents(c.In / 4),
 		schedule: scheduleSpec{flow: true, base: sde.DownFromOne, shift: kleinShift},
 		pictures: pictureSpec{read: besideTokens, sources: &sourceRules{most: mostSources, fits: fitsKlein, cut: cutInMiddle}},

@@ -18,7 +18,9 @@ var kontext = Family{
 	Paper: "BFL et al., 2025, arXiv 2506.15742",
 	Parts: flux1.Parts,
 	Cases: []string{"pipe_flux_kontext"},
-	File:  single.FLUX, Kohya: peft.FLUX,
+
+	Shared: true,
+	File:   single.FLUX, Kohya: peft.FLUX,
 	open: openKontext,
 }
 

@@ -38,6 +38,8 @@ var qwenImage = Family{
 	Paper: "Wu et al., 2025, arXiv 2508.02324",
 	Parts: []string{"transformer", "text_encoder", "tokenizer", "vae", "scheduler"},
 	Cases: []string{"pipe_qwen_image"},
+
+	Shared: true,
 	open: func(f *folder, o Options) (*architecture, error) {
 		return openQwen(f, o, promptForm{before: qwenDescribe, after: qwenAnswer, drop: 34}, pictureSpec{})
 	},
@@ -50,6 +52,8 @@ var qwenEdit = Family{
 	Paper: qwenImage.Paper,
 	Parts: append([]string{"processor"}, qwenImage.Parts...),
 	Cases: []string{"pipe_qwen_image_edit"},
+
+	Shared: true,
 	open: func(f *folder, o Options) (*architecture, error) {
 		form := promptForm{before: qwenEditing, picture: func(int) string { return qwenPicture }, after: qwenAnswer, drop: 64}
 		return openQwen(f, o, form, pictureSpec{read: besideTokens, sources: &sourceRules{most: 1, must: true, size: EditSize(1024 * 1024), follows: true}})
@@ -63,6 +67,8 @@ var qwenEditPlus = Family{
 	Paper: qwenImage.Paper,
 	Parts: qwenEdit.Parts,
 	Cases: []string{"pipe_qwen_image_edit_plus"},
+
+	Shared: true,
 	open: func(f *folder, o Options) (*architecture, error) {
 		form := promptForm{before: qwenEditing, picture: func(i int) string { return fmt.Sprintf("Picture %d: %s", i+1, qwenPicture) }, after: qwenAnswer, drop: 64}
 		return openQwen(f, o, form, pictureSpec{read: besideTokens, sources: &sourceRules{most: mostSources, must: true, size: EditSize(1024 * 1024), sight: EditSize(384 * 384), follows: true}})
@@ -82,7 +88,7 @@ func openQwen(f *folder, o Options, form promptForm, pictures pictureSpec) (*arc
 		return nil, err
 	}
 	a := &architecture{
-		network:  networkSpec{parts: []string{"transformer"}, targets: attention("attn.")},
+		network:  networkSpec{parts: []string{"transformer"}, targets: attention("attn."), heads: c.Heads},
 		latents:  packedLatents(c.Out),
 		schedule: scheduleSpec{flow: true, base: sde.DownFromOne},
 		pictures: pictures,

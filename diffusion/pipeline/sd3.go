@@ -25,8 +25,10 @@ var stableDiffusion3 = Family{
 	Paper: "Esser et al., 2024, arXiv 2403.03206",
 	Parts: []string{"transformer", "text_encoder", "tokenizer", "text_encoder_2", "tokenizer_2", "vae", "scheduler"},
 	Cases: []string{"pipe_sd3"},
-	File:  single.SD3,
-	open:  openSD3,
+
+	Shared: true,
+	File:   single.SD3,
+	open:   openSD3,
 }
 
 func openSD3(f *folder, o Options) (*architecture, error) {
@@ -51,7 +53,7 @@ func openSD3(f *folder, o Options) (*architecture, error) {
 // sd3Of is the architecture of a network; T5's length is that of zeros where there is no third encoder.
 func sd3Of(c mmdit.Config, length int, third bool) *architecture {
 	a := &architecture{
-		network:  networkSpec{parts: []string{"transformer"}, targets: attention("attn.")},
+		network:  networkSpec{parts: []string{"transformer"}, targets: attention("attn."), heads: c.Heads},
 		latents:  latentSpec{channels: c.In, patch: c.PatchSize, unit: c.PatchSize, most: c.PatchSize * c.PositionsSide},
 		schedule: scheduleSpec{flow: true},
 		defaults: Defaults{Height: c.SampleSize, Width: c.SampleSize, Steps: 28, Guidance: 7},

@@ -109,17 +109,21 @@ type Inputs struct {
 func (m *Model) Forward(tp *autograd.Tape, in Inputs) *autograd.Value {
 	m.check(in)
 	made, words := in.Latents.Dim(1), in.Text.Dim(1)
-	x := mmdit.Joint{X: in.Latents}
+	x, all := mmdit.Joint{X: in.Latents}, []int{made}
+	if in.Sources != nil {
+		all = append(all, in.Sources.Dim(1))
+	}
+	own := all
 	switch {
 	case in.Sources == nil:
 	case m.Clean:
-		x.Source = m.in.Apply(tp, in.Sources, autograd.With{})
+		x.Source, own = tp.OwnTokens(m.in.Apply(tp, in.Sources, autograd.With{})), all[:1]
 	default:
 		x.X = tp.Concat(1, in.Latents, in.Sources)
 	}
-	x.X = m.in.Apply(tp, x.X, autograd.With{})
-	x.Text = m.words.Apply(tp, m.textNorm.Apply(tp, in.Text), autograd.With{})
-	with := mmdit.JointWith{Condition: m.condition(tp, in.Time), KeyLens: seen(in.Pictures, in.Words)}
+	x.X = tp.OwnTokens(m.in.Apply(tp, x.X, autograd.With{}), own...)
+	x.Text = tp.OwnTokens(m.words.Apply(tp, m.textNorm.Apply(tp, in.Text), autograd.With{}))
+	with := mmdit.JointWith{All: append(all, words), Condition: m.condition(tp, in.Time), KeyLens: seen(in.Pictures, in.Words)}
 	if x.Source != nil {
 		with.Source = m.condition(tp, make([]float32, len(in.Time)))
 	}
@@ -128,11 +132,11 @@ func (m *Model) Forward(tp *autograd.Tape, in Inputs) *autograd.Value {
 		x = layer(tp, block, x, with)
 	}
 	y := x.X
-	if y.Dim(1) > made {
-		y = tp.Split(y, 1, made, y.Dim(1)-made)[0]
+	if here := tp.TokensHere(made); y.Dim(1) > here {
+		y = tp.Split(y, 1, here, y.Dim(1)-here)[0]
 	}
 	s := tp.Chunk(m.modulateOut.Apply(tp, with.Condition, autograd.With{}), 2)
-	return m.out.Apply(tp, m.norm.Modulated(tp, y, s[0], s[1]), autograd.With{Wide: true})
+	return tp.AllTokens(m.out.Apply(tp, m.norm.Modulated(tp, y, s[0], s[1]), autograd.With{Wide: true}), made)
 }
 
 // layer runs a block as a unit of memory.

@@ -101,6 +101,15 @@ func (tp *Tape) HeadsHere(heads int) int {
 	return hi - lo
 }
 
+// TokensHere is how many tokens of a part the tape has outside of attention.
+func (tp *Tape) TokensHere(part int) int {
+	if tp.Alone() {
+		return part
+	}
+	lo, hi := exchange.Share(tp.Tokens.Rank, tp.Tokens.Ranks, part)
+	return hi - lo
+}
+
 // OwnTokens is the tape's share of the tokens of x [B, S, C]; of each of several parts, where their lengths are given.
 // It lets go of x.
 func (tp *Tape) OwnTokens(x *Value, parts ...int) *Value {

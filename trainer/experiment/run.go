@@ -57,7 +57,7 @@ func (run Run) checkDevices(r report) {
 		return
 	}
 	if shares := run.TokenShares(); shares > 1 && shares < len(names) {
-		r("run.tokens", fmt.Sprintf("%d devices, and the tokens of a clip have %d shares", len(names), shares), fmt.Sprintf("run.tokens = %d, or fewer devices", len(names)))
+		r("run.tokens", fmt.Sprintf("%d devices, and tokens have %d shares", len(names), shares), fmt.Sprintf("run.tokens = %d, or fewer devices", len(names)))
 	}
 	if run.TokenShares() > 1 && run.Parted() {
 		r("run.tokens|run.shards", "a gradient is summed either by shares of tokens or by shards of samples", "leave one of them out")

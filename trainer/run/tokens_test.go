@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,21 +33,7 @@ func fourHeads(t *testing.T) string {
 	t.Helper()
 	dir := wanFolder(t, "t2v")
 	file := filepath.Join(dir, "transformer", "config.json")
-	settings := map[string]any{}
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, &settings)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	settings["num_attention_heads"] = 4
-	if text, err = json.Marshal(settings); err == nil {
-		err = os.WriteFile(file, text, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	edited(t, file, func(c map[string]any) { c["num_attention_heads"] = 4 })
 	c, err := dit.ReadConfig(filepath.Dir(file))
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +54,26 @@ func fourHeads(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// edited changes a file of settings.
+func edited(t *testing.T, file string, change func(settings map[string]any)) {
+	t.Helper()
+	settings := map[string]any{}
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &settings)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(settings)
+	if text, err = json.Marshal(settings); err == nil {
+		err = os.WriteFile(file, text, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestTokens: four shares of a clip's tokens leave the same bytes on one device, on two, and on four where two began.
@@ -101,15 +108,7 @@ func TestTokens(t *testing.T) {
 				same(t, "states at owners", want, run("owners", append(shared, "run.states=ranks"), false, 2, -1))
 			}
 			alone := run("alone", append(sets, "run.iterations=1"), false, 1, -1)
-			first := func(all map[string][]byte) (lines []byte) {
-				for line := range bytes.Lines(all["samples.jsonl"]) {
-					if bytes.Contains(line, []byte(`"iteration":1,`)) {
-						lines = append(lines, line...)
-					}
-				}
-				return lines
-			}
-			if a, b := first(alone), first(want); len(a) == 0 || !bytes.Equal(a, b) {
+			if a, b := ofFirst(alone), ofFirst(want); len(a) == 0 || !bytes.Equal(a, b) {
 				t.Errorf("samples of the first iteration differ from those of a device that has all tokens:\n%s\n%s", a, b)
 			}
 			for name := range alone {
@@ -130,6 +129,59 @@ func TestTokens(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTokensOfPictures: shares of the tokens of pictures and of their texts, which attend to each other, leave the same
+// bytes on one device and on all, and the first iteration's samples are those of a device that has all tokens.
+func TestTokensOfPictures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	dir, folder := t.TempDir(), filepath.Join(t.TempDir(), "model")
+	two, err := madeTiny()
+	if err == nil {
+		err = os.CopyFS(folder, os.DirFS(two))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited(t, filepath.Join(folder, "transformer", "config.json"), func(c map[string]any) {
+		c["num_attention_heads"], c["attention_head_dim"] = 2*c["num_attention_heads"].(float64), c["attention_head_dim"].(float64)/2
+	})
+	run := func(name string, devices int, sets ...string) map[string][]byte {
+		t.Helper()
+		at := filepath.Join(dir, name)
+		if r, err := trainOn(t, parse(t, append([]string{"run.iterations=2", "model.path=" + folder}, sets...)...), at, false, devices, -1); err != nil || r.Status != ledger.Finished {
+			t.Fatalf("%s on %d devices: %+v, %v", name, devices, r, err)
+		}
+		return contents(t, at)
+	}
+	alone := run("alone", 1)
+	u := firstLine(t, filepath.Join(dir, "alone")).Updates[0]
+	for _, shares := range []int{2, 4} {
+		set := fmt.Sprint("run.tokens=", shares)
+		want := run(fmt.Sprint(shares, " on one"), 1, set)
+		same(t, fmt.Sprintf("%d shares on as many devices", shares), want, run(fmt.Sprint(shares, " on all"), shares, set))
+		if a, b := ofFirst(alone), ofFirst(want); len(a) == 0 || !bytes.Equal(a, b) {
+			t.Errorf("samples of the first iteration differ from those of a device that has all tokens:\n%s\n%s", a, b)
+		}
+		l := firstLine(t, filepath.Join(dir, fmt.Sprint(shares, " on one")))
+		v := l.Updates[0]
+		if d := u.Gradient - v.Gradient; u.Loss != v.Loss || v.RatioMost != 1 || l.Check.Ratio != 1 || u.Gradient == 0 || d > 1e-2*u.Gradient || d < -1e-2*u.Gradient {
+			t.Errorf("the first update is %+v with %d shares of tokens, and %+v without", v, shares, u)
+		}
+	}
+}
+
+// ofFirst are the lines of a run's samples that are of its first iteration.
+func ofFirst(all map[string][]byte) (lines []byte) {
+	for line := range bytes.Lines(all["samples.jsonl"]) {
+		if bytes.Contains(line, []byte(`"iteration":1,`)) {
+			lines = append(lines, line...)
+		}
+	}
+	return lines
 }
 
 // tokensFail: a rank that fails in the midst of a pass ends the run with its name, and no other waits for it.
@@ -186,7 +238,7 @@ func TestTokensMemory(t *testing.T) {
 // TestTokensRefused: settings with which ranks cannot share tokens are refused by name.
 func TestTokensRefused(t *testing.T) {
 	for says, sets := range map[string][]string{
-		"3 devices, and the tokens of a clip have 2 shares":  {"run.tokens=2", "run.device=cpu,cpu,cpu"},
+		"3 devices, and tokens have 2 shares":                {"run.tokens=2", "run.device=cpu,cpu,cpu"},
 		"either by shares of tokens or by shards of samples": {"run.tokens=2", "run.shards=2"},
 		"4 ranks cannot share 2 heads":                       {"run.tokens=4", "model.path=" + wanFolder(t, "t2v")},
 		"a time for every frame":                             {"run.tokens=2", "model.path=" + wanFolder(t, "ti2v")},
