@@ -354,3 +354,31 @@ func TestDismissedElsewhere(t *testing.T) {
 		c.end(stopA, stopB)
 	})
 }
+
+// TestDoubts: a doubtful result is compared with the trainer's before it counts, and who doubts may ask the fleet.
+func TestDoubts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, Options{})
+		stopA, _ := c.join("honest", takes)
+		stopB, _ := c.join("liar", func(ctx context.Context, j Job) ([]byte, error) {
+			payload, err := takes(ctx, j)
+			return append(payload, '!'), err
+		})
+		jobs := jobsOf(16)
+		got, err := c.f.Do(context.Background(), Work{Jobs: jobs, Here: takes, Check: anything, Doubts: func(_ Job, payload []byte) bool {
+			return c.f.Workers() > 0 && bytes.HasSuffix(payload, []byte("!"))
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, j := range jobs {
+			if !bytes.Equal(got[i], answer(j)) {
+				t.Errorf("job %d: %q", i, got[i])
+			}
+		}
+		if c.f.Refused()["liar"] == "" || c.by("liar") != 0 || c.by("honest") == 0 {
+			t.Errorf("refused: %v; %d results of the liar stand, and %d of the other", c.f.Refused(), c.by("liar"), c.by("honest"))
+		}
+		c.end(stopA, stopB)
+	})
+}
