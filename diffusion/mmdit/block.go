@@ -251,7 +251,7 @@ func (b *Block) ForwardJoint(tp *autograd.Tape, in Joint, w JointWith) Joint {
 }
 
 // Joined is the second half of FLUX's networks: text and picture go through layers as one stream, words first, each
-// layer a unit of memory that reads condition. It returns the tokens of the picture that is made; sources of an edit lie
+// layer a unit of memory that reads condition. It returns the tokens of the made picture; sources of an edit lie
 // behind them. It lets go of text and x.
 func Joined(tp *autograd.Tape, text, x *autograd.Value, all Lengths, layers int,
 	forward func(i int, both, condition *autograd.Value) *autograd.Value, condition *autograd.Value) *autograd.Value {

@@ -117,7 +117,7 @@ func (f *Fleet) Do(ctx context.Context, w Work) ([][]byte, error) {
 	return payloads, err
 }
 
-// DoBy is Do, and returns who did each job.
+// DoBy is Do, and returns the entry of each job.
 func (f *Fleet) DoBy(ctx context.Context, w Work) (payloads [][]byte, by []Entry, err error) {
 	b, err := f.Begin(ctx, w)
 	if err != nil {

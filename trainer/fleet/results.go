@@ -28,7 +28,7 @@ type arrival struct {
 	Event
 	kept bool
 	stop context.CancelFunc // nil: its worker brings another one
-	// doubtful says that the result is compared with the trainer's (Work.Doubts).
+	// doubtful: it is compared with the result of the trainer (Work.Doubts).
 	doubtful bool
 }
 

@@ -355,7 +355,7 @@ func TestDismissedElsewhere(t *testing.T) {
 	})
 }
 
-// TestDoubts: a doubtful result is compared with the trainer's before it counts, and who doubts may ask the fleet.
+// TestDoubts: a doubtful result is compared with the trainer's before it counts; Work.Doubts may ask the fleet.
 func TestDoubts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, Options{})
