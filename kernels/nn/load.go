@@ -300,6 +300,18 @@ func (r *root) transposed(t *tensor.Tensor) *tensor.Tensor {
 	return u
 }
 
+// later is a parameter as the disk has it, whose values are read when it is written.
+func (e *entry) later(name string) safetensors.Tensor {
+	s := e.param.Conv
+	if e.frames > 0 || s.KH*s.KW > 1 || e.turned {
+		return safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: e.stored, Fill: func(to *safetensors.Sink) error {
+			_, err := to.Write(e.export(name, e.param.Value).Data)
+			return err
+		}}
+	}
+	return safetensors.ReadF32(name, e.stored, func(x []float32, from int) { e.param.Value.DownloadPart(x, from) })
+}
+
 // export is a parameter, or its gradient, as the disk has it, in fp32.
 func (e *entry) export(name string, of *tensor.Tensor) safetensors.Tensor {
 	t := of.Retain()

@@ -230,13 +230,13 @@ func (s *Adapters) Modules() []string {
 	return all
 }
 
-// Tensors are the pairs for writing, in fp32, named prefix + module + ".lora_A.weight":
-// the prefix is "base_model.model." in PEFT's files and "transformer." or "unet." in
-// diffusers'.
+// Tensors are the pairs for writing, in fp32, named prefix + module + ".lora_A.weight": the prefix is
+// "base_model.model." in PEFT's files and "transformer." or "unet." in diffusers'. Their values are read when they are
+// written.
 func (s *Adapters) Tensors(prefix string) []safetensors.Tensor {
 	var all []safetensors.Tensor
 	for _, ad := range s.list {
-		all = append(all, ad.a.export(prefix+ad.a.name, ad.a.param.Value), ad.b.export(prefix+ad.b.name, ad.b.param.Value))
+		all = append(all, ad.a.later(prefix+ad.a.name), ad.b.later(prefix+ad.b.name))
 	}
 	return all
 }

@@ -243,7 +243,7 @@ func (m memory) Names() (names []string) {
 func (m memory) Tensor(name string) (safetensors.Tensor, error) {
 	for _, t := range m {
 		if t.Name == name {
-			return t, nil
+			return t.Made()
 		}
 	}
 	return safetensors.Tensor{}, fmt.Errorf("no %s", name)

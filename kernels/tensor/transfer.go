@@ -32,17 +32,24 @@ func (t *Tensor) UploadBytes(b []byte) {
 
 // UploadF32 copies numbers, rounded to the tensor's type.
 func (t *Tensor) UploadF32(x []float32) {
-	switch {
-	case len(x) != t.Len():
+	if len(x) != t.Len() {
 		panic(fmt.Sprintf("tensor: %d numbers for %v", len(x), t))
-	case t.dtype == kernels.F32:
-		t.pool.backend.Upload(t.Span(), bytesOf(x))
-	case t.dtype == kernels.BF16:
+	}
+	t.UploadPart(x, 0)
+}
+
+// UploadPart is UploadF32 of the numbers from a place on, in a contiguous tensor.
+func (t *Tensor) UploadPart(x []float32, from int) {
+	to := t.Span().Slice(from, from+len(x))
+	switch t.dtype {
+	case kernels.F32:
+		t.pool.backend.Upload(to, bytesOf(x))
+	case kernels.BF16:
 		h := make([]uint16, len(x))
 		for i, v := range x {
 			h[i] = ref.ToBF16(v)
 		}
-		t.pool.backend.Upload(t.Span(), bytesOf(h))
+		t.pool.backend.Upload(to, bytesOf(h))
 	default:
 		panic(fmt.Sprintf("tensor: numbers for %v", t))
 	}
@@ -65,12 +72,18 @@ func (t *Tensor) DownloadF32(x []float32) {
 		t = t.packed()
 		defer t.Free()
 	}
+	t.DownloadPart(x, 0)
+}
+
+// DownloadPart copies the numbers from a place on into x, of a contiguous tensor.
+func (t *Tensor) DownloadPart(x []float32, from int) {
+	of := t.Span().Slice(from, from+len(x))
 	switch t.dtype {
 	case kernels.F32:
-		t.pool.backend.Download(bytesOf(x), t.Span())
+		t.pool.backend.Download(bytesOf(x), of)
 	case kernels.BF16:
 		h := make([]uint16, len(x))
-		t.pool.backend.Download(bytesOf(h), t.Span())
+		t.pool.backend.Download(bytesOf(h), of)
 		for i, v := range h {
 			x[i] = ref.FromBF16(v)
 		}

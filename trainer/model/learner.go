@@ -312,11 +312,11 @@ func Prefix(of trainer.Weights) string {
 func (w *Learner) Tensors(prefix string) []safetensors.Tensor {
 	var all []safetensors.Tensor
 	for i, p := range w.params {
-		all = append(all, safetensors.MakeF32(fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Shape, w.values(trainer.Current, i).F32))
+		all = append(all, safetensors.ReadF32(fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Shape, w.values(trainer.Current, i).DownloadPart))
 	}
 	for of := range w.others {
 		for i, p := range w.params {
-			all = append(all, safetensors.MakeF32(fmt.Sprintf("%s%s%d", prefix, Prefix(of), i), p.Shape, w.values(of, i).F32))
+			all = append(all, safetensors.ReadF32(fmt.Sprintf("%s%s%d", prefix, Prefix(of), i), p.Shape, w.values(of, i).DownloadPart))
 		}
 	}
 	return append(all, w.mover.Tensors(prefix+"optimiser.")...)
@@ -332,11 +332,9 @@ func (w *Learner) Load(f *safetensors.File, prefix string) error {
 			if v == nil {
 				continue // another rank's
 			}
-			x, err := numbers(f, fmt.Sprintf("%s%s%d", prefix, Prefix(of), i), v.Len())
-			if err != nil {
+			if err := read(f, fmt.Sprintf("%s%s%d", prefix, Prefix(of), i), v); err != nil {
 				return err
 			}
-			v.UploadF32(x)
 		}
 	}
 	return w.mover.Load(f, prefix+"optimiser.")
@@ -370,12 +368,10 @@ func (w *Learner) In(f *safetensors.File, prefix string) bool {
 
 // Take makes such values those of the current weights.
 func (w *Learner) Take(f *safetensors.File, prefix string) error {
-	for i, p := range w.params {
-		x, err := numbers(f, fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Len())
-		if err != nil {
+	for i := range w.params {
+		if err := w.set(i, f, fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i)); err != nil {
 			return err
 		}
-		w.set(i, x)
 	}
 	return nil
 }
@@ -390,15 +386,11 @@ func (w *Learner) Bytes() int64 {
 	return int64(n) * 4 * int64(3+len(w.others)+1)
 }
 
-// numbers are a tensor's n numbers.
-func numbers(f *safetensors.File, name string, n int) ([]float32, error) {
-	x, err := f.Tensor(name)
-	if err != nil {
-		return nil, err
-	}
-	out, err := x.Float32(nil)
-	if err == nil && len(out) != n {
-		err = fmt.Errorf("%s: %s has %d numbers, not %d", f.Path, name, len(out), n)
-	}
-	return out, err
+// read copies a tensor of a file, piece by piece, to each of places of one size.
+func read(f *safetensors.File, name string, to ...*tensor.Tensor) error {
+	return safetensors.Floats(f, name, to[0].Len(), func(x []float32, from int) {
+		for _, t := range to {
+			t.UploadPart(x, from)
+		}
+	})
 }

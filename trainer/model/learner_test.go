@@ -1,7 +1,10 @@
 package model
 
 import (
+	"bytes"
+	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -13,11 +16,20 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
-// TestTensorsOneByOne: a checkpoint of a network is written a tensor at a time: until then no copy of weights,
-// averages or other weights lies in memory; and it can be loaded.
-func TestTensorsOneByOne(t *testing.T) {
+// allocated is the memory that f asks of the heap.
+func allocated(f func() error) (bytes uint64, err error) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err = f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc, err
+}
+
+// TestTensorsInPieces: a checkpoint of a network is written and read a piece of a tensor at a time: no copy of weights,
+// averages or other weights lies in memory, and the file has the bytes of tensors that do.
+func TestTensorsInPieces(t *testing.T) {
 	pool := tensor.NewPool(ref.Backend{})
-	const n = 1000
+	const n, room = 5<<20 + 1, 9 << 20 // numbers, and bytes of scratch
 	x := make([]float32, n)
 	for i := range x {
 		x[i] = float32(i)
@@ -28,16 +40,25 @@ func TestTensorsOneByOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Free()
-	all, held := w.Tensors(""), 0
-	for _, x := range all {
-		held += len(x.Data)
-	}
-	if len(all) < 4 || held >= 4*n {
-		t.Errorf("%d tensors hold %d bytes before they are written; one has %d", len(all), held, 4*n)
-	}
 	path := filepath.Join(t.TempDir(), TensorsFile)
-	if err := safetensors.Write(path, all, nil); err != nil {
+	took, err := allocated(func() error { return safetensors.Write(path, w.Tensors(""), nil) })
+	if err != nil || took > room {
+		t.Errorf("%d bytes of memory to write numbers of %d bytes: %v", took, 4*4*n, err)
+	}
+	var whole []safetensors.Tensor
+	for _, x := range w.Tensors("") {
+		x, err := x.Made()
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole = append(whole, x)
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if want, err := safetensors.Bytes(whole, nil); err != nil || len(whole) < 4 || !bytes.Equal(got, want) {
+		t.Errorf("other bytes than of %d tensors in memory: %v", len(whole), err)
 	}
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -45,7 +66,10 @@ func TestTensorsOneByOne(t *testing.T) {
 	}
 	defer f.Close()
 	p.Value.UploadF32(make([]float32, n))
-	if err := w.Load(f, ""); err != nil || p.Value.F32()[n-1] != n-1 {
+	if took, err = allocated(func() error { return w.Load(f, "") }); took > 4*room { // one piece a tensor, one after another
+		t.Errorf("%d bytes of memory to read numbers of %d bytes", took, 4*4*n)
+	}
+	if err != nil || p.Value.F32()[n-1] != n-1 {
 		t.Errorf("loaded: %v, %v", p.Value.F32()[n-1], err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -309,25 +310,26 @@ func (w *Learner) Whole(f func() error) error {
 	return f()
 }
 
-// set makes numbers of a checkpoint the current values of a parameter.
-func (w *Learner) set(i int, x []float32) {
-	p := w.params[i]
-	if w.states == nil {
-		p.Value.UploadF32(x)
+// set makes a tensor of a checkpoint the current values of a parameter.
+func (w *Learner) set(i int, f *safetensors.File, name string) error {
+	p, to := w.params[i], w.params[i].Value
+	if to == nil {
+		to = p.Pool().New(kernels.F32, p.Shape...)
+		defer to.Free()
+	}
+	places := []*tensor.Tensor{to}
+	if s := w.states; s != nil && s.owner[i] == w.rank && s.masters[i] != to {
+		places = append(places, s.masters[i])
+	}
+	if err := read(f, name, places...); err != nil {
+		return err
+	}
+	if p.Value == nil {
+		p.Set(to)
+	} else {
 		p.Updated()
-		return
 	}
-	if w.states.owner[i] == w.rank {
-		w.states.masters[i].UploadF32(x)
-	}
-	if p.Value != nil {
-		p.Value.UploadF32(x)
-		p.Updated()
-		return
-	}
-	t := p.Pool().FromF32(kernels.F32, x, p.Shape...)
-	defer t.Free()
-	p.Set(t)
+	return nil
 }
 
 // values are those of a set of weights: the parameters' own, or another set's.

@@ -39,9 +39,9 @@ func (mv *Optimizer) Tensors(prefix string) []safetensors.Tensor {
 		all = append(all, safetensors.FromF32(fmt.Sprintf("%supdates.%d", prefix, i), []int{len(updates)}, updates))
 		for j := range g.state {
 			s := mv.at(i, j)
-			all = append(all, safetensors.MakeF32(prefix+stateName("m", i, j), s.of.Shape, s.m.F32))
+			all = append(all, safetensors.ReadF32(prefix+stateName("m", i, j), s.of.Shape, s.m.DownloadPart))
 			if s.v != nil {
-				all = append(all, safetensors.MakeF32(prefix+stateName("v", i, j), s.of.Shape, s.v.F32))
+				all = append(all, safetensors.ReadF32(prefix+stateName("v", i, j), s.of.Shape, s.v.DownloadPart))
 			}
 		}
 	}
@@ -50,25 +50,20 @@ func (mv *Optimizer) Tensors(prefix string) []safetensors.Tensor {
 
 // Load reads this rank's part of the state of Tensors. States of before the parameters counted their own updates have
 // one number for all: one whose average is still 0 after several was held, and has none.
-func (mv *Optimizer) Load(src interface {
-	Tensor(name string) (safetensors.Tensor, error)
-}, prefix string) error {
-	read := func(name string, into *tensor.Tensor) ([]float32, error) {
-		t, err := src.Tensor(prefix + name)
-		if err != nil {
-			return nil, err
-		}
-		x, err := t.Float32(nil)
-		if err == nil && into != nil {
-			if len(x) != into.Len() {
-				return nil, fmt.Errorf("%s%s: %d numbers for the state of %d", prefix, name, len(x), into.Len())
-			}
-			into.UploadF32(x)
-		}
-		return x, err
+func (mv *Optimizer) Load(src safetensors.Pages, prefix string) error {
+	read := func(name string, to *tensor.Tensor) (moved bool, err error) {
+		err = safetensors.Floats(src, prefix+name, to.Len(), func(x []float32, from int) {
+			to.UploadPart(x, from)
+			moved = moved || slices.ContainsFunc(x, func(v float32) bool { return v != 0 })
+		})
+		return moved, err
 	}
 	for i, g := range mv.groups {
-		t, err := read(fmt.Sprintf("updates.%d", i), nil)
+		counts, err := src.Tensor(fmt.Sprintf("%supdates.%d", prefix, i))
+		if err != nil {
+			return err
+		}
+		t, err := counts.Float32(nil)
 		if err != nil {
 			return err
 		}
@@ -80,11 +75,11 @@ func (mv *Optimizer) Load(src interface {
 			if s.m == nil {
 				continue
 			}
-			m, err := read(stateName("m", i, j), s.m)
+			moved, err := read(stateName("m", i, j), s.m)
 			if err != nil {
 				return err
 			}
-			if s.updates = int(t[min(j, len(t)-1)]); len(t) < len(g.state) && s.updates > 1 && !slices.ContainsFunc(m, func(x float32) bool { return x != 0 }) {
+			if s.updates = int(t[min(j, len(t)-1)]); len(t) < len(g.state) && s.updates > 1 && !moved {
 				s.updates = 0
 			}
 			if s.v != nil {

@@ -103,6 +103,8 @@ func seedGradient(pool *tensor.Pool, p *autograd.Param, g []float32) {
 
 type tensors map[string]safetensors.Tensor
 
+func (tensors) Drop(string) {}
+
 func (m tensors) Tensor(name string) (safetensors.Tensor, error) { return m[name], nil }
 
 // made is a tensor with its data as it is now.

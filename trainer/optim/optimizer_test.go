@@ -50,6 +50,8 @@ func TestGroups(t *testing.T) {
 // stored is a state that was written.
 type stored map[string]safetensors.Tensor
 
+func (stored) Drop(string) {}
+
 func (s stored) Tensor(name string) (safetensors.Tensor, error) { return s[name], nil }
 
 func storedOf(all []safetensors.Tensor) stored {

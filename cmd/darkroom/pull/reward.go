@@ -165,7 +165,6 @@ func unpickle(to, from string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	var all []safetensors.Tensor
-	var unread error
 	bytes := int64(0)
 	for _, name := range f.Names() {
 		t, err := f.Shape(name)
@@ -179,17 +178,20 @@ func unpickle(to, from string) (err error) {
 		if bytes += n; bytes > largest*f.Size() {
 			return fmt.Errorf("%s: its tensors have more than %d times the bytes of the file", from, largest)
 		}
-		t.Make = func() []byte {
+		t.Fill = func(to *safetensors.Sink) error {
 			made, err := f.Tensor(name)
-			unread = errors.Join(unread, err)
-			return made.Data
+			if err != nil {
+				return err
+			}
+			_, err = to.Write(made.Data)
+			return err
 		}
 		all = append(all, t)
 	}
 	if len(all) == 0 {
 		return fmt.Errorf("%s: it holds no tensor", from)
 	}
-	return errors.Join(safetensors.Write(to, all, map[string]string{"format": "pt"}), unread)
+	return safetensors.Write(to, all, map[string]string{"format": "pt"})
 }
 
 // repositoriesOf are the names of a reward's repositories, as the folder's record has them.

@@ -1,8 +1,10 @@
 package peft
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -35,10 +37,61 @@ func model(t *testing.T) *nn.Params {
 // contents are an adapter's tensors.
 func contents(s *nn.Adapters) (all []string) {
 	for _, x := range s.Tensors("") {
+		x, err := x.Made()
+		if err != nil {
+			panic(err)
+		}
 		all = append(all, x.Name+string(x.Data))
 	}
 	slices.Sort(all)
 	return all
+}
+
+// TestWrittenInPieces: no copy of an adapter lies in memory while it is written, and the file has the bytes of one that
+// does.
+func TestWrittenInPieces(t *testing.T) {
+	p, err := nn.New(nn.Options{Pool: tensor.NewPool(ref.Backend{}), Key: rng.New(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 30 {
+		p.At("blocks", i).Linear("to_q", 16, 64, false)
+	}
+	p.Conv("conv_in", nn.Square(3, 5, 3, 1, 1), true)
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	set, err := p.AddLoRA(nn.LoRA{Rank: 4096, Alpha: 6, Targets: []string{"to_q", "conv_in"}, Gaussian: true, Key: rng.New(7)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	dir := t.TempDir()
+	runtime.ReadMemStats(&before)
+	err = Write(dir, set, Settings{Rank: 4096, Alpha: 6})
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "adapter_model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > uint64(len(got))/4 {
+		t.Errorf("%d bytes of memory for a file of %d", took, len(got))
+	}
+	var whole []safetensors.Tensor
+	for _, x := range set.Tensors(peftPrefix) {
+		x, err := x.Made()
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole = append(whole, x)
+	}
+	want, err := safetensors.Bytes(whole, map[string]string{"format": "pt"})
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("other bytes than of tensors in memory: %v", err)
+	}
 }
 
 // TestThereAndBack writes both layouts and reads them into other models.

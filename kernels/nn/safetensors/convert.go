@@ -38,7 +38,11 @@ func (t Tensor) Rows(from, to int) (Tensor, error) {
 // Float32 converts a tensor of any float type. It fills dst, or a new slice if
 // dst is nil.
 func (t Tensor) Float32(dst []float32) ([]float32, error) {
-	dst, err := room(t, dst)
+	t, err := t.Made()
+	if err != nil {
+		return nil, err
+	}
+	dst, err = room(t, dst)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +77,11 @@ func (t Tensor) Float32(dst []float32) ([]float32, error) {
 // BF16 converts a tensor of any float type to bf16, rounding once. It fills dst,
 // or a new slice if dst is nil.
 func (t Tensor) BF16(dst []uint16) ([]uint16, error) {
-	dst, err := room(t, dst)
+	t, err := t.Made()
+	if err != nil {
+		return nil, err
+	}
+	dst, err = room(t, dst)
 	if err != nil {
 		return nil, err
 	}
@@ -163,18 +171,17 @@ func FromF32(name string, shape []int, x []float32) Tensor {
 	return Tensor{Name: name, DType: F32, Shape: shape, Data: bytesOf(x)}
 }
 
-// MakeF32 is a tensor of float32 that is made when it is written.
-func MakeF32(name string, shape []int, make func() []float32) Tensor {
-	return Tensor{Name: name, DType: F32, Shape: shape, Make: func() []byte { return bytesOf(make()) }}
-}
-
 // bytesOf is numbers as a file has them.
 func bytesOf(x []float32) []byte {
 	b := make([]byte, 4*len(x))
+	putFloats(b, x)
+	return b
+}
+
+func putFloats(b []byte, x []float32) {
 	for i, v := range x {
 		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v))
 	}
-	return b
 }
 
 // Halved is the tensor rounded to bf16, for writing.

@@ -30,9 +30,8 @@ type Tensor struct {
 	DType DType
 	Shape []int
 	Data  []byte // of a mapped file: read only, and gone after Close
-	// Make is the data of a tensor that is written, in place of Data: it is asked for when its turn comes, so that of many
-	// tensors one lies in memory.
-	Make func() []byte
+	// Fill writes the data of a tensor in place of Data, when its turn comes: of many large ones a piece lies in memory.
+	Fill func(to *Sink) error
 }
 
 // Open opens a file and checks its header. The data is mapped, not read.
@@ -129,15 +128,14 @@ func Bytes(tensors []Tensor, metadata map[string]string) ([]byte, error) {
 		}
 		size += int(n)
 	}
-	all := append(make([]byte, 0, size), header...)
+	all := bytes.NewBuffer(append(make([]byte, 0, size), header...))
+	to := &Sink{w: all}
 	for _, t := range order {
-		data, err := t.made()
-		if err != nil {
+		if err := t.fill(to); err != nil {
 			return nil, err
 		}
-		all = append(all, data...)
 	}
-	return all, nil
+	return all.Bytes(), nil
 }
 
 // Read checks the header of a file that is in memory. Its tensors are views of data. name is for messages.

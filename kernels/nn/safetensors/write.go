@@ -38,13 +38,10 @@ func Write(path string, tensors []Tensor, metadata map[string]string) error {
 		if _, err := w.Write(header); err != nil {
 			return err
 		}
+		to := &Sink{w: w}
 		for _, t := range order {
-			data, err := t.made()
-			if err != nil {
+			if err := t.fill(to); err != nil {
 				return in(path, err)
-			}
-			if _, err := w.Write(data); err != nil {
-				return err
 			}
 		}
 		return nil
@@ -143,38 +140,18 @@ const wrong = "this is a mistake in the program that writes"
 // check refuses tensors that no reader would accept.
 func (t Tensor) check(seen map[string]bool) error {
 	want, err := t.checkHeader(seen)
-	if err == nil && t.Make == nil {
-		err = t.holds(t.Data, want)
+	if err == nil && t.Fill == nil {
+		err = t.holds(int64(len(t.Data)), want)
 	}
 	return err
 }
 
 // holds reports data of another length than a tensor has.
-func (t Tensor) holds(data []byte, want int64) error {
-	if int64(len(data)) != want {
-		return tensorProblem(t.Name, wrong, "%d bytes of data, but %s %v needs %d", len(data), t.DType, t.Shape, want)
+func (t Tensor) holds(bytes, want int64) error {
+	if bytes != want {
+		return tensorProblem(t.Name, wrong, "%d bytes of data, but %s %v needs %d", bytes, t.DType, t.Shape, want)
 	}
 	return nil
-}
-
-// Made is the tensor with its data, which is made now where it is not there.
-func (t Tensor) Made() (Tensor, error) {
-	data, err := t.made()
-	t.Data, t.Make = data, nil
-	return t, err
-}
-
-// made is the data, which is made now where it is not there.
-func (t Tensor) made() ([]byte, error) {
-	if t.Make == nil {
-		return t.Data, nil
-	}
-	want, err := sizeOf(t.DType, t.Shape)
-	if err != nil {
-		return nil, err
-	}
-	data := t.Make()
-	return data, t.holds(data, want)
 }
 
 // checkHeader is check of a header's entries, and returns the number of bytes of the data.
@@ -228,11 +205,7 @@ func WriteFolder(folder, base string, tensors []Tensor, metadata map[string]stri
 	}
 	return WriteMade(folder, base, tensors, metadata, maxBytes, func(shard []Tensor, put Put) error {
 		for i, t := range shard {
-			data, err := t.made()
-			if err != nil {
-				return err
-			}
-			if err := put(i, 0, data); err != nil {
+			if err := t.fill(&Sink{w: &placed{put, i, 0}}); err != nil {
 				return err
 			}
 		}
