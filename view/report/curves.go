@@ -43,16 +43,6 @@ func (r *Run) some(name string, value func(l ledger.Line) (float64, bool)) Curve
 	return c
 }
 
-// lastUpdate is a number of an iteration's last update, where it has one.
-func lastUpdate(value func(u ledger.UpdateLine) float64) func(ledger.Line) (float64, bool) {
-	return func(l ledger.Line) (float64, bool) {
-		if len(l.Updates) == 0 {
-			return 0, false
-		}
-		return value(l.Updates[len(l.Updates)-1]), true
-	}
-}
-
 // held is a held-out reward, the measure before training first.
 func (r *Run) held(name, label string) Curve {
 	c := Curve{Name: label, Dots: true}
@@ -85,18 +75,68 @@ func (r *Run) plots() []Plot {
 	if h := r.histogram(); len(h.Curves) > 0 {
 		all = append(all, h)
 	}
-	all = append(all,
-		Plot{Title: "Inside groups", Curves: []Curve{r.measured("deviation of the reward", "spread_in_groups"), r.each("share of dead groups", func(l ledger.Line) float64 { return float64(l.Dead) / float64(max(1, len(l.Prompts))) })}},
-		r.diversity())
-	for _, p := range []Plot{r.choice(), r.pictures(), r.tools(), r.lengths(),
-		{Title: "Gradient", Curves: []Curve{r.some("norm", lastUpdate(func(u ledger.UpdateLine) float64 { return u.Gradient }))}},
-		{Title: "Ratio of the last update", Curves: []Curve{r.some("furthest from 1", lastUpdate(func(u ledger.UpdateLine) float64 { return u.RatioMost })), r.some("mean", lastUpdate(func(u ledger.UpdateLine) float64 { return u.RatioMean }))}},
-		r.seconds()} {
-		if len(p.Curves) > 0 && len(p.Curves[0].X) > 0 {
+	for _, p := range slices.Concat(r.updates(), []Plot{r.groups(), r.diversity(), r.choice(), r.pictures(), r.tools(), r.lengths(), r.seconds()}) {
+		if slices.ContainsFunc(p.Curves, Curve.drawn) {
 			all = append(all, p)
 		}
 	}
 	return all
+}
+
+// drawn reports whether a curve has a point that is a number.
+func (c Curve) drawn() bool {
+	return slices.ContainsFunc(c.Y, func(y float64) bool { return !math.IsNaN(y) })
+}
+
+// updates are the curves of the last update of every iteration: of the loss, of distances, of clipping, of the optimiser.
+func (r *Run) updates() []Plot {
+	one := func(title, name, label string) Plot {
+		return Plot{Title: title, Curves: []Curve{r.some(label, valued(name))}}
+	}
+	clipped := one("Clip fraction", "clip_fraction", "share of ratios that are clipped")
+	for _, side := range []struct{ name, label string }{{"clipped_high", "above the range"}, {"clipped_low", "below it"}} {
+		clipped.Curves = with(clipped.Curves, r.some(side.label, valued(side.name)))
+	}
+	moved := one("Approximate KL of an iteration's updates", "approx_kl", "between the weights that sampled and the trained ones")
+	if !moved.Curves[0].drawn() {
+		moved = one(moved.Title, "ppo_kl", moved.Curves[0].Name)
+	}
+	ratio := one("Ratio of the last update, less 1", "ratio", "the furthest from 0, either way")
+	ratio.Curves = append(ratio.Curves, r.some("mean", func(l ledger.Line) (float64, bool) {
+		if _, ok := l.Value("ratio"); !ok { // an objective without ratios
+			return 0, false
+		}
+		return l.Updates[len(l.Updates)-1].RatioMean - 1, true
+	}))
+	all := []Plot{one("Loss", "loss", "of the last update")}
+	if kl := one("KL to the reference model", "kl", "mean"); slices.ContainsFunc(kl.Curves[0].Y, func(y float64) bool { return y != 0 }) {
+		all = append(all, kl)
+	}
+	return append(all, moved, clipped, one("Learning rate", "lr", "of the last update"),
+		one("Gradient", "gradient", "norm, before it is clipped"),
+		ratio,
+		one("Entropy of tokens", "episode.entropy", "nats"))
+}
+
+// valued is a number of the line by the name that monitors watch it by.
+func valued(name string) func(ledger.Line) (float64, bool) {
+	return func(l ledger.Line) (float64, bool) { return l.Value(name) }
+}
+
+// compared reports whether an iteration has several samples of a prompt.
+func compared(l ledger.Line) bool { return l.Samples > len(l.Prompts) }
+
+// groups are curves of how samples of a prompt differ in reward.
+func (r *Run) groups() Plot {
+	in := func(name string) func(ledger.Line) (float64, bool) {
+		return func(l ledger.Line) (float64, bool) {
+			if !compared(l) {
+				return 0, false
+			}
+			return l.Value(name)
+		}
+	}
+	return Plot{Title: "Rewards inside groups", Curves: []Curve{r.some("deviation of the reward", in("spread_in_groups")), r.some("share of groups with one reward", in("dead_share"))}}
 }
 
 // with adds a curve that has points.
@@ -211,8 +251,11 @@ func (r *Run) pictures() Plot {
 
 // diversity is how far apart samples of a prompt are.
 func (r *Run) diversity() Plot {
-	return Plot{Title: "Distance between samples of a prompt",
-		Curves: []Curve{r.each("latents; of conversations, the share of pairs that say different things", func(l ledger.Line) float64 { return l.Diversity })}}
+	label := "root mean squared difference of latents"
+	if r.experiment != nil && r.experiment.Episode != nil {
+		label = "share of pairs with other words"
+	}
+	return Plot{Title: "Difference between samples of a prompt", Curves: []Curve{r.some(label, func(l ledger.Line) (float64, bool) { return l.Diversity, compared(l) })}}
 }
 
 // tools is how a model that speaks used its tools, and ended.

@@ -124,6 +124,9 @@ type Conclusion struct {
 	Notes []string `json:"notes"` // warnings: gold rewards that fell, monitors
 }
 
+// leastFall is the share of its value by which a gold reward falls where a page warns of it.
+const leastFall = 0.01
+
 // conclusion computes it from the gains and the number of monitors that fired.
 func (r *Run) conclusion(gains []Gain, fired int) Conclusion {
 	v := Conclusion{Text: "Nothing was measured on held-out prompts yet, so the gain is unknown."}
@@ -134,7 +137,7 @@ func (r *Run) conclusion(gains []Gain, fired int) Conclusion {
 	for _, g := range gains {
 		switch {
 		case g.Kind != "gold" || !g.Known:
-		case g.Fell():
+		case g.Fell() && -g.Value >= leastFall*math.Abs(g.Before.Mean): // a smaller one is in the table alone
 			v.Notes = append(v.Notes, fmt.Sprintf("Gold reward %s fell by %.3f (%s): the trained reward may be gamed.", g.Name, -g.Value, g.interval()))
 		}
 	}
@@ -160,7 +163,7 @@ func (g Gain) says() (text, tone string) {
 	case g.Fell():
 		return fmt.Sprintf("The held-out reward fell by %.3f (%s), %s.", -g.Value, g.interval(), where), "worse"
 	}
-	return fmt.Sprintf("The gain is unknown: %s (%s), %s.", Signed(g.Value), g.interval(), where), ""
+	return fmt.Sprintf("No gain beyond chance: %s (%s), %s.", Signed(g.Value), g.interval(), where), ""
 }
 
 // interval is the gain's, of a fall in the order in which a fall is read.

@@ -205,7 +205,10 @@ func (i interval) widened(share float64) interval {
 		return interval{0, 1}
 	}
 	if i.low == i.high {
-		d := max(math.Abs(i.low)/10, 1e-3)
+		d := math.Abs(i.low) / 10
+		if d == 0 {
+			d = 1e-3
+		}
 		return interval{i.low - d, i.high + d}
 	}
 	d := share * (i.high - i.low)

@@ -153,7 +153,7 @@ func TestPage(t *testing.T) {
 	if len(d.Workers) != 1 || d.Workers[0].Jobs != 1 {
 		t.Errorf("workers: %+v", d.Workers)
 	}
-	if len(d.Plots) != 13 || !strings.Contains(titles(d), "gold: never trained on") || !strings.Contains(titles(d), "Parts of “a<b”") {
+	if len(d.Plots) != 15 || !strings.Contains(titles(d), "gold: never trained on") || !strings.Contains(titles(d), "Parts of “a<b”") {
 		t.Errorf("curves: %s", titles(d))
 	}
 	if len(d.Kept) != 8 || d.Kept[7].Iteration != 4 || len(d.Evaluations) != 2 || d.Evaluations[1].Iteration != 5 { // the fifth's picture lies beside the folder
@@ -163,7 +163,7 @@ func TestPage(t *testing.T) {
 	if gains != "total false a<b true clean true\n" || d.Gains[0].Paired {
 		t.Errorf("gains: %s, %+v", gains, d.Gains)
 	}
-	if v := d.Conclusion; !strings.HasPrefix(v.Text, "The gain is unknown: +0.020") || len(v.Notes) != 2 || !strings.Contains(v.Notes[0], "clean fell by 0.150 (95 %: 0.079 to 0.221)") {
+	if v := d.Conclusion; !strings.HasPrefix(v.Text, "No gain beyond chance: +0.020") || len(v.Notes) != 2 || !strings.Contains(v.Notes[0], "clean fell by 0.150 (95 %: 0.079 to 0.221)") {
 		t.Errorf("the verdict is %+v", v)
 	}
 	if len(d.Events) != 1 || d.Events[0] != (Event{5, "heldout.clean fell"}) || len(d.Plan.Stages) != 1 || d.Plan.Stages[0].Title != "iterations 1 to 5" || strings.Contains(fmt.Sprint(d.Plan.Warnings), "not read") {
@@ -472,5 +472,18 @@ func TestCompareRewards(t *testing.T) {
 	must(t, err)
 	if d := documents(t, page); d.Alike || d.Runs[1].Trained != "jpeg" {
 		t.Errorf("the runs are trained on %q and %q", d.Runs[0].Trained, d.Runs[1].Trained)
+	}
+}
+
+// TestSlightFall: a gold reward that fell by less than a hundredth of itself is no warning, though it surely fell.
+func TestSlightFall(t *testing.T) {
+	at := func(mean float64) *ledger.Measure {
+		return &ledger.Measure{Mean: mean, Low: mean - 1e-4, High: mean + 1e-4, Prompts: 9}
+	}
+	for after, notes := range map[float64]int{0.974: 0, 0.96: 1, 0.99: 0} {
+		g := gainOf("shade", "gold", ledger.Gain{Before: at(0.978), After: at(after)}, nil, nil)
+		if v := (&Run{}).conclusion([]Gain{g}, 0); len(v.Notes) != notes {
+			t.Errorf("from 0.978 to %v: %q", after, v.Notes)
+		}
 	}
 }

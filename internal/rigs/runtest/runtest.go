@@ -153,8 +153,9 @@ func (w *writer) line(i int) ledger.Line {
 		Diversity: 0.5 - 0.1*w.level(i), BestOf: map[string]float64{"2": total + 0.04, "4": total + 0.07},
 		Histogram: &ledger.Histogram{Low: 0, High: 1, Counts: counts, Modes: 5},
 		Pictures:  map[string]float64{"brightness": 150 + w.noise("b", i, 9), "saturation": 0.2, "contrast": 40},
-		Updates: []ledger.UpdateLine{{Loss: 0.01, Gradient: 0.1 + w.noise("g", i, 0.05), Rate: 1e-3, RatioMean: 1, RatioMost: 1},
-			{Loss: 0.01, Gradient: 0.12, Rate: 1e-3, RatioMean: 1, RatioMost: 1.01, Metrics: map[string]float64{"clipped": 0.02, "kl": 0.001}}}}
+		Updates: []ledger.UpdateLine{{Loss: 0.01, Gradient: 0.1 + w.noise("g", i, 0.05), Rate: 1e-5, RatioMean: 1, RatioMost: 1},
+			{Loss: w.noise("loss", i, 2e-9), Gradient: 0.12 + w.noise("g2", i, 0.05), Rate: 1e-5, RatioMean: 1 + w.noise("ratio", i, 1e-5), RatioMost: 1.0003 + w.noise("most", i, 1e-4),
+				Metrics: map[string]float64{"clipped": 0.3 + w.noise("clipped", i, 0.1), "clipped_high": 0.1, "clipped_low": 0.2, "approx_kl": 2e-8 + w.noise("approx", i, 5e-9), "kl": 1e-4 * float64(i)}}}}
 }
 
 // samples are an evaluation's.

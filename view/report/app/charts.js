@@ -145,8 +145,9 @@ const yRange = (plot) => (u, low, high) => {
     high = Math.max(high, ...c.high.filter(known));
   }
   if (!known(low)) return [0, 1];
-  const alike = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high)); // smoothing rounds
-  const room = alike ? Math.max(Math.abs(low) / 10, 1e-3) : 0.06 * (high - low);
+  // An axis spans a hundredth of its numbers at least: noise of a curve that hardly moves is no slope.
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  const room = Math.max(0.06 * (high - low), (0.01 * size - (high - low)) / 2) || 1e-3;
   return [low - room, high + room];
 };
 
@@ -265,9 +266,12 @@ const chart = (plot, options = {}) => {
     const step = v.length > 1 ? Math.abs(v[1] - v[0]) : 0.001;
     let digits = 0; // as many as tell neighbours apart without rounding them
     while (digits < 7 && Math.abs(step - Number(step.toFixed(digits))) > step * 1e-6) digits++;
-    return v.map((x) =>
-      digits > 6 || Math.abs(x) >= 1e6 ? x.toExponential(1) : x.toFixed(digits).replace("-", "−"),
-    );
+    if (digits > 6 || v.some((x) => Math.abs(x) >= 1e6)) {
+      const most = Math.max(...v.map(Math.abs));
+      const figures = Math.min(6, Math.max(0, Math.ceil(Math.log10(most / step) - 1e-6)));
+      return v.map((x) => (Math.abs(x) < step / 1e6 ? "0" : x.toExponential(figures).replace(/-/g, "−")));
+    }
+    return v.map((x) => x.toFixed(digits).replace("-", "−"));
   };
   place.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];

@@ -212,7 +212,7 @@ const overview = (runs, differences) => {
           el("th", {}),
           head("gain", "gain (95 %)"),
           el("th", {}, "gold gains"),
-          head("fired", "fired"),
+          head("fired", "monitors fired"),
           el("th", {}, "reward"),
           head("written", "took"),
         ),
