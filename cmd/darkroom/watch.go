@@ -7,6 +7,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +22,7 @@ import (
 // darkroom watch: view/watch's page, served until the command is interrupted.
 
 func watchCommand() *cobra.Command {
-	var address string
+	o := watchOptions{}
 	cmd := &cobra.Command{
 		Use:   "watch [RUNS...]",
 		Short: "Serve the live page of runs: gains, pictures, curves, conversations",
@@ -28,43 +31,70 @@ folders that hold some; without any it is runs. The page follows runs that are u
 finds new ones; it reads the folders alone, and writes nothing. /metrics has the latest numbers in
 Prometheus' format. Ctrl-C ends it; runs go on.
 
+Of another machine: 'ssh -L 7860:localhost:7860 MACHINE' beside 'darkroom watch' there, and
+http://localhost:7860 here. Behind a proxy, as rented machines have it: --addr 0.0.0.0:7860 with
+--host, the name in the proxy's address, and --token, since anyone can open that address.
+
 'darkroom report' writes the same page as one file.`,
-		Example: "  darkroom watch\n  darkroom watch runs/first runs/second --addr 127.0.0.1:8000",
+		Example: "  darkroom watch\n  darkroom watch runs/first runs/second --addr 127.0.0.1:8000\n  darkroom watch --addr 0.0.0.0:7860 --host abc-7860.proxy.example --token \"$TOKEN\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = []string{"runs"}
 			}
-			return serveWatch(cmd, address, args)
+			return o.serve(cmd, args)
 		},
 	}
-	cmd.Flags().StringVar(&address, "addr", "127.0.0.1:7860", "the `HOST:PORT` to answer at; port 0 takes a free one")
+	cmd.Flags().StringVar(&o.address, "addr", "127.0.0.1:7860", "the `HOST:PORT` to answer at; port 0 takes a free one")
+	cmd.Flags().StringSliceVar(&o.hosts, "host", nil, "a `NAME` that browsers may call the page by, as often as needed: a proxy's; localhost and numbers are always known")
+	cmd.Flags().StringVar(&o.token, "token", "", "a `WORD` that readers must have: ADDRESS/?token=WORD once, or as a bearer's")
 	return cmd
 }
 
-// serveWatch answers until it is interrupted, which is how it ends.
-func serveWatch(cmd *cobra.Command, address string, paths []string) error {
-	host, port, err := net.SplitHostPort(address)
+type watchOptions struct {
+	address, token string
+	hosts          []string
+}
+
+// serve answers until it is interrupted, which is how it ends.
+func (o watchOptions) serve(cmd *cobra.Command, paths []string) error {
+	host, port, err := net.SplitHostPort(o.address)
 	if err != nil {
-		return exits.Usagef("--addr %s: an address is HOST:PORT, as 127.0.0.1:7860", address)
+		return exits.Usagef("--addr %s: an address is HOST:PORT, as 127.0.0.1:7860", o.address)
+	}
+	for _, name := range o.hosts {
+		if name == "" || strings.ContainsAny(name, "/: *@") {
+			return exits.Usagef("--host %q is no name\nhint: the name alone, as abc-7860.proxy.example; no https://, port or *", name)
+		}
+	}
+	if o.token != url.QueryEscape(o.token) || cmd.Flags().Changed("token") && o.token == "" {
+		return exits.Usagef("--token has no place in an address\nhint: letters, digits, - and _, as of 'openssl rand -hex 16'")
 	}
 	if host == "" {
 		host = "127.0.0.1"
+	}
+	for _, path := range paths {
+		if _, err := os.Stat(path); err != nil {
+			cmd.PrintErrf("note: %s is not there yet: its runs appear with it\n", path)
+		}
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return fmt.Errorf("--addr: %w\nhint: another port, or 0 for a free one", err)
 	}
-	if at, ok := listener.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
-		cmd.PrintErrln("warning: anyone who reaches this address can read the runs; there is no password")
+	if at, ok := listener.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() && o.token == "" {
+		cmd.PrintErrln("warning: anyone who reaches this address can read the runs: --token asks for a word")
 	}
-	s := watch.New(paths, watch.Options{Hosts: []string{host}})
+	s := watch.New(paths, watch.Options{Hosts: append([]string{host}, o.hosts...), Token: o.token})
 	ctx := cmd.Context()
 	follows := make(chan struct{})
 	go func() { defer close(follows); s.Follow(ctx) }()
 	server := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	context.AfterFunc(ctx, func() { _ = server.Close() }) // pages notice their connection's end
-	url := "http://" + listener.Addr().String()
-	if err := console.Emit(cmd, map[string]string{"url": url}, func(w io.Writer) { fmt.Fprintf(w, "watching at %s (Ctrl-C ends this page, not the runs)\n", url) }); err != nil {
+	at := "http://" + listener.Addr().String()
+	if o.token != "" {
+		at += "/?token=" + o.token
+	}
+	if err := console.Emit(cmd, map[string]string{"url": at}, func(w io.Writer) { fmt.Fprintf(w, "watching at %s (Ctrl-C ends this page, not the runs)\n", at) }); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 type Server struct {
 	paths []string
 	hosts []string
+	token string
 	mux   *http.ServeMux
 
 	mu        sync.RWMutex
@@ -36,11 +38,12 @@ type Server struct {
 // Options are a server's.
 type Options struct {
 	Hosts []string // names that a browser may call the server by, beside localhost and numbers
+	Token string   // asked of every reader: ?token= in the first address, then a cookie; or a bearer's. "": nothing is asked
 }
 
 // New is a server over folders: of runs, or of folders with runs.
 func New(paths []string, o Options) *Server {
-	s := &Server{paths: paths, hosts: o.Hosts, mux: http.NewServeMux(), dirs: map[string]string{}, summaries: map[string]report.Summary{}, pages: map[*page]bool{}, kept: map[string]*report.Reader{}}
+	s := &Server{paths: paths, hosts: o.Hosts, token: o.Token, mux: http.NewServeMux(), dirs: map[string]string{}, summaries: map[string]report.Summary{}, pages: map[*page]bool{}, kept: map[string]*report.Reader{}}
 	s.mux.HandleFunc("GET /{$}", s.text("text/html; charset=utf-8", report.Shell))
 	s.mux.HandleFunc("GET /app.js", s.text("text/javascript; charset=utf-8", plainText(report.Script)))
 	s.mux.HandleFunc("GET /app.css", s.text("text/css; charset=utf-8", plainText(report.Sheet)))
@@ -186,7 +189,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	if !s.known(r.Host) {
-		http.Error(w, "this server is not called "+r.Host+"\nhint: --addr NAME:PORT says by which name it may be called", http.StatusMisdirectedRequest)
+		http.Error(w, "this server is not called "+r.Host+"\nhint: 'darkroom watch --host "+nameOf(r.Host)+"' answers to this name", http.StatusMisdirectedRequest)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -194,18 +197,49 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "nothing can be changed here", http.StatusMethodNotAllowed)
 		return
 	}
+	if s.token != "" && !s.allowed(w, r) {
+		return
+	}
 	s.mux.ServeHTTP(w, r)
+}
+
+// cookie keeps a token, so that addresses after the first are without it.
+const cookie = "darkroom_token"
+
+// allowed compares a reader's token. The first address with it is answered by the same one without it and a cookie: no
+// link, no history and no picture of the screen has it.
+func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
+	same := func(token string) bool { return subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1 }
+	if kept, err := r.Cookie(cookie); err == nil && same(kept.Value) {
+		return true
+	}
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && same(token) {
+		return true
+	}
+	if same(r.URL.Query().Get("token")) && r.URL.Path == "/" {
+		http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.token, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+		w.Header().Set("Location", "./")
+		w.WriteHeader(http.StatusSeeOther)
+		return false
+	}
+	http.Error(w, "this page asks for the token of 'darkroom watch --token': ADDRESS/?token=TOKEN", http.StatusUnauthorized)
+	return false
 }
 
 // known reports whether a browser may call the server so: a number cannot be rebound to this machine by a stranger's
 // name server.
 func (s *Server) known(host string) bool {
+	name := nameOf(host)
+	return net.ParseIP(name) != nil || strings.EqualFold(name, "localhost") || slices.ContainsFunc(s.hosts, func(h string) bool { return strings.EqualFold(h, name) })
+}
+
+// nameOf is a host without its port.
+func nameOf(host string) string {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = host
 	}
-	name = strings.Trim(name, "[]")
-	return net.ParseIP(name) != nil || strings.EqualFold(name, "localhost") || slices.ContainsFunc(s.hosts, func(h string) bool { return strings.EqualFold(h, name) })
+	return strings.Trim(name, "[]")
 }
 
 // mostDeep is how far below a given folder runs are looked for: a grid of an ablation has its runs two levels below

@@ -190,3 +190,45 @@ func TestBusy(t *testing.T) {
 		t.Error("news of one run built the row of another anew")
 	}
 }
+
+// TestToken: with a token nothing is answered without it; the first address with it leaves a cookie and names itself
+// without the token, below a proxy's path too.
+func TestToken(t *testing.T) {
+	s := New([]string{t.TempDir()}, Options{Hosts: []string{"abc.proxy.example"}, Token: "word"})
+	ask := func(path string, set func(r *http.Request)) *http.Response {
+		r := httptest.NewRequest("GET", "http://abc.proxy.example"+path, nil)
+		if set != nil {
+			set(r)
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w.Result()
+	}
+	first := ask("/?token=word", nil)
+	if first.StatusCode != http.StatusSeeOther || first.Header.Get("Location") != "./" || len(first.Cookies()) != 1 || !first.Cookies()[0].HttpOnly {
+		t.Fatalf("%s, %q, %v", first.Status, first.Header.Get("Location"), first.Cookies())
+	}
+	kept := func(r *http.Request) { r.AddCookie(first.Cookies()[0]) }
+	for _, c := range []struct {
+		path   string
+		set    func(r *http.Request)
+		status int
+	}{
+		{"/", kept, 200}, {"/app.js", kept, 200}, {"/metrics", func(r *http.Request) { r.Header.Set("Authorization", "Bearer word") }, 200},
+		{"/", nil, 401}, {"/?token=", nil, 401}, {"/?token=wor", nil, 401}, {"/metrics?token=word", nil, 401}, {"/api/runs/x", nil, 401}, {"/app.js", nil, 401},
+		{"/", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: cookie, Value: "wort"}) }, 401}, {"/metrics", func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, 401},
+		{"/", func(r *http.Request) { kept(r); r.Host = "evil.example" }, 421},
+	} {
+		if a := ask(c.path, c.set); a.StatusCode != c.status {
+			t.Errorf("%s: %s, want %d", c.path, a.Status, c.status)
+		}
+	}
+}
+
+// TestUnknownName: the answer names the option that makes the name known.
+func TestUnknownName(t *testing.T) {
+	a := get(watched(t, t.TempDir()), "GET", "abc-7868.proxy.example:443", "/")
+	if text, err := io.ReadAll(a.Body); err != nil || !strings.Contains(string(text), "darkroom watch --host abc-7868.proxy.example'") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
