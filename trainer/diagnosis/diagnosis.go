@@ -33,6 +33,8 @@ type Measured struct {
 	Free          bool    `json:"free,omitempty"`   // nothing is learned from how samples compare
 	Conversations bool    `json:"spoken,omitempty"` // samples are conversations
 
+	Parts []Part `json:"parts,omitempty"` // of a total that is a sum of rewards
+
 	Noise   *float64 `json:"reward_noise,omitempty"` // deviation of a total, where rewards were asked twice
 	Keeps   []Keep   `json:"keeps,omitempty"`        // every step that could draw
 	Floor   *float64 `json:"noise_floor,omitempty"`  // of log-probabilities, by rounding
@@ -41,6 +43,12 @@ type Measured struct {
 	Element *float64 `json:"gradient_element,omitempty"`
 	Eps     float64  `json:"eps,omitempty"` // of the optimiser, which Element is compared with
 	Rate    float64  `json:"lr,omitempty"`
+}
+
+// A Part is a reward in a total: the mean deviation of its term, weight and scale included, inside a group.
+type Part struct {
+	Name   string  `json:"name"`
+	Spread float64 `json:"spread"`
 }
 
 // A Keep is the share of the gradient that a step keeps.
@@ -99,14 +107,15 @@ const (
 	mostWrong    = 0.15 // of advantages' signs
 	mostMisled   = 0.18 // of them by the group's size alone: groups of 2 and 3
 	mostDead     = 0.5  // of groups
+	mostOfOne    = 0.95 // of a total's variance inside groups, by one reward of several
 	mostOutside  = 0.5  // of decisions, after the first iteration
 	leastElement = 10.0 // epsilons of the optimiser
 )
 
-// Findings are the diagnoses that apply, the gravest first: "dead", "noise", "group", "vanishing", "clip",
-// "swallowed".
+// Findings are the diagnoses that apply, the gravest first: "dead", "noise", "group", "lopsided", "vanishing",
+// "clip", "swallowed".
 func (m Measured) Findings() (all []Finding) {
-	for _, find := range []func() *Finding{m.dead, m.unsure, m.vanishing, m.epsilon, m.clipped, m.swallowed} {
+	for _, find := range []func() *Finding{m.dead, m.unsure, m.lopsided, m.vanishing, m.epsilon, m.clipped, m.swallowed} {
 		if f := find(); f != nil {
 			all = append(all, *f)
 		}
@@ -121,6 +130,29 @@ func (m Measured) dead() *Finding {
 	}
 	return &Finding{"dead", fmt.Sprintf("in %d of %d groups all samples have one total, and nothing is learned from them", m.Dead, m.Groups),
 		fmt.Sprintf("a reward of degrees and not of yes or no, more %s, or prompts that are neither always nor never solved (rollout.filter, rollout.curriculum)", m.noise())}
+}
+
+// lopsided: of several rewards one decides alone, since its numbers are larger.
+func (m Measured) lopsided() *Finding {
+	var all float64
+	var most Part
+	for _, p := range m.Parts {
+		all += p.Spread * p.Spread
+		if p.Spread > most.Spread {
+			most = p
+		}
+	}
+	if len(m.Parts) < 2 || m.Apart || m.Free || !(all > 0) || most.Spread*most.Spread < mostOfOne*all {
+		return nil
+	}
+	var others []string
+	for _, p := range m.Parts {
+		if p.Name != most.Name {
+			others = append(others, fmt.Sprintf("%.3g of %s", p.Spread, p.Name))
+		}
+	}
+	return &Finding{"lopsided", fmt.Sprintf("%.3g %% of the total's variance inside groups is reward %s: with their weights, samples of a prompt differ by %.3g of it, and by %s", 100*most.Spread*most.Spread/all, most.Name, most.Spread, strings.Join(others, ", ")),
+		"scale = { kind = \"batch\" } in each [[reward]], other weights, or advantage.combine = \"advantages\""}
 }
 
 // noise is the setting that samples of a prompt differ by.

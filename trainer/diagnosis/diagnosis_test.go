@@ -134,3 +134,30 @@ func TestAdvice(t *testing.T) {
 		}
 	}
 }
+
+// TestLopsided: one reward of several that decides alone is named with the others; of balanced ones nothing is said.
+func TestLopsided(t *testing.T) {
+	parts := func(jpeg, ocr float64) Measured {
+		return Measured{Group: 12, Groups: 4, Spread: 1, Parts: []Part{{"jpeg", jpeg}, {"ocr", ocr}}}
+	}
+	causes := func(m Measured) (all []string) {
+		for _, f := range m.Findings() {
+			all = append(all, f.Cause)
+		}
+		return all
+	}
+	m := parts(2.7, 0.072)
+	if got := m.lopsided(); got == nil || !strings.HasPrefix(got.Text, "99.9 % of the total's variance inside groups is reward jpeg") || !strings.HasSuffix(got.Text, "differ by 2.7 of it, and by 0.072 of ocr") {
+		t.Errorf("%+v", got)
+	}
+	if got := causes(m); len(got) != 1 || got[0] != "lopsided" {
+		t.Errorf("found %v", got)
+	}
+	one, apart, silent := parts(1, 0), parts(1, 0.001), parts(0, 0)
+	one.Parts, apart.Apart = one.Parts[:1], true
+	for _, m := range []Measured{parts(1, 0.5), parts(0.3, 0.9), one, apart, silent} {
+		if got := causes(m); len(got) > 0 {
+			t.Errorf("%+v: found %v", m, got)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/darkroom-rl/darkroom/record/ledger"
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/diagnosis"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
@@ -46,7 +47,10 @@ func checkWords(c *ledger.Check, tokens bool) string {
 	if c.Floor != nil {
 		s += fmt.Sprintf(", the noise floor %.3g", *c.Floor)
 	}
-	if c.ClipRange > 0 {
+	switch {
+	case c.ClipRange > 0 && c.Floor != nil && *c.Floor <= c.ClipRange:
+		s += fmt.Sprintf(", below clip_range %.3g: fine", c.ClipRange)
+	case c.ClipRange > 0:
 		s += fmt.Sprintf(" (clip_range %.3g)", c.ClipRange)
 	}
 	return s
@@ -65,14 +69,44 @@ func (l *loop) diagnose(it iteration, of *rollout, line *ledger.Line, r *trainer
 	}
 	m := diagnosis.Measured{Group: it.settings.Rollout.Group, Groups: len(line.Prompts), Dead: line.Dead, Spread: line.Spread, Noise: of.deviation,
 		Apart: !it.settings.ComparesGroups(), Free: !it.settings.Kind().Has(loss.Advantages), Conversations: it.settings.Episode != nil, Eps: l.trainer.Optim.Eps, Rate: l.trainer.Optim.LR}
+	if it.settings.Combination().Adds() && !it.settings.Advantage.EachReward() {
+		var err error
+		if m.Parts, err = partsOf(it.settings.Combination(), r.Samples, of.scored); err != nil {
+			return err
+		}
+	}
 	if err := l.policyFacts(it, of.check, &m, r); err != nil {
 		return err
 	}
 	d := diagnosis.Report{Measured: m, Findings: m.Findings()}
 	for _, f := range d.Findings {
+		if f.Cause == "clip" && m.Floor != nil && *m.Floor > m.Clip { // checkPolicy has said it
+			continue
+		}
 		l.Logf("the reward may stay flat: %s", f)
 	}
 	return l.folder.WriteJSON(diagnosis.File, d)
+}
+
+// partsOf are the terms of a total of several rewards, by their deviation inside groups; nil of one reward.
+func partsOf(c rewards.Combination, samples []trainer.Sample, scored *scores) (all []diagnosis.Part, err error) {
+	if len(c.Parts) < 2 || scored == nil || len(scored.trained) != len(c.Parts) || len(scored.trained[0]) != len(samples) {
+		return nil, nil
+	}
+	terms, err := c.Each(scored.trained)
+	if err != nil {
+		return nil, err
+	}
+	weights, err := c.Weights()
+	if err != nil {
+		return nil, err
+	}
+	groups := trainer.Groups(samples)
+	for k, term := range terms {
+		_, spread := ledger.Within(groups, members(samples, term))
+		all = append(all, diagnosis.Part{Name: c.Parts[k].Name, Spread: math.Abs(weights[k]) * spread})
+	}
+	return all, nil
 }
 
 // policyFacts are the facts where probabilities are compared.

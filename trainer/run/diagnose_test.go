@@ -123,3 +123,17 @@ func TestDiagnosisOfPairs(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
+
+// TestPartsOf: a term of a total is measured with its weight and scale, inside groups.
+func TestPartsOf(t *testing.T) {
+	samples := []trainer.Sample{{Key: trainer.Key{Prompt: 0}}, {Key: trainer.Key{Prompt: 0, Sample: 1}}, {Key: trainer.Key{Prompt: 1}}, {Key: trainer.Key{Prompt: 1, Sample: 1}}}
+	c := rewards.Combination{Parts: []rewards.Part{{Name: "jpeg", Weight: 0.5}, {Name: "ocr", Weight: -2, Scale: rewards.Scale{Kind: "range", Low: 0, High: 10}}}}
+	got, err := partsOf(c, samples, &scores{trained: [][]float64{{10, 14, 100, 104}, {0, 10, 5, 5}}})
+	if err != nil || len(got) != 2 || got[0] != (diagnosis.Part{Name: "jpeg", Spread: 1}) || got[1] != (diagnosis.Part{Name: "ocr", Spread: 0.5}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	c.Parts = c.Parts[:1]
+	if got, err := partsOf(c, samples, &scores{trained: [][]float64{{1, 2, 3, 4}}}); err != nil || got != nil {
+		t.Errorf("of one reward: %+v, %v", got, err)
+	}
+}
