@@ -69,7 +69,7 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	if code = exitOf(ctx, err); code == exits.Interrupted && errors.Is(err, context.Canceled) {
 		says = errors.New("interrupted")
 	}
-	fmt.Fprintf(stderr, "darkroom: %v\n", says)
+	console.Say(stderr, fmt.Sprintf("darkroom: %v", says))
 	if wantsJSON(args) && !out.Any {
 		writeFailure(out, says, code)
 	}

@@ -35,7 +35,7 @@ func IterationLine(l *ledger.Line, t *ledger.TimingLine) string {
 	if n := len(l.Updates); n > 0 {
 		u := l.Updates[n-1]
 		s += fmt.Sprintf("  gradient %.3g", u.Gradient)
-		if kl, ok := u.Metrics["kl"]; ok {
+		if kl := u.Metrics["kl"]; kl != 0 { // 0 without a reference
 			s += fmt.Sprintf("  kl %.2g", kl)
 		}
 	}

@@ -20,6 +20,7 @@ func TestIterationLine(t *testing.T) {
 	for want, l := range map[string]*ledger.Line{
 		"   3  reward 0.500  in groups ±0.100  gradient 2  1.0 s":                      {Samples: 2, Total: ledger.SpreadOf([]float64{0, 1}), Updates: []ledger.UpdateLine{{Gradient: 2}}},
 		"   3  reward 0.500  in groups ±0.100  gradient 2  kl 0.3  1.0 s":              {Samples: 2, Total: ledger.SpreadOf([]float64{0, 1}), Updates: []ledger.UpdateLine{{Gradient: 2, Metrics: map[string]float64{"kl": 0.3}}}},
+		"   3  reward 0.500  in groups ±0.100  gradient 3  1.0 s":                      {Samples: 2, Total: ledger.SpreadOf([]float64{0, 1}), Updates: []ledger.UpdateLine{{Gradient: 3, Metrics: map[string]float64{"kl": 0}}}},
 		"   3  reward 1.000  in groups ±0.100  missing 1 of 2  1.0 s":                  {Samples: 2, Total: ledger.SpreadOf([]float64{nan, 1})},
 		"   3  reward missing  missing 2 of 2  1.0 s":                                  {Samples: 2, Total: ledger.SpreadOf([]float64{nan, nan})},
 		"   3  reward 0.500  in groups ±0.100  1.0 s  held out 1.000 (0.000 to 2.000)": {Samples: 2, Total: ledger.SpreadOf([]float64{0, 1}), HeldOut: map[string]ledger.Measure{"total": {Mean: 1, High: 2}}},

@@ -120,13 +120,13 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 	defer func() { err = errors.Join(err, on.Close(err)) }()
 	log := cmd.ErrOrStderr()
 	if on.Note != "" {
-		fmt.Fprintf(log, "note: %s\n", on.Note)
+		console.Say(log, "note: "+on.Note)
 	}
 	if says := devices.Unused(e.Run.Device); says != "" {
 		notes = append([]string{says}, notes...)
 	}
 	for _, n := range notes {
-		fmt.Fprintf(log, "note: %s\n", n)
+		console.Say(log, "note: "+n)
 	}
 	bar := console.NewProgress(log, e.Run.Name)
 	began := time.Now()
@@ -136,11 +136,12 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	fmt.Fprintf(log, "%s: %s, %s, in %s\n", e.Run.Name, words, devices.Where(on.All), dir)
 	follow := newFollowers(e.Track, dir)
-	here := 0    // iterations of this process
+	here := 0 // iterations of this process
+	rolling := false
 	rolls := 0.5 // of an iteration's time; then the last one's share
 	say := func(format string, args ...any) {
 		bar.End()
-		fmt.Fprintf(log, format+"\n", args...)
+		console.Say(log, fmt.Sprintf(format, args...))
 	}
 	var held *console.Progress // of the evaluation under way
 	stopping := context.AfterFunc(cmd.Context(), func() {
@@ -153,6 +154,10 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 		Logf: say, Part: traced.part, Job: traced.job,
 		Rolling: func(iteration, done, all int) {
 			follow.begin()
+			if !rolling {
+				rolling = true
+				bar.From(iteration, 0)
+			}
 			bar.Within(iteration, e.Run.Iterations, rolls*float64(done)/float64(max(all, 1)))
 		},
 		Measuring: func(done, all int) {
@@ -174,6 +179,9 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 			traced.iteration(l, t)
 			here++
 			fmt.Fprintln(log, IterationLine(l, t))
+			if here == 1 { // the time before it was the model's and an evaluation's
+				bar.From(l.Iteration-1, time.Duration(t.Seconds["all"]*float64(time.Second)))
+			}
 			bar.Set(l.Iteration, e.Run.Iterations)
 		}})))
 	bar.End()
@@ -215,9 +223,17 @@ func iterationWords(e *experiment.Experiment) (string, error) {
 			return fmt.Sprintf("%s of %d %s", console.Plural(int64(e.Run.Iterations), "iteration"), samples, what), nil
 		}
 		first += e.Stages[i].Iterations
-		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %d of %d", console.Printable(settings.Stage), e.Stages[i].Iterations, samples)))
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s of %d %s %s", console.Plural(int64(e.Stages[i].Iterations), "iteration"), samples, what, inBrackets(settings.Stage))))
 	}
-	return fmt.Sprintf("%s of %s: %s", console.Plural(int64(e.Run.Iterations), "iteration"), what, strings.Join(all, ", ")), nil
+	return strings.Join(all, ", then "), nil
+}
+
+// inBrackets is a stage's name beside its numbers.
+func inBrackets(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "(" + console.Printable(name) + ")"
 }
 
 // refused reports whether nothing was done, since the folder does not hold the run that was asked for.

@@ -17,6 +17,7 @@ type Progress struct {
 	what  string
 	bar   *progressbar.ProgressBar
 	begun time.Time
+	from  int // parts that were done when it began
 	told  time.Time
 	now   func() time.Time
 }
@@ -31,7 +32,7 @@ func NewProgress(w io.Writer, what string) *Progress {
 	p.told = p.begun
 	if terminal(w) {
 		p.bar = progressbar.NewOptions(1, progressbar.OptionSetWriter(behind(w)), progressbar.OptionSetDescription(plain.Text(what)),
-			progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionFullWidth())
+			progressbar.OptionSetPredictTime(false), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionFullWidth())
 	}
 	return p
 }
@@ -44,9 +45,30 @@ func (p *Progress) Set(done, all int) {
 	}
 	if now := p.now(); now.Sub(p.told) >= quietFor && done > 0 {
 		p.told = now
-		left := time.Duration(float64(now.Sub(p.begun)) / float64(done) * float64(all-done))
-		fmt.Fprintf(p.w, "%s: %d of %d, %s left\n", p.what, done, all, left.Round(time.Second))
+		fmt.Fprintf(p.w, "%s: %d of %d%s\n", p.what, done, all, p.left(done, all, 0))
 	}
+}
+
+// From says that the first parts were done before, and that the next one began so long ago: what is left is reckoned
+// from there.
+func (p *Progress) From(done int, ago time.Duration) { p.from, p.begun = done, p.now().Add(-ago) }
+
+// left is the time that the rest takes at the rate since the beginning.
+func (p *Progress) left(done, all int, share float64) string {
+	did := float64(done-p.from) + share
+	if did <= 0 || done >= all {
+		return ""
+	}
+	d := time.Duration(float64(p.now().Sub(p.begun)) / did * (float64(all-done) - share))
+	switch {
+	case d >= 10*time.Hour:
+		return fmt.Sprintf(", %.0f h left", d.Hours())
+	case d >= time.Hour:
+		return fmt.Sprintf(", %d h %d min left", int(d.Hours()), int(d.Minutes())%60)
+	case d >= 10*time.Minute:
+		return fmt.Sprintf(", %.0f min left", d.Minutes())
+	}
+	return fmt.Sprintf(", %s left", d.Round(time.Second))
 }
 
 // fine is how many steps of a bar a part is.
@@ -58,7 +80,7 @@ func (p *Progress) Within(done, all int, share float64) {
 	if p.bar == nil {
 		return
 	}
-	p.bar.Describe(plain.Text(fmt.Sprintf("%s %d/%d", p.what, done, all)))
+	p.bar.Describe(plain.Text(fmt.Sprintf("%s %d/%d%s", p.what, done, all, p.left(done, all, share))))
 	p.bar.ChangeMax(all * fine)
 	_ = p.bar.Set(done*fine + int(share*fine)) // a failure of the bar does not stop anything
 }

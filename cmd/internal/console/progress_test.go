@@ -46,3 +46,23 @@ func TestProgressWithin(t *testing.T) {
 		t.Errorf("2 of 4: the bar stands at %v", p.bar.State().CurrentPercent)
 	}
 }
+
+// What is left is reckoned from the parts that this process did, without the time before them.
+func TestProgressFrom(t *testing.T) {
+	var out strings.Builder
+	p := NewProgress(&out, "mine")
+	at := p.begun.Add(10 * time.Minute) // of a model's loading
+	p.now = func() time.Time { return at }
+	p.From(100, 30*time.Second)
+	for _, c := range []struct {
+		done, all int
+		after     time.Duration
+	}{{101, 104, 0}, {102, 104, 30 * time.Second}, {103, 104, 60 * time.Second}, {104, 104, time.Minute}, {105, 1000, time.Minute}, {106, 3000, time.Minute}} {
+		at = at.Add(c.after)
+		p.Set(c.done, c.all)
+	}
+	want := "mine: 101 of 104, 1m30s left\nmine: 102 of 104, 1m0s left\nmine: 103 of 104, 40s left\nmine: 104 of 104\nmine: 105 of 1000, 12 h left\nmine: 106 of 3000, 40 h left\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}

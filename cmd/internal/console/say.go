@@ -1,0 +1,45 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Messages for people: on a terminal their lines are broken at spaces, and the words that say what a line is are bold.
+
+// marks begin a line of a message.
+var marks = []string{"darkroom:", "warning:", "note:", "hint:", "found:"}
+
+// leastWidth is the terminal's below which lines are left to it.
+const leastWidth = 40
+
+// Say prints a message of one or more lines.
+func Say(w io.Writer, text string) {
+	if terminal(w) {
+		text = laidOut(text, columns(w), func(mark string) string { return Bold(w, mark) })
+	}
+	fmt.Fprintln(w, text)
+}
+
+// laidOut is a message in lines of a width, of which the further ones are indented, with its marks as told.
+func laidOut(text string, width int, mark func(string) string) string {
+	var all []string
+	for _, line := range strings.Split(text, "\n") {
+		words := strings.TrimLeft(line, " ")
+		indent := line[:len(line)-len(words)]
+		parts := []string{line}
+		if width >= leastWidth && len([]rune(line)) > width {
+			parts = Wrapped(words, width-len(indent)-2)
+			for i := range parts {
+				parts[i] = indent + strings.Repeat(" ", 2*min(i, 1)) + parts[i]
+			}
+		}
+		if first, _, _ := strings.Cut(words, " "); slices.Contains(marks, first) {
+			parts[0] = indent + mark(first) + parts[0][len(indent)+len(first):]
+		}
+		all = append(all, parts...)
+	}
+	return strings.Join(all, "\n")
+}
