@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -42,17 +43,15 @@ number, on any machine and with any number of threads. 'darkroom report A B' com
 	}
 }
 
-// writeComparison prints a comparison for people: the conclusion first.
+// writeComparison prints a comparison for people. Of runs with other settings, seeds, models or prompts the held-out
+// scores come first; of runs that should be the same, the first number that differs.
 func writeComparison(w io.Writer, c *compare.Comparison) {
-	fmt.Fprintf(w, "A is %s, B is %s\n\n%s: %s\n", c.A, c.B, c.Cause, c.Meaning)
-	if c.First != nil {
-		fmt.Fprintf(w, "  %s\n", c.First)
-		if c.First.Text != "" {
-			fmt.Fprintf(w, "  the prompt: %s\n", c.First.Text)
-		}
-	}
-	if c.Iterations[0] != c.Iterations[1] {
-		fmt.Fprintf(w, "  A has %d iterations and B %d: the first %d are compared\n", c.Iterations[0], c.Iterations[1], min(c.Iterations[0], c.Iterations[1]))
+	fmt.Fprintf(w, "A is %s, B is %s\n", c.A, c.B)
+	meant := slices.Contains([]compare.Cause{compare.Seed, compare.Settings, compare.Model, compare.Prompts}, c.Cause)
+	if meant {
+		writeHeldOut(w, c)
+	} else {
+		writeFirst(w, c)
 	}
 	for _, part := range []struct {
 		title string
@@ -68,13 +67,36 @@ func writeComparison(w io.Writer, c *compare.Comparison) {
 	if c.Seconds[0] > 0 && c.Seconds[1] > 0 {
 		fmt.Fprintf(w, "\n%d iterations of A took %.1f s, %d of B %.1f s\n", c.Iterations[0], c.Seconds[0], c.Iterations[1], c.Seconds[1])
 	}
+	if meant {
+		writeFirst(w, c)
+	} else {
+		writeHeldOut(w, c)
+	}
+}
+
+// writeFirst prints the first number that differs, and what it means.
+func writeFirst(w io.Writer, c *compare.Comparison) {
+	fmt.Fprintf(w, "\n%s: %s\n", c.Cause, c.Meaning)
+	if c.First != nil {
+		fmt.Fprintf(w, "  %s\n", c.First)
+		if c.First.Text != "" {
+			fmt.Fprintf(w, "  the prompt: %s\n", c.First.Text)
+		}
+	}
+	if c.Iterations[0] != c.Iterations[1] {
+		fmt.Fprintf(w, "  A has %d iterations and B %d: the first %d are compared\n", c.Iterations[0], c.Iterations[1], min(c.Iterations[0], c.Iterations[1]))
+	}
+}
+
+// writeHeldOut prints what is held out, prompt by prompt.
+func writeHeldOut(w io.Writer, c *compare.Comparison) {
 	if len(c.HeldOut) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
 	t := console.Table{Header: []string{"HELD OUT", ">PROMPTS", ">A", ">B", ">B - A", "95 %", ""}}
 	for _, h := range c.HeldOut {
-		note := ""
+		note := better(h.Difference)
 		if !h.Paired {
 			note = "not paired: a folder has no heldout.jsonl"
 		}
@@ -84,6 +106,19 @@ func writeComparison(w io.Writer, c *compare.Comparison) {
 		t.Add(h.Reward, fmt.Sprint(h.Difference.Prompts), fmt.Sprintf("%.3f", h.A.Mean), fmt.Sprintf("%.3f", h.B.Mean), report.Signed(h.Difference.Mean), between(h.Difference), note)
 	}
 	t.Write(w)
+}
+
+// better says which run is ahead, where chance does not explain it.
+func better(m ledger.Measure) string {
+	switch {
+	case m.Prompts < 2:
+		return ""
+	case m.Low > 0:
+		return "B is higher"
+	case m.High < 0:
+		return "A is higher"
+	}
+	return "no difference beyond chance"
 }
 
 // between is a measure's interval, which one prompt does not have.
