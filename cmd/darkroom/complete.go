@@ -30,6 +30,7 @@ func isCompletion(args []string) bool {
 func completeNames(root *cobra.Command) {
 	flags := map[string]completion{
 		"example": complete(func() []name { return exampleNames() }),
+		"recipe":  complete(sectionNames("recipes")),
 		"reward":  several(sectionNames("rewards")),
 		"solver":  complete(sectionNames("solvers")),
 		"preset":  complete(sectionNames("presets")),

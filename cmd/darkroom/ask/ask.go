@@ -45,7 +45,7 @@ by the run's [episode]. Without a run --protocol says how tools are called: dark
 another name that "darkroom list keys" has at episode.protocol. The system message has the
 protocol's published instructions; --system TEXT replaces them, and --system '' leaves them out. Decoding is greedy unless --temperature is
 given. --json prints the transcript.`,
-		Example: "  darkroom ask --model embed:tiny-vlm --image embed:cards/1 'what is written in the frame?'\n" +
+		Example: "  darkroom ask --model embed:tiny-vlm --image embed:cards/1 'Which digit is on the red card?'\n" +
 			"  darkroom ask --run runs/zoom --image map.png 'which street crosses the river?'",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,7 +66,7 @@ given. --json prints the transcript.`,
 	inputs.WeightsFlag(cmd, &o.Weights)
 	f.StringVar(&o.Lora, "lora", "", "adapter: a folder of PEFT's")
 	f.StringArrayVar(&o.images, "image", nil, "`FILE` of a picture, or embed:cards/N; may be given several times")
-	f.StringVar(&o.Protocol, "protocol", "", "`NAME` of how tools are called (default: the run's, or deepeyes)")
+	f.StringVar(&o.Protocol, "protocol", "", "`NAME` of how tools are called (default: the run's, darkroom of an embedded model, or deepeyes)")
 	f.StringVar(&o.Template, "template", "", "`NAME` of a published chat template, or a file that has one, for a folder that has none (default: the run's, or the folder's)")
 	f.StringVar(&o.System, "system", "", "`TEXT` of the system message; '': none (default: the run's, or the protocol's instructions)")
 	f.IntVar(&o.Turns, "turns", 0, "answers of the model at most (default: the run's, or 6)")
@@ -143,6 +143,9 @@ func (o *Options) OpenRun(log io.Writer) (*trained.Run, *experiment.Episode, err
 	}
 	if r == nil {
 		o.Path = o.Model
+		if strings.HasPrefix(o.Model, "embed:") { // it learned this one
+			o.Protocol = cmp.Or(o.Protocol, "darkroom")
+		}
 	}
 	if o.Protocol != "" {
 		e.Protocol, e.Tools = o.Protocol, nil
