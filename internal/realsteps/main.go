@@ -208,19 +208,19 @@ func (a asked) options(be kernels.Backend) pipeline.Options {
 
 // counted times a step, and counts its operations. On the host memory that waits is given back before more is asked
 // for than the step needs at once, as a run does with a large model.
-func (m meter) counted(count *counted, on, dry *stepper, step func(*stepper) error) (b spent, err error) {
+func (m meter) counted(count *cpu.Dry, on, dry *stepper, step func(*stepper) error) (b spent, err error) {
 	_, far := m.be.(onDevice)
 	if pool := dry.p.Pool; !far {
 		pool.Limit = 1
 		pool.Trim()
 		pool.ResetPeak()
 	}
-	before := count.operations
+	before := count.Operations()
 	count.ResetPeak()
 	if err := step(dry); err != nil {
 		return b, err
 	}
-	peak, operations := count.Peak(), count.operations-before
+	peak, operations := count.Peak(), count.Operations()-before
 	if !far {
 		on.p.Pool.Limit = peak
 	}

@@ -15,6 +15,8 @@ type Dry struct {
 	engine *gemm.Engine // knows how large packed weights are
 	now    int
 	peak   int
+
+	operations float64
 }
 
 var _ kernels.Repacker = (*Dry)(nil)
@@ -100,11 +102,12 @@ func (d *Dry) scratch(n int) { d.peak = max(d.peak, d.now+n) }
 func (d *Dry) Gemm(a *kernels.Gemm) {
 	if a.Pair != nil {
 		d.scratch(d.engine.PairScratch(a))
-		first, second := a.Apart(kernels.Mat{})
+		first, second := a.Apart(kernels.Mat{Rows: a.C.Rows, Cols: a.C.Cols})
 		d.Gemm(first)
 		d.Gemm(second)
 		return
 	}
+	d.multiply(a)
 	if a.W == nil {
 		d.scratch(min(d.engine.PackedBytes(a.B.Rows, a.B.Cols, a.Math), gemm.MostScratch))
 	} else if a.Layout != kernels.NT {
@@ -115,13 +118,21 @@ func (d *Dry) Gemm(a *kernels.Gemm) {
 // Conv counts packed pictures, which are padded.
 func (d *Dry) Conv(a *kernels.Conv) {
 	s := a.Shape
+	d.operations += windows(a)
 	d.scratch(min(a.N*(a.H+s.Top+s.Bottom)*(a.W+s.Left+s.Right)*s.In*4, gemm.MostScratch))
 }
 
 // ConvBackward counts the gradient's windows.
 func (d *Dry) ConvBackward(a *kernels.ConvBackward) {
 	d.scratch(gemm.MostScratch)
+	before := d.operations
 	d.Conv(&a.Conv)
+	d.operations = before
+	for _, of := range []kernels.Span{a.DX, a.DWeight} { // as many for each gradient
+		if !of.Empty() {
+			d.operations += windows(&a.Conv)
+		}
+	}
 }
 
 // The rest holds nothing, or so little that it does not count.
@@ -130,8 +141,6 @@ func (*Dry) Upload(kernels.Span, []byte)                                {}
 func (*Dry) Download([]byte, kernels.Span)                              {}
 func (*Dry) Sync()                                                      {}
 func (*Dry) Unpack(*kernels.Unpack)                                     {}
-func (*Dry) Attention(*kernels.Attention)                               {}
-func (*Dry) AttentionBackward(*kernels.AttentionBackward)               {}
 func (*Dry) Rope(*kernels.Rope)                                         {}
 func (*Dry) Norm(*kernels.Norm)                                         {}
 func (*Dry) NormBackward(*kernels.NormBackward)                         {}

@@ -16,6 +16,7 @@ type Dry interface {
 	kernels.Backend
 	Peak() int
 	ResetPeak()
+	Operations() float64 // of products and attention
 	Apart(apart bool)
 }
 
@@ -47,10 +48,19 @@ type Memory struct {
 	Rows       Rows        `json:"rows,omitzero"`
 	Inputs     int64       `json:"checkpoints,omitempty"` // of blocks that backward computes again, in the host's memory
 
+	Work Work `json:"operations,omitzero"`
+
 	Own      int64 `json:"-"` // the program's memory without the model; 0: ProgramBytes
 	Gradient int64 `json:"-"` // of the parameters that move
 	Point    int64 `json:"-"` // of a point of the network with the gradient at its output, on a wire; 0: of text
 	Fit
+}
+
+// Work is operations of products and attention, two a multiply-add: of a pass of the network with a sample, and of one
+// forward and backward.
+type Work struct {
+	Pass  float64 `json:"pass"`
+	Train float64 `json:"train"`
 }
 
 // Tokens are those of the longest possible episode, and those that go through the network in an iteration of such.

@@ -475,11 +475,13 @@ func (c *counting) iterate(settings experiment.Settings) error {
 		keys[i] = trainer.Key{Prompt: prompts[i/c.settings.Rollout.Group%len(prompts)], Sample: i}
 	}
 	c.part() // of another fit
+	work, passes := c.dry.Operations(), c.Policy.Passes
 	samples, err := c.Policy.Roll(trainer.Current, keys)
 	if err != nil {
 		return err
 	}
 	c.phase(&c.need.Sampling)
+	c.worked(&c.need.Work.Pass, work, c.Policy.Passes.Rollout-passes.Rollout)
 	if _, err := c.Items(samples); err != nil {
 		return err
 	}
@@ -505,9 +507,11 @@ func (c *counting) iterate(settings experiment.Settings) error {
 	for range 2 {
 		for range 2 {
 			sent := c.sent()
+			work, passes := c.dry.Operations(), c.Policy.Passes.Backward
 			if err := c.train(points); err != nil {
 				return err
 			}
+			c.worked(&c.need.Work.Train, work, c.Policy.Passes.Backward-passes)
 			c.need.Sent = max(c.need.Sent, (c.sent()-sent)/int64(len(points)))
 		}
 		c.Params().Move(1, 0)
@@ -515,6 +519,13 @@ func (c *counting) iterate(settings experiment.Settings) error {
 	c.phase(&c.need.Training)
 	c.need.Gradient, c.need.Point = model.GradientBytes(c.Moved()), int64(2*8*c.At.Len())
 	return nil
+}
+
+// worked takes the operations since then for each of some passes.
+func (c *counting) worked(into *float64, before float64, passes int) {
+	if passes > 0 {
+		*into = max(*into, (c.dry.Operations()-before)/float64(passes))
+	}
 }
 
 // sent is how many bytes went to other ranks.

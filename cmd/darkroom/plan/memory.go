@@ -22,6 +22,7 @@ type Document struct {
 	Memory *memoryPlan `json:"memory,omitempty"`
 	Why    string      `json:"memory_unknown,omitempty"` // why there is no prediction
 	Time   *timePlan   `json:"time,omitempty"`           // where it was asked for
+	Cost   *cost       `json:"cost,omitempty"`
 
 	Absent       []Absent `json:"not_here_yet,omitempty"`
 	RewardsLater int64    `json:"memory_of_absent_rewards,omitempty"`

@@ -23,15 +23,16 @@ import (
 // Command is 'darkroom plan'.
 func Command() *cobra.Command {
 	var sets []string
-	var resolved, probing bool
+	var resolved, probing, steps bool
 	var device, asked string
 	cmd := &cobra.Command{
 		Use:   "plan [FILE.toml]",
 		Short: "Check an experiment's file, and say what it amounts to",
-		Long: `Check an experiment's file, and say what it amounts to: the steps of the sampler as
-numbers, which of them each iteration trains, how often the network runs, what
-random numbers depend on, and what seems unwise. All mistakes are reported at once,
-those in prompts' files and in the model's settings too.
+		Long: `Check an experiment's file, and say what it amounts to: how often the network runs,
+memory, time, and what seems unwise. All mistakes are reported at once, those in
+prompts' files and in the model's settings too. --steps adds the steps of the
+sampler as numbers, which of them each iteration trains, and what random numbers
+depend on.
 
 No weights are loaded. The settings of a generator's folder (model_index.json and each
 part's config.json) are enough, so memory is known before anything is downloaded.
@@ -68,11 +69,12 @@ It tells how long the run will take, and why its reward may stay flat.`,
 					return err
 				}
 			}
-			return console.Emit(cmd, all, func(w io.Writer) { writePlan(w, all) })
+			return console.Emit(cmd, all, func(w io.Writer) { writePlan(w, all, steps) })
 		},
 	}
 	inputs.ExampleFlag(cmd, &asked)
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
+	cmd.Flags().BoolVar(&steps, "steps", false, "print every step's coefficients, which iterations train it, and what random numbers depend on")
 	cmd.Flags().BoolVar(&resolved, "resolved", false, "print the whole file with every default, and who set what")
 	devices.RanksFlag(cmd, &device)
 	cmd.Flags().BoolVar(&probing, "probe", false, "measure how long an iteration takes, and say how long all will")
@@ -121,10 +123,21 @@ func documented(cmd *cobra.Command, e *experiment.Experiment, resolved bool) (al
 		all = WithMemory(on.Experiment, p, dry())
 	}
 	all.Absent, all.RewardsLater = on.absent, on.rewards
-	return all, nil
+	held, err := heldOut(e, on.absent)
+	all.Cost = costOf(e, all, held)
+	return all, err
 }
 
-func writePlan(w io.Writer, p Document) {
+// heldOut is the number of an evaluation's samples; 0 where its prompts are not here yet.
+func heldOut(e *experiment.Experiment, absent []Absent) (int, error) {
+	if e.Evaluate.Prompts == "" || slices.ContainsFunc(absent, func(a Absent) bool { return a.Path == e.Evaluate.Prompts }) {
+		return 0, nil
+	}
+	list, err := e.Open(e.Evaluate.Prompts)
+	return len(list) * e.Evaluate.Samples, err
+}
+
+func writePlan(w io.Writer, p Document, steps bool) {
 	fmt.Fprintln(w, console.Bold(w, fmt.Sprintf("%s: %s, seed %d", console.Printable(p.Name), console.Plural(int64(p.Iterations), "iteration"), p.Seed)))
 	writeFacts(w, p.Facts)
 	for i, s := range p.Stages {
@@ -133,24 +146,28 @@ func writePlan(w io.Writer, p Document) {
 			fmt.Fprintf(w, "\n%s\n", console.Bold(w, fmt.Sprintf("%s: iterations %d to %d", name, s.First, s.First+s.Iterations-1)))
 		}
 		writeFacts(w, s.Facts)
-		if len(s.Rows) > 0 {
+		if len(s.Rows) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "%-11s %s\n", "sampler", sampled(s, steps))
+		if steps {
 			writeRows(w, s)
 			writeWindows(w, s)
-			writeCounts(w, s.Counts)
 		}
+		writeCounts(w, s.Counts, steps)
+	}
+	if steps {
+		writeSeeds(w, p.Plan)
 	}
 	p.writeMemory(w)
 	p.Gradients.write(w)
-	if p.Time != nil {
-		p.Time.write(w)
-	}
+	p.Cost.write(w, p)
 	writePublished(w, p.Published)
-	writeSeeds(w, p.Plan)
 	for i, warning := range p.Warnings {
 		if i == 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintln(w, "warning: "+warning)
+		console.Say(w, "warning: "+warning)
 	}
 	p.writeAbsent(w)
 }
@@ -180,6 +197,31 @@ func writeFacts(w io.Writer, facts []experiment.Fact) {
 	for _, f := range facts {
 		fmt.Fprintf(w, "%-11s %s\n", f.What, console.PrintableTo(f.How, 500))
 	}
+}
+
+// sampled says in a line how samples are drawn, and which steps are trained.
+func sampled(s experiment.StagePlan, steps bool) string {
+	where := "in every step"
+	if s.Coverage != nil {
+		where = "in the window, " + s.Outside + " outside"
+	}
+	says := fmt.Sprintf("%s, %s %s, schedule %s", console.Plural(int64(len(s.Rows)), "step"), s.Solver, where, s.Schedule)
+	if len(s.Windows) > 0 {
+		var ever []int
+		for step, n := range s.Coverage {
+			if n > 0 {
+				ever = append(ever, step)
+			}
+		}
+		says += "; trains steps " + numbers(s.Windows[0].Steps)
+		if len(s.Windows) > 1 {
+			says += fmt.Sprintf(" first, and %s by iteration %d", numbers(ever), s.First+s.Planned-1)
+		}
+	}
+	if !steps {
+		says += " (--steps)"
+	}
+	return says
 }
 
 // writeRows prints the steps of the sampler.
@@ -250,7 +292,7 @@ func writeWindows(w io.Writer, s experiment.StagePlan) {
 		if i == most {
 			break
 		}
-		t.Add(span(p.First, p.Last), steps(p.Steps))
+		t.Add(span(p.First, p.Last), numbers(p.Steps))
 	}
 	t.Write(w)
 	if len(s.Windows) > most {
@@ -266,8 +308,8 @@ func span(first, last int) string {
 	return fmt.Sprintf("%d-%d", first, last)
 }
 
-// steps writes ascending numbers as ranges.
-func steps(all []int) string {
+// numbers writes ascending ones as ranges.
+func numbers(all []int) string {
 	var s []string
 	for i := 0; i < len(all); i++ {
 		first := all[i]
@@ -282,7 +324,7 @@ func steps(all []int) string {
 	return strings.Join(s, ", ")
 }
 
-func writeCounts(w io.Writer, c *experiment.Counts) {
+func writeCounts(w io.Writer, c *experiment.Counts, whole bool) {
 	fmt.Fprintf(w, "\npasses of the network an iteration (%s)\n", console.Plural(int64(c.Samples), "sample"))
 	t := console.Table{Header: []string{"", ">FORWARD", ">BACKWARD"}}
 	n := func(x float64) string { return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64) }
@@ -295,7 +337,9 @@ func writeCounts(w io.Writer, c *experiment.Counts) {
 	}
 	t.Add("training", n(c.Train), n(c.Backward))
 	t.Add("all", n(c.Rollout+c.Reference+c.Train), n(c.Backward))
-	t.Add("every step of every sample trained", n(c.FullForward), n(c.FullBack))
+	if whole {
+		t.Add("for comparison: if all steps were trained", n(c.FullForward), n(c.FullBack))
+	}
 	t.Write(w)
 }
 
