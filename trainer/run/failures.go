@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // The reaction to a reward without a score. rewards/call has tried then, as often as its policy says; here [[reward]]
@@ -41,6 +43,36 @@ func (s *rewardSet) nothingScored(iterations int) error {
 	failed := slices.Sorted(maps.Keys(s.failures))
 	return fmt.Errorf("nothing was learned: in none of %d iterations had reward %s enough scores\nhint: the warnings above and samples.jsonl say what is missing; --restart begins anew once it is there",
 		iterations, strings.Join(failed, ", "))
+}
+
+// tryPrograms asks every program of a run of pictures about a grey one, before the model is loaded: a program that cannot
+// start fails here, and not once the first pictures are made. Its own word that it has no score is an answer.
+func (s *rewardSet) tryPrograms(e *experiment.Experiment, list []prompts.Prompt) error {
+	if len(list) == 0 {
+		return nil
+	}
+	grey := vision.New(64, 64)
+	for i := range grey.Pix {
+		grey.Pix[i] = 128
+	}
+	item := ofPrompt(rewards.Item{Image: grey}, list[0])
+	for k := range s.all {
+		r := &s.all[k]
+		if e.Rewards[k].Name != "exec" || r.OnFailure == "wait" || len(list[0].Image) > 0 {
+			continue
+		}
+		all := r.Judge(s.ctx, []rewards.Item{item})
+		var declined rewards.Declined
+		switch {
+		case s.ctx.Err() != nil:
+			return s.ctx.Err()
+		case len(all) != 1:
+			return fmt.Errorf("reward %s judged %d of 1 sample", r.name, len(all))
+		case all[0].Missing != nil && !errors.As(all[0].Missing, &declined):
+			return fmt.Errorf("reward %s, asked about a grey picture before anything is made: %w", r.name, all[0].Missing)
+		}
+	}
+	return nil
 }
 
 // answers asks a reward about groups of n samples, as often as on_failure says. Samples of other groups are

@@ -108,6 +108,11 @@ func (l *loop) start() (err error) {
 	if err := l.rewards.open(l.Rewards, judging...); err != nil {
 		return err
 	}
+	if l.Fleet == nil && l.modality.Name == "pictures" && !l.AllSupervised() {
+		if err := l.rewards.tryPrograms(l.Experiment, l.train); err != nil {
+			return err
+		}
+	}
 	if err := l.openModel(); err != nil {
 		return err
 	}

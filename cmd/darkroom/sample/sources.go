@@ -37,11 +37,16 @@ func (o *options) shape(p *pipeline.Pipeline) (pipeline.Shape, error) {
 	if most, must := p.Edits(); most > 0 {
 		return o.edited(p, most, must)
 	}
-	height, width := cmp.Or(o.height, d.Height), cmp.Or(o.width, d.Width)
 	if p.Clips() {
 		if err := o.givable(p); err != nil {
 			return pipeline.Shape{}, err
 		}
+		if o.model == "embed:tiny-wan" { // as its recipe made it (assets/tiny-wan.toml)
+			d.Frames, d.Height, d.Width = 5, 32, 32
+		}
+	}
+	height, width := cmp.Or(o.height, d.Height), cmp.Or(o.width, d.Width)
+	if p.Clips() {
 		return p.ClipShape(cmp.Or(o.frames, d.Frames), height, width)
 	}
 	switch ending := strings.ToLower(filepath.Ext(o.out)); {
