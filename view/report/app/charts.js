@@ -104,7 +104,7 @@ const lines = (plot, strength, hidden) => {
         width: 2,
         dash: c.dots ? [2, 5] : undefined,
         spanGaps: false,
-        points: { show: Boolean(c.dots || c.marks || few), size: c.dots ? 8 : 5, fill: hue },
+        points: { show: Boolean(c.dots || c.marks || few), size: c.dots || c.x.length < 3 ? 8 : 5, fill: hue },
       });
     }
     shown.push({ curve: c, series: series.length - 1, hue, raw: smooth(c) });
