@@ -74,7 +74,7 @@ func writeComparison(w io.Writer, c *compare.Comparison) {
 	}
 }
 
-// writeFirst prints the first number that differs, and what it means.
+// writeFirst prints the first number that differs, with its meaning.
 func writeFirst(w io.Writer, c *compare.Comparison) {
 	fmt.Fprintf(w, "\n%s: %s\n", c.Cause, c.Meaning)
 	if c.First != nil {
@@ -88,7 +88,7 @@ func writeFirst(w io.Writer, c *compare.Comparison) {
 	}
 }
 
-// writeHeldOut prints what is held out, prompt by prompt.
+// writeHeldOut prints held-out scores, compared prompt by prompt.
 func writeHeldOut(w io.Writer, c *compare.Comparison) {
 	if len(c.HeldOut) == 0 {
 		return
@@ -108,7 +108,7 @@ func writeHeldOut(w io.Writer, c *compare.Comparison) {
 	t.Write(w)
 }
 
-// better says which run is ahead, where chance does not explain it.
+// better names the run that is ahead beyond chance.
 func better(m ledger.Measure) string {
 	switch {
 	case m.Prompts < 2:

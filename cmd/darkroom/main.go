@@ -69,7 +69,7 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	if code = exitOf(ctx, err); code == exits.Interrupted && errors.Is(err, context.Canceled) {
 		says = errors.New("interrupted")
 	}
-	console.Say(stderr, fmt.Sprintf("darkroom: %v", says))
+	console.Message(stderr, fmt.Sprintf("darkroom: %v", says))
 	if wantsJSON(args) && !out.Any {
 		writeFailure(out, says, code)
 	}

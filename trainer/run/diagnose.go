@@ -80,7 +80,7 @@ func (l *loop) diagnose(it iteration, of *rollout, line *ledger.Line, r *trainer
 	}
 	d := diagnosis.Report{Measured: m, Findings: m.Findings()}
 	for _, f := range d.Findings {
-		if f.Cause == "clip" && m.Floor != nil && *m.Floor > m.Clip { // checkPolicy has said it
+		if f.Cause == "clip" && m.Floor != nil && *m.Floor > m.Clip { // a warning of checkPolicy
 			continue
 		}
 		l.Logf("the reward may stay flat: %s", f)

@@ -45,8 +45,8 @@ func (s *rewardSet) nothingScored(iterations int) error {
 		iterations, strings.Join(failed, ", "))
 }
 
-// tryPrograms asks every program of a run of pictures about a grey one, before the model is loaded: a program that cannot
-// start fails here, and not once the first pictures are made. Its own word that it has no score is an answer.
+// tryPrograms asks every program of a run of pictures about a grey one, before the model is loaded: a program that
+// cannot start fails here, before any picture is made. Its own word that it has no score is an answer.
 func (s *rewardSet) tryPrograms(e *experiment.Experiment, list []prompts.Prompt) error {
 	if len(list) == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/data/prompts"
 )
 
-// TestTryPrograms: a program that fails is found before the model is loaded, with what it wrote; its own word that a
+// TestTryPrograms: a program that fails is found before the model is loaded, with its output; its own word that a
 // grey picture has no score is an answer.
 func TestTryPrograms(t *testing.T) {
 	if runtime.GOOS == "windows" {

@@ -88,7 +88,7 @@ func (c Curve) drawn() bool {
 	return slices.ContainsFunc(c.Y, func(y float64) bool { return !math.IsNaN(y) })
 }
 
-// updates are the curves of the last update of every iteration: of the loss, of distances, of clipping, of the optimiser.
+// updates are the curves of every iteration's last update: loss, distances, clipping, optimiser.
 func (r *Run) updates() []Plot {
 	one := func(title, name, label string) Plot {
 		return Plot{Title: title, Curves: []Curve{r.some(label, valued(name))}}

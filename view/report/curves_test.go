@@ -23,7 +23,7 @@ func titled(r *Run, title string) (curves []string, first, last float64) {
 	return curves, y[0], y[len(y)-1]
 }
 
-// TestUpdates: a page has what an update measured, and no curve that stays at a number that means nothing.
+// TestUpdates: a page has the numbers of updates, and no curve without meaning.
 func TestUpdates(t *testing.T) {
 	line := func(i int, u ledger.UpdateLine) ledger.Line {
 		return ledger.Line{Iteration: i, Prompts: []int{0, 1}, Samples: 8, Spread: 0.1, Diversity: 2, Updates: []ledger.UpdateLine{{Loss: 9}, u}}

@@ -475,7 +475,7 @@ func TestCompareRewards(t *testing.T) {
 	}
 }
 
-// TestSlightFall: a gold reward that fell by less than a hundredth of itself is no warning, though it surely fell.
+// TestSlightFall: a page does not warn of a gold reward that fell by less than a hundredth of itself, however surely.
 func TestSlightFall(t *testing.T) {
 	at := func(mean float64) *ledger.Measure {
 		return &ledger.Measure{Mean: mean, Low: mean - 1e-4, High: mean + 1e-4, Prompts: 9}

@@ -12,7 +12,7 @@ import (
 // A run's evaluations, and its time on a card by operations of its network. Time on this machine is measured
 // (time.go): operations say nothing of rewards, of small models and of CPUs.
 
-// cost is what is known without computing.
+// cost is evaluations and operations, known without computing.
 type cost struct {
 	Held        int     `json:"heldout_samples"`
 	Evaluations int     `json:"evaluations"`

@@ -167,7 +167,7 @@ func writePlan(w io.Writer, p Document, steps bool) {
 		if i == 0 {
 			fmt.Fprintln(w)
 		}
-		console.Say(w, "warning: "+warning)
+		console.Message(w, "warning: "+warning)
 	}
 	p.writeAbsent(w)
 }
@@ -199,7 +199,7 @@ func writeFacts(w io.Writer, facts []experiment.Fact) {
 	}
 }
 
-// sampled says in a line how samples are drawn, and which steps are trained.
+// sampled is a line about the sampler and its trained steps.
 func sampled(s experiment.StagePlan, steps bool) string {
 	where := "in every step"
 	if s.Coverage != nil {

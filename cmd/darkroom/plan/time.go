@@ -158,7 +158,7 @@ func (t *timePlan) write(w io.Writer) {
 		fmt.Fprintln(w, "  nothing was found")
 	}
 	for _, f := range t.Diagnosis.Findings {
-		console.Say(w, fmt.Sprintf("found: %s\n  hint: %s", f.Text, f.Remedy))
+		console.Message(w, fmt.Sprintf("found: %s\n  hint: %s", f.Text, f.Remedy))
 	}
 }
 

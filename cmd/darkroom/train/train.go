@@ -120,13 +120,13 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 	defer func() { err = errors.Join(err, on.Close(err)) }()
 	log := cmd.ErrOrStderr()
 	if on.Note != "" {
-		console.Say(log, "note: "+on.Note)
+		console.Message(log, "note: "+on.Note)
 	}
 	if says := devices.Unused(e.Run.Device); says != "" {
 		notes = append([]string{says}, notes...)
 	}
 	for _, n := range notes {
-		console.Say(log, "note: "+n)
+		console.Message(log, "note: "+n)
 	}
 	bar := console.NewProgress(log, e.Run.Name)
 	began := time.Now()
@@ -141,7 +141,7 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 	rolls := 0.5 // of an iteration's time; then the last one's share
 	say := func(format string, args ...any) {
 		bar.End()
-		console.Say(log, fmt.Sprintf(format, args...))
+		console.Message(log, fmt.Sprintf(format, args...))
 	}
 	var held *console.Progress // of the evaluation under way
 	stopping := context.AfterFunc(cmd.Context(), func() {

@@ -49,8 +49,7 @@ func (p *Progress) Set(done, all int) {
 	}
 }
 
-// From says that the first parts were done before, and that the next one began so long ago: what is left is reckoned
-// from there.
+// From sets the parts that were done before, and the age of the next one: the time left is reckoned from there.
 func (p *Progress) From(done int, ago time.Duration) { p.from, p.begun = done, p.now().Add(-ago) }
 
 // left is the time that the rest takes at the rate since the beginning.

@@ -47,7 +47,7 @@ func TestProgressWithin(t *testing.T) {
 	}
 }
 
-// What is left is reckoned from the parts that this process did, without the time before them.
+// The time left is reckoned from the parts of this process, without the time before them.
 func TestProgressFrom(t *testing.T) {
 	var out strings.Builder
 	p := NewProgress(&out, "mine")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Messages for people: on a terminal their lines are broken at spaces, and the words that say what a line is are bold.
+// Messages for people: on a terminal their lines are broken at spaces, and their marks (warning:, hint:) are bold.
 
 // marks begin a line of a message.
 var marks = []string{"darkroom:", "warning:", "note:", "hint:", "found:"}
@@ -15,15 +15,15 @@ var marks = []string{"darkroom:", "warning:", "note:", "hint:", "found:"}
 // leastWidth is the terminal's below which lines are left to it.
 const leastWidth = 40
 
-// Say prints a message of one or more lines.
-func Say(w io.Writer, text string) {
+// Message prints a message of one or more lines.
+func Message(w io.Writer, text string) {
 	if terminal(w) {
 		text = laidOut(text, columns(w), func(mark string) string { return Bold(w, mark) })
 	}
 	fmt.Fprintln(w, text)
 }
 
-// laidOut is a message in lines of a width, of which the further ones are indented, with its marks as told.
+// laidOut is a message in lines of a width, the further ones indented, its marks by a function.
 func laidOut(text string, width int, mark func(string) string) string {
 	var all []string
 	for _, line := range strings.Split(text, "\n") {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSay: a message is broken at spaces, its marks are bold, and in a pipe it stays as it is.
-func TestSay(t *testing.T) {
+// TestMessage: a message is broken at spaces, its marks are bold, and in a pipe it stays as it is.
+func TestMessage(t *testing.T) {
 	text := "warning: the run takes about 90 GiB of one card, more than most\n  hint: a smaller size\nplain"
 	want := "WARNING: the run takes about 90 GiB of\n  one card, more than most\n  HINT: a smaller size\nplain"
 	if got := laidOut(text, 40, strings.ToUpper); got != want {
@@ -22,7 +22,7 @@ func TestSay(t *testing.T) {
 		t.Errorf("a narrow terminal: %q", got)
 	}
 	var out strings.Builder
-	if Say(&out, text); out.String() != text+"\n" {
+	if Message(&out, text); out.String() != text+"\n" {
 		t.Errorf("in a pipe: %q", out.String())
 	}
 }
