@@ -94,30 +94,50 @@ func (p Prompt) hasClips(dir string) error {
 	return err
 }
 
-// First frames of clips: embed:animate, and embed:animate-heldout, whose captions no training saw. The prompt names the
-// picture's content and its thing's direction; image is the clip's first frame, without the direction.
+// First frames of clips: embed:animate, and embed:animate-heldout, whose captions no training saw; embed:animate64 and
+// embed:animate64-heldout of larger clips, whose things may turn half way. The prompt names the picture's content and its
+// thing's direction; image is the clip's first frame, without the direction.
 
-// begun begins the names of first frames.
-const begun = "embed:animate/"
+// A beginning is a series of first frames: all scenes in turn, each time in other places.
+type beginning struct {
+	name   string      // of the first frames, before their numbers
+	stream rng.Purpose // of their places
+	format moving.Format
+	scenes func() []moving.Scene
+}
 
-// begunScene is a first frame's scene: all of them in turn, each time in other places.
-func begunScene(n int) moving.Scene {
-	all := moving.All()
+var (
+	begun   = beginning{"embed:animate/", "animate", moving.Small, moving.All}
+	begun64 = beginning{"embed:animate64/", "animate64", moving.Large, moving.Turning}
+)
+
+// beginningOf is the series that a name belongs to, and its number there.
+func beginningOf(name string) (b beginning, number string, ok bool) {
+	for _, b := range []beginning{begun, begun64} {
+		if number, ok := strings.CutPrefix(name, b.name); ok {
+			return b, number, true
+		}
+	}
+	return b, "", false
+}
+
+func (b beginning) scene(n int) moving.Scene {
+	all := b.scenes()
 	return all[n%len(all)]
 }
 
-// firstFrame is the picture.
-func firstFrame(n int) *vision.Image {
-	f := moving.Small
-	at := f.Jitter(rng.New(77).With("animate").Sample(n).Draw())
-	return &vision.Image{Width: f.Size, Height: f.Size, Pix: f.Begin(begunScene(n), at).Frames[0]}
+// frame is the picture.
+func (b beginning) frame(n int) *vision.Image {
+	f := b.format
+	at := f.Jitter(rng.New(77).With(b.stream).Sample(n).Draw())
+	return &vision.Image{Width: f.Size, Height: f.Size, Pix: f.Begin(b.scene(n), at).Frames[0]}
 }
 
-// animated returns the prompts of a number of rounds through all scenes, with held-out captions or with the others.
-func animated(rounds int, heldOut bool) (list []Prompt) {
-	for n := range rounds * len(moving.All()) {
-		if text := begunScene(n).Prompt(); moving.HeldOut(text) == heldOut {
-			list = append(list, Prompt{Text: text, Image: Images{begun + strconv.Itoa(n)}})
+// prompts returns those of a number of rounds through all scenes, with held-out captions or with the others.
+func (b beginning) prompts(rounds int, heldOut bool) (list []Prompt) {
+	for n := range rounds * len(b.scenes()) {
+		if text := b.scene(n).Prompt(); moving.HeldOut(text) == heldOut {
+			list = append(list, Prompt{Text: text, Image: Images{b.name + strconv.Itoa(n)}})
 		}
 	}
 	return list

@@ -42,7 +42,11 @@ func TestClips(t *testing.T) {
 // TestAnimate: each prompt has the first frame of its clip, which shows its thing, and is the same wherever the thing
 // goes; those held out are of captions that no training saw.
 func TestAnimate(t *testing.T) {
-	for name, heldOut := range map[string]bool{"embed:animate": false, "embed:animate-heldout": true} {
+	for name, heldOut := range map[string]bool{"embed:animate": false, "embed:animate-heldout": true, "embed:animate64": false, "embed:animate64-heldout": true} {
+		f := moving.Small
+		if strings.HasPrefix(name, "embed:animate64") {
+			f = moving.Large
+		}
 		list, err := Open(name)
 		if err != nil || len(list) < 48 {
 			t.Fatalf("%d prompts, %v", len(list), err)
@@ -56,18 +60,18 @@ func TestAnimate(t *testing.T) {
 			if err != nil || len(all) != 1 || p.HasSources("nowhere") != nil {
 				t.Fatalf("%d pictures, %v", len(all), err)
 			}
-			if l := moving.Small.Look(s, all[0].Pix); l.Value < 0.88 { // the largest score of another shape
+			if l := f.Look(s, all[0].Pix); l.Value < 0.88 { // the largest score of another shape
 				t.Errorf("%q shows %+v", p.Text, l)
 			}
 		}
 	}
-	other := begunScene(3)
+	other := begun.scene(3)
 	other.Heading = moving.Headings[(slices.Index(moving.Headings, other.Heading)+1)%len(moving.Headings)]
 	at := moving.Place{X: 1, Y: -1, Half: 5.5}
-	if a, b := moving.Small.Begin(begunScene(3), at), moving.Small.Begin(other, at); !slices.Equal(a.Frames[0], b.Frames[0]) || slices.Equal(a.Frames[1], b.Frames[1]) {
+	if a, b := moving.Small.Begin(begun.scene(3), at), moving.Small.Begin(other, at); !slices.Equal(a.Frames[0], b.Frames[0]) || slices.Equal(a.Frames[1], b.Frames[1]) {
 		t.Error("the first frame says where the thing goes, or the second does not")
 	}
-	if _, err := OpenPictures("nowhere", []string{begun + "-1"}); err == nil {
+	if _, err := OpenPictures("nowhere", []string{begun.name + "-1"}); err == nil {
 		t.Error("a picture before the first was drawn")
 	}
 }

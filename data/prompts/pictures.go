@@ -114,12 +114,12 @@ func picture(dir, name string) (*vision.Image, error) {
 		}
 		return sceneOf(n), nil
 	}
-	if number, ok := strings.CutPrefix(name, begun); ok {
+	if b, number, ok := beginningOf(name); ok {
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 0 {
 			return nil, fmt.Errorf("picture %q: first frames are numbered from 0", name)
 		}
-		return firstFrame(n), nil
+		return b.frame(n), nil
 	}
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		return nil, outside(name)
@@ -133,7 +133,8 @@ func picture(dir, name string) (*vision.Image, error) {
 
 // isDrawn reports whether a name is that of a picture which the program draws.
 func isDrawn(name string) bool {
-	return strings.HasPrefix(name, table) || strings.HasPrefix(name, drawn) || strings.HasPrefix(name, begun)
+	_, _, begins := beginningOf(name)
+	return strings.HasPrefix(name, table) || strings.HasPrefix(name, drawn) || begins
 }
 
 // between returns the crop of a picture between four edges.

@@ -26,9 +26,11 @@ var embedded = map[string]func() []Prompt{
 	"embed:zoom-heldout":           func() []Prompt { return questions(10000, 160) },
 	"embed:moving":                 func() []Prompt { return moves(false) },
 	"embed:moving-heldout":         func() []Prompt { return moves(true) },
-	"embed:animate":                func() []Prompt { return animated(3, false) },
+	"embed:animate":                func() []Prompt { return begun.prompts(3, false) },
 	"embed:animals":                animals,
-	"embed:animate-heldout":        func() []Prompt { return animated(4, true) },
+	"embed:animate-heldout":        func() []Prompt { return begun.prompts(4, true) },
+	"embed:animate64":              func() []Prompt { return begun64.prompts(1, false) },
+	"embed:animate64-heldout":      func() []Prompt { return begun64.prompts(1, true) },
 }
 
 // mix has the words that are words: three letters that mean nothing tell little.
