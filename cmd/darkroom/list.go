@@ -169,6 +169,7 @@ func modelNames() []name {
 		"embed:tiny-kontext":     "a FluxKontextPipeline that changes scenes of 32 x 32 pixels: their things' colours, or a thing less",
 		"embed:tiny-mask2former": "a Mask2FormerForUniversalSegmentation that finds circles, squares, triangles and letters in scenes of 64 x 64 pixels",
 		"embed:tiny-wan":         "a WanImageToVideoPipeline that makes the thing of a picture move, in clips of five frames of 32 x 32",
+		"embed:tiny-wan-64":      "a WanImageToVideoPipeline that makes the thing of a picture move, and turn half way, in clips of nine frames of 64 x 64",
 	}
 	var names []name
 	for _, n := range assets.Names() {

@@ -95,8 +95,8 @@ func (p Prompt) hasClips(dir string) error {
 }
 
 // First frames of clips: embed:animate, and embed:animate-heldout, whose captions no training saw; embed:animate64 and
-// embed:animate64-heldout of larger clips, whose things may turn half way. The prompt names the picture's content and its
-// thing's direction; image is the clip's first frame, without the direction.
+// embed:animate64-heldout of larger clips, whose things may turn half way. The prompt names the picture's content and
+// its thing's direction; image is the clip's first frame, without the direction.
 
 // A beginning is a series of first frames: all scenes in turn, each time in other places.
 type beginning struct {

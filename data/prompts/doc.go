@@ -10,8 +10,8 @@
 //
 // embed:scenes and embed:scenes-heldout are captions of scenes that the embedded models know, embed:edits and
 // embed:edits-heldout edits of drawn scenes, embed:edits-in-place those of them that move nothing (scenes.go),
-// embed:animate and embed:animate-heldout pictures whose things are to move, embed:animate64 and embed:animate64-heldout
-// larger ones whose things may turn (clips.go),
+// embed:animate and embed:animate-heldout pictures whose things are to move, embed:animate64 and
+// embed:animate64-heldout larger ones whose things may turn (clips.go),
 // embed:zoom and embed:zoom-heldout questions about tables of cards (pictures.go), embed:zoom-solved those of
 // embed:zoom with the call that looks at the card (meta.solution); questions may be about clips (clips.go).
 // No training saw held-out prompts.
