@@ -92,11 +92,12 @@ homes: ## frozen matrices in every home, on devices of the driver's double; ever
 # SCHEMAS are kubeconform's, where those of custom resources are elsewhere.
 SCHEMAS ?= -schema-location default -schema-location 'https://raw.githubusercontent.com/datreeio/CRDs-catalog/main/{{.Group}}/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json'
 
-deploy: ## deploy/ held to the tools of those who read it: kubeconform, shellcheck, hadolint, systemd-analyze
+deploy: ## deploy/ held to the tools of those who read it: kubeconform, shellcheck, hadolint, systemd-analyze, actionlint
 	kubeconform -strict -summary $(SCHEMAS) deploy/kubernetes
 	shellcheck deploy/slurm/*.sbatch
 	hadolint deploy/Containerfile
 	systemd-analyze verify deploy/systemd/*.service
+	actionlint .github/workflows/*.yml
 
 bench: ## times of this machine
 	go run ./cmd/darkroom bench
