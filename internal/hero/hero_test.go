@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -74,5 +75,15 @@ func TestHero(t *testing.T) {
 	write(first)
 	if _, _, err := read(run); err == nil || !strings.Contains(err.Error(), "no evaluation after training") {
 		t.Errorf("a run that was not trained: %v", err)
+	}
+}
+
+// TestRight: a word that is read whole is right, as is a scene, and nothing less.
+func TestRight(t *testing.T) {
+	for text, want := range map[string]bool{`{"scores":{"ocr":{"value":1}}}`: true, `{"scores":{"ocr":{"value":0.67}}}`: false, `{"scores":{"scene":{"parts":{"strict":1}}}}`: true, `{}`: false} {
+		var l line
+		if err := json.Unmarshal([]byte(text), &l); err != nil || l.right() != want {
+			t.Errorf("%s is right: %v, %v", text, !want, err)
+		}
 	}
 }

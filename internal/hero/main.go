@@ -1,9 +1,10 @@
-// Command hero draws the pictures of README.md from runs of the quickstart and of example clip: the first held-out
-// prompts in their order, each with its first sample before and after training, and a tick where everything that the
-// prompt asks for is right. Clips play, in a GIF file.
+// Command hero draws pictures of runs for README.md and examples: the first held-out prompts in their order, each with
+// its first sample before and after training, and a tick where everything that the prompt asks for is right. Clips
+// play, in a GIF file.
 //
 //	go run ./internal/hero runs/quickstart assets/quickstart.png   // make hero
 //	go run ./internal/hero runs/clip assets/clip.gif
+//	go run ./internal/hero runs/words examples/ocr/words.png       // examples/ocr
 //
 // It reads heldout.jsonl, which says where a sample is on the run's sheets. Start with read;
 // draw.go lays out the picture.
@@ -89,11 +90,14 @@ type line struct {
 	}
 }
 
-// right says whether everything that the prompt asks for is in the picture, or in the clip: its thing goes and turns as
-// asked, by at most a quarter off, in frames that show it.
+// right says whether everything that the prompt asks for is in the picture; whether its words can be read; or whether
+// the thing of a clip goes and turns as asked, by at most a quarter off, in frames that show it.
 func (l line) right() bool {
 	if h, ok := l.Scores["heading"]; ok {
 		return h.Parts["agreement"] >= 0.75 && l.Scores["thing"].Value >= 0.9
+	}
+	if words, ok := l.Scores["ocr"]; ok {
+		return words.Value == 1
 	}
 	return l.Scores["scene"].Parts["strict"] == 1
 }
