@@ -62,6 +62,7 @@ var left = []struct {
 	{regexp.MustCompile(`^(go|make|docker|\.ci/run|runs/device)\b`), "it builds or tests the repository"},
 	{regexp.MustCompile(`^darkroom pull |models/stable-`), "it needs a hub"},
 	{regexp.MustCompile(`cuda:`), "it needs a CUDA device"},
+	{regexp.MustCompile(`runs/(sd35m-lora|signs|qwen-search|wan-heading)\b`), "it needs a run of a CUDA device"},
 	{regexp.MustCompile(`collector:`), "it needs a collector"},
 }
 
