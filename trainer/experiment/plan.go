@@ -372,6 +372,14 @@ func (e *Experiment) EvaluationPasses(samples int) float64 {
 	return float64(samples*e.Sampler.EvalSteps) * e.passes()
 }
 
+// GuidedPasses are the passes of one measurement with evaluate.guided; 0 without it.
+func (e *Experiment) GuidedPasses(samples int) float64 {
+	if e.Evaluate.Guided == 0 {
+		return 0
+	}
+	return float64(samples*e.Sampler.EvalSteps) * e.passesAt(e.Evaluate.Guided)
+}
+
 // steps is the number of a rollout's steps, shorter with a compressed tail.
 func (s Sampler) steps(window []int) int {
 	if s.Flash == nil {

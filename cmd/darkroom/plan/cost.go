@@ -17,10 +17,12 @@ type cost struct {
 	Held        int     `json:"heldout_samples"`
 	Evaluations int     `json:"evaluations"`
 	Passes      float64 `json:"forwards_of_an_evaluation"`
+	Guided      float64 `json:"forwards_with_other_guidance,omitempty"` // evaluate.guided, at the start and at the end
+	OwnSize     bool    `json:"evaluations_have_their_own_size,omitempty"`
 
-	Iteration  float64 `json:"operations_of_an_iteration,omitempty"` // of the run's mean iteration
-	Evaluation float64 `json:"operations_of_an_evaluation,omitempty"`
-	OnCard     float64 `json:"seconds_on_an_h100,omitempty"` // of the whole run: the network alone
+	Iteration  float64 `json:"operations_of_an_iteration,omitempty"`  // of the run's mean iteration
+	Evaluation float64 `json:"operations_of_an_evaluation,omitempty"` // not known where they have their own size
+	OnCard     float64 `json:"seconds_on_an_h100,omitempty"`          // of the whole run: the network alone
 }
 
 // cardRate is operations a second as FLUX.1-dev's rollout ran on an H100 (docs/gpu.md).
@@ -46,7 +48,7 @@ func costOf(e *experiment.Experiment, p Document, held int) *cost {
 	if e.Episode != nil || passes+backward == 0 {
 		return c
 	}
-	c.Passes = e.EvaluationPasses(held)
+	c.Passes, c.Guided = e.EvaluationPasses(held), 2*e.GuidedPasses(held)
 	if p.Memory == nil || p.Memory.Work.Train == 0 {
 		return c
 	}
@@ -55,9 +57,16 @@ func costOf(e *experiment.Experiment, p Document, held int) *cost {
 	if pass == 0 { // nothing is rolled
 		pass = work.Train / 3
 	}
-	c.Iteration, c.Evaluation = passes*pass+backward*work.Train, c.Passes*pass
+	c.Iteration = passes*pass + backward*work.Train
+	all := float64(p.Iterations) * c.Iteration
+	if v := e.Evaluate; v.Width > 0 || v.Height > 0 || v.Frames > 0 {
+		c.OwnSize = held > 0
+	} else {
+		c.Evaluation = c.Passes * pass
+		all += float64(c.Evaluations)*c.Evaluation + c.Guided*pass
+	}
 	if c.Iteration >= leastOperations {
-		c.OnCard = (float64(p.Iterations)*c.Iteration + float64(c.Evaluations)*c.Evaluation) / cardRate
+		c.OnCard = all / cardRate
 	}
 	return c
 }
@@ -69,18 +78,36 @@ func (c *cost) write(w io.Writer, p Document) {
 		if c.Passes > 0 {
 			fmt.Fprintf(w, " and %.0f passes each", c.Passes)
 		}
+		if c.Guided > 0 {
+			fmt.Fprintf(w, ", and %.0f passes with evaluate.guided", c.Guided)
+		}
 		fmt.Fprintln(w)
 	}
 	switch {
 	case p.Time != nil:
 		p.Time.write(w)
 	case c.OnCard > 0:
-		fmt.Fprintf(w, "\ntime: about %s on one H100, %s an iteration: the network's %.3g TFLOP at %.0f TFLOP/s, as FLUX.1-dev ran there; rewards and decoding come on top\n",
-			lasting(c.OnCard), lasting(c.Iteration/cardRate), c.Iteration/1e12, cardRate/1e12)
+		beside := "rewards and decoding"
+		if c.OwnSize {
+			beside = "rewards, decoding and evaluations, which have a size of their own,"
+		}
+		fmt.Fprintf(w, "\ntime: about %s on one H100, %s an iteration: the network's %s at %.0f TFLOP/s, as FLUX.1-dev ran there; %s come on top\n",
+			lasting(c.OnCard), lasting(c.Iteration/cardRate), operations(c.Iteration), cardRate/1e12, beside)
 		fmt.Fprintln(w, "      --probe measures it on this machine, in three iterations")
 	default:
 		fmt.Fprintln(w, "\ntime: --probe measures it, in three iterations")
 	}
+}
+
+// operations are a number of operations in units that need no exponent.
+func operations(n float64) string {
+	switch {
+	case n >= 1e17:
+		return fmt.Sprintf("%.0f PFLOP", n/1e15)
+	case n >= 1e15:
+		return fmt.Sprintf("%.1f PFLOP", n/1e15)
+	}
+	return fmt.Sprintf("%.0f TFLOP", n/1e12)
 }
 
 // lasting is a time with two figures.
@@ -92,6 +119,8 @@ func lasting(seconds float64) string {
 		return fmt.Sprintf("%.1f h", d.Hours())
 	case d >= 100*time.Second:
 		return fmt.Sprintf("%.0f min", d.Minutes())
+	case d >= 10*time.Second:
+		return fmt.Sprintf("%.0f s", d.Seconds())
 	}
 	return fmt.Sprintf("%.2g s", seconds)
 }
