@@ -31,6 +31,9 @@ func (o *clipOptions) check(must func(ok bool, format string, args ...any)) {
 	must(o.last == "" || len(o.images) == 1, "--last-image without --image: a clip's last picture goes with its first")
 }
 
+// embeddedClips are the sizes that embedded models of clips were trained at (assets/NAME.toml).
+var embeddedClips = map[string]struct{ frames, side int }{"embed:tiny-wan": {5, 32}, "embed:tiny-wan-64": {9, 64}}
+
 // shape is that of the result, checked against the pipeline.
 func (o *options) shape(p *pipeline.Pipeline) (pipeline.Shape, error) {
 	d := p.Defaults()
@@ -41,8 +44,8 @@ func (o *options) shape(p *pipeline.Pipeline) (pipeline.Shape, error) {
 		if err := o.givable(p); err != nil {
 			return pipeline.Shape{}, err
 		}
-		if o.model == "embed:tiny-wan" { // as its recipe made it (assets/tiny-wan.toml)
-			d.Frames, d.Height, d.Width = 5, 32, 32
+		if own, ok := embeddedClips[o.model]; ok {
+			d.Frames, d.Height, d.Width = own.frames, own.side, own.side
 		}
 	}
 	height, width := cmp.Or(o.height, d.Height), cmp.Or(o.width, d.Width)
