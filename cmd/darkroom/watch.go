@@ -34,9 +34,10 @@ Prometheus' format. Ctrl-C ends it; runs go on.
 Of another machine: 'ssh -L 7860:localhost:7860 MACHINE' beside 'darkroom watch' there, and
 http://localhost:7860 here. Behind a proxy, as rented machines have it: --addr 0.0.0.0:7860 with
 --host, the name in the proxy's address, and --token, since anyone can open that address.
+--token @FILE reads the word from a file: other users of the machine see command lines.
 
 'darkroom report' writes the same page as one file.`,
-		Example: "  darkroom watch\n  darkroom watch runs/first runs/second --addr 127.0.0.1:8000\n  darkroom watch --addr 0.0.0.0:7860 --host abc-7860.proxy.example --token \"$TOKEN\"",
+		Example: "  darkroom watch\n  darkroom watch runs/first runs/second --addr 127.0.0.1:8000\n  darkroom watch --addr 0.0.0.0:7860 --host abc-7860.proxy.example --token @token.txt",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = []string{"runs"}
@@ -46,7 +47,7 @@ http://localhost:7860 here. Behind a proxy, as rented machines have it: --addr 0
 	}
 	cmd.Flags().StringVar(&o.address, "addr", "127.0.0.1:7860", "the `HOST:PORT` to answer at; port 0 takes a free one")
 	cmd.Flags().StringSliceVar(&o.hosts, "host", nil, "a `NAME` that browsers may call the page by, as often as needed: a proxy's; localhost and numbers are always known")
-	cmd.Flags().StringVar(&o.token, "token", "", "a `WORD` that readers must have: ADDRESS/?token=WORD once, or as a bearer's")
+	cmd.Flags().StringVar(&o.token, "token", "", "a `WORD` that readers must have, or @FILE that has it: ADDRESS/?token=WORD once, or as a bearer's")
 	return cmd
 }
 
@@ -66,8 +67,19 @@ func (o watchOptions) serve(cmd *cobra.Command, paths []string) error {
 			return exits.Usagef("--host %q is no name\nhint: the name alone, as abc-7860.proxy.example; no https://, port or *", name)
 		}
 	}
-	if o.token != url.QueryEscape(o.token) || cmd.Flags().Changed("token") && o.token == "" {
-		return exits.Usagef("--token has no place in an address\nhint: letters, digits, - and _, as of 'openssl rand -hex 16'")
+	from := "--token"
+	if file, ok := strings.CutPrefix(o.token, "@"); ok {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return exits.Usagef("--token: %v\nhint: 'openssl rand -hex 16 > %s' makes one", err, file)
+		}
+		from, o.token = "--token "+o.token, strings.TrimSpace(string(text))
+	}
+	if cmd.Flags().Changed("token") && o.token == "" {
+		return exits.Usagef("%s is empty: the page would ask for nothing\nhint: a word, as of 'openssl rand -hex 16'; without --token everyone can read the page", from)
+	}
+	if o.token != url.QueryEscape(o.token) {
+		return exits.Usagef("%s has no place in an address\nhint: letters, digits, - and _, as of 'openssl rand -hex 16'", from)
 	}
 	if host == "" {
 		host = "127.0.0.1"
@@ -90,10 +102,7 @@ func (o watchOptions) serve(cmd *cobra.Command, paths []string) error {
 	go func() { defer close(follows); s.Follow(ctx) }()
 	server := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	context.AfterFunc(ctx, func() { _ = server.Close() }) // pages notice their connection's end
-	at := "http://" + listener.Addr().String()
-	if o.token != "" {
-		at += "/?token=" + o.token
-	}
+	at := o.opens(listener.Addr())
 	if err := console.Emit(cmd, map[string]string{"url": at}, func(w io.Writer) { fmt.Fprintf(w, "watching at %s (Ctrl-C ends this page, not the runs)\n", at) }); err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -102,4 +111,20 @@ func (o watchOptions) serve(cmd *cobra.Command, paths []string) error {
 	}
 	<-follows
 	return nil
+}
+
+// opens is the address of the page for a browser: a proxy's by its name and https, or the listener's, where that of all
+// interfaces is localhost.
+func (o watchOptions) opens(listens net.Addr) string {
+	at := "http://" + listens.String()
+	if tcp, ok := listens.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		at = fmt.Sprintf("http://localhost:%d", tcp.Port)
+	}
+	if len(o.hosts) > 0 {
+		at = "https://" + o.hosts[0]
+	}
+	if o.token != "" {
+		at += "/?token=" + o.token
+	}
+	return at
 }

@@ -203,24 +203,28 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// cookie keeps a token, so that addresses after the first are without it.
-const cookie = "darkroom_token"
+// cookie is the name of the cookie that keeps a token, so that addresses after the first are without it. Browsers send
+// cookies to all ports of a host: each token has a name of its own, since one host may have several servers.
+func cookie(token string) string {
+	sum := sha256.Sum256([]byte("darkroom watch " + token))
+	return "darkroom_token_" + hex.EncodeToString(sum[:4])
+}
 
-// allowed compares a reader's token. The first address with it is answered by the same one without it and a cookie: no
-// link, no history and no picture of the screen has it.
+// allowed compares a reader's token. An address with it is answered by the same one without it and a cookie: no link,
+// no history and no picture of the screen has it.
 func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 	same := func(token string) bool { return subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1 }
-	if kept, err := r.Cookie(cookie); err == nil && same(kept.Value) {
+	if r.URL.Path == "/" && same(r.URL.Query().Get("token")) {
+		http.SetCookie(w, &http.Cookie{Name: cookie(s.token), Value: s.token, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+		w.Header().Set("Location", "./")
+		w.WriteHeader(http.StatusSeeOther)
+		return false
+	}
+	if kept, err := r.Cookie(cookie(s.token)); err == nil && same(kept.Value) {
 		return true
 	}
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && same(token) {
 		return true
-	}
-	if same(r.URL.Query().Get("token")) && r.URL.Path == "/" {
-		http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.token, HttpOnly: true, SameSite: http.SameSiteLaxMode})
-		w.Header().Set("Location", "./")
-		w.WriteHeader(http.StatusSeeOther)
-		return false
 	}
 	http.Error(w, "this page asks for the token of 'darkroom watch --token': ADDRESS/?token=TOKEN", http.StatusUnauthorized)
 	return false

@@ -214,14 +214,17 @@ func TestToken(t *testing.T) {
 		set    func(r *http.Request)
 		status int
 	}{
-		{"/", kept, 200}, {"/app.js", kept, 200}, {"/metrics", func(r *http.Request) { r.Header.Set("Authorization", "Bearer word") }, 200},
+		{"/", kept, 200}, {"/app.js", kept, 200}, {"/?token=word", kept, 303}, {"/?token=wort", kept, 200}, {"/metrics", func(r *http.Request) { r.Header.Set("Authorization", "Bearer word") }, 200},
 		{"/", nil, 401}, {"/?token=", nil, 401}, {"/?token=wor", nil, 401}, {"/metrics?token=word", nil, 401}, {"/api/runs/x", nil, 401}, {"/app.js", nil, 401},
-		{"/", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: cookie, Value: "wort"}) }, 401}, {"/metrics", func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, 401},
+		{"/", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: cookie("word"), Value: "wort"}) }, 401}, {"/metrics", func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, 401},
 		{"/", func(r *http.Request) { kept(r); r.Host = "evil.example" }, 421},
 	} {
 		if a := ask(c.path, c.set); a.StatusCode != c.status {
 			t.Errorf("%s: %s, want %d", c.path, a.Status, c.status)
 		}
+	}
+	if other := cookie("another"); other == first.Cookies()[0].Name {
+		t.Errorf("servers with other tokens share the cookie %s", other)
 	}
 }
 
