@@ -12,7 +12,9 @@ function switchScheme() {
 	try { localStorage.setItem("scheme", style.scheme); } catch { /* a browser that keeps nothing */ }
 }
 
+/* Browsers have no clipboard for pages that come without TLS. */
 function addCopyButtons() {
+	if (!navigator.clipboard) return;
 	for (const pre of document.querySelectorAll("main pre")) {
 		const button = document.createElement("button");
 		button.type = "button";

@@ -17,6 +17,9 @@ type section struct {
 // longest is the size of a page whose sections are found by their headings alone: LOG.md would be most of the index.
 const longest = 100_000
 
+// indexBegins is the beginning of the search's file.
+const indexBegins = "const index = "
+
 // index is the search's file: pages, sections as [page, anchor, title, first words], and words with the sections that
 // have them, each as its distance from the one before.
 func (s *site) index() ([]byte, error) {
@@ -42,7 +45,7 @@ func (s *site) index() ([]byte, error) {
 		}
 	}
 	var out bytes.Buffer
-	out.WriteString("const index = ")
+	out.WriteString(indexBegins)
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(map[string]any{"pages": pages, "sections": sections, "words": words}); err != nil {

@@ -124,7 +124,7 @@ func write(repository, out string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := clear(out); err != nil {
+	if err := removeEarlier(out); err != nil {
 		return 0, err
 	}
 	index, err := s.index()
@@ -156,8 +156,8 @@ func write(repository, out string) (int, error) {
 	return len(s.pages), nil
 }
 
-// clear removes an earlier site, and nothing else.
-func clear(out string) error {
+// removeEarlier removes an earlier site, and nothing else: it is known by its search's file and its script.
+func removeEarlier(out string) error {
 	entries, err := os.ReadDir(out)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -165,7 +165,8 @@ func clear(out string) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	if _, err := os.Stat(filepath.Join(out, "search.js")); err != nil {
+	index, _ := os.ReadFile(filepath.Join(out, "search.js"))
+	if _, err := os.Stat(filepath.Join(out, "page.js")); err != nil || !bytes.HasPrefix(index, []byte(indexBegins+`{"pages":`)) {
 		return fmt.Errorf("%s has files, and is not a site of an earlier call\nhint: -out names a new folder", out)
 	}
 	return os.RemoveAll(out)

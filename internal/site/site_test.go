@@ -197,8 +197,29 @@ func TestBroken(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "mine.txt"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := clear(dir); err == nil || !strings.Contains(err.Error(), "hint:") {
+	if err := removeEarlier(dir); err == nil || !strings.Contains(err.Error(), "hint:") {
 		t.Errorf("a folder of other files: %v", err)
+	}
+	for name, text := range map[string]string{"search.js": "const index = 1;\n", "page.js": ""} { // of another program
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := removeEarlier(dir); err == nil {
+		t.Error("a folder with another program's search.js was removed")
+	}
+	index, err := s.index()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "search.js"), index, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeEarlier(dir); err != nil {
+		t.Errorf("an earlier site: %v", err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("an earlier site was left")
 	}
 }
 
