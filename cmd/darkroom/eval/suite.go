@@ -48,7 +48,7 @@ func (o *suiteOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.Run, "run", "", "of suites: `RUN` or checkpoint: its model with what was trained")
 	inputs.WeightsFlag(cmd, &o.Weights)
 	f.StringVar(&o.Lora, "lora", "", "of suites: adapter, a folder of PEFT's")
-	f.StringVar(&o.Protocol, "protocol", "", "of suites: `NAME` of how tools are called (default: the run's, or deepeyes)")
+	f.StringVar(&o.Protocol, "protocol", "", "of suites: `NAME` of how tools are called (default: the run's, darkroom of an embedded model, or deepeyes)")
 	f.StringVar(&o.Template, "template", "", "of suites: `NAME` of a published chat template, or a file that has one, for a folder that has none (default: the run's, or the folder's)")
 	f.StringVar(&o.System, "system", "", "of suites: `TEXT` of the system message; '': none (default: the run's, or the protocol's instructions)")
 	f.IntVar(&o.Turns, "turns", 0, "of suites: answers of the model at most (default: the run's evaluate.turns, its episode.turns, or 6)")
