@@ -23,15 +23,19 @@ func Message(w io.Writer, text string) {
 	fmt.Fprintln(w, text)
 }
 
-// laidOut is a message in lines of a width, the further ones indented, its marks by a function.
+// leastWords is the width that words have after a deep indent.
+const leastWords = 20
+
+// laidOut is a message in lines of a width, the further ones indented, its marks by a function. Lines that begin with |
+// are quoted, and keep their spaces.
 func laidOut(text string, width int, mark func(string) string) string {
 	var all []string
 	for _, line := range strings.Split(text, "\n") {
 		words := strings.TrimLeft(line, " ")
 		indent := line[:len(line)-len(words)]
 		parts := []string{line}
-		if width >= leastWidth && len([]rune(line)) > width {
-			parts = Wrapped(words, width-len(indent)-2)
+		if width >= leastWidth && len([]rune(line)) > width && !strings.HasPrefix(words, "|") {
+			parts = Wrapped(words, max(leastWords, width-len(indent)-2))
 			for i := range parts {
 				parts[i] = indent + strings.Repeat(" ", 2*min(i, 1)) + parts[i]
 			}

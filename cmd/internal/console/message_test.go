@@ -21,6 +21,16 @@ func TestMessage(t *testing.T) {
 	if got := laidOut(long, 20, strings.ToLower); got != long {
 		t.Errorf("a narrow terminal: %q", got)
 	}
+	deep := strings.Repeat(" ", 60)
+	for _, line := range strings.Split(laidOut(deep+long, 50, strings.ToUpper), "\n") {
+		if words, ok := strings.CutPrefix(line, deep); !ok || len(words) > 22 {
+			t.Errorf("behind a deep indent: %q", line)
+		}
+	}
+	quoted := "  | lr     = 0.01      # a line of a file, with columns"
+	if got := laidOut(quoted, 40, strings.ToUpper); got != quoted {
+		t.Errorf("a quoted line: %q", got)
+	}
 	var out strings.Builder
 	if Message(&out, text); out.String() != text+"\n" {
 		t.Errorf("in a pipe: %q", out.String())
