@@ -58,3 +58,20 @@ func TestPagesRun(t *testing.T) {
 		t.Errorf("%d commands and %d experiments were found: the pages are read wrongly", commands, experiments)
 	}
 }
+
+// TestExamplesPlan: experiments of examples can be planned.
+func TestExamplesPlan(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*/*.toml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d experiments, %v", len(files), err)
+	}
+	for _, file := range files {
+		e, err := experiment.Read(file, nil)
+		if err == nil {
+			_, err = e.Plan()
+		}
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
