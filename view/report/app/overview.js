@@ -47,7 +47,7 @@ const overviewRow = (run, reach, picked, pick) => {
       ? gainCells(g, reach)
       : [el("td", { class: "wide" }), el("td", { class: "soft", "data-label": "gain" }, "not known yet")],
     el("td", { "data-label": "gold" }, goldCells(run)),
-    el("td", { class: run.fired ? "worse" : "soft", "data-label": "fired" }, String(run.fired)),
+    el("td", { class: run.fired ? "worse" : "soft", "data-label": "monitors fired" }, String(run.fired)),
     el("td", { class: "wide" }, spark(run.reward)),
     el("td", { class: "soft", "data-label": "took" }, run.seconds > 0 ? span(run.seconds) : ""),
   );
