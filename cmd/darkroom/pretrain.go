@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -117,6 +118,31 @@ func judged[V fmt.Stringer](cmd *cobra.Command, v V, err error) error {
 	return console.Emit(cmd, v, func(w io.Writer) { fmt.Fprintln(w, v) })
 }
 
+// judgeable refuses a folder whose model makes clips or edits, and names the command that judges them. A folder that
+// cannot be read is left to the reader of models and its message.
+func judgeable(dir, model string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "model_index.json"))
+	if err != nil {
+		return nil
+	}
+	var index struct {
+		Class string `json:"_class_name"`
+	}
+	if json.Unmarshal(text, &index) != nil {
+		return nil
+	}
+	makes := ""
+	switch {
+	case strings.HasPrefix(index.Class, "Wan"):
+		makes = "clips"
+	case strings.Contains(index.Class, "Kontext"):
+		makes = "edits"
+	default:
+		return nil
+	}
+	return exits.Usagef("--judge %s: a %s makes %s, and --judge draws pictures of captions alone\nhint: 'darkroom pretrain RECIPE' judges %s as the recipe's [judge] says; 'darkroom sample --model %s --image PICTURE --prompt TEXT --out FILE' makes one", model, index.Class, makes, makes, model)
+}
+
 func (o *pretrainOptions) judgeFolder(ctx context.Context, cmd *cobra.Command) error {
 	if o.n < 1 || o.steps < 1 || o.guidance < 1 {
 		return exits.Usagef("--n %d, --steps %d, --guidance %v: at least 1 each", o.n, o.steps, o.guidance)
@@ -138,6 +164,9 @@ func (o *pretrainOptions) judgeFolder(ctx context.Context, cmd *cobra.Command) e
 	if _, err := mask2former.ReadConfig(dir); err == nil {
 		v, err := pretrain.JudgeDetector(ctx, pool, dir, o.n)
 		return judged(cmd, v, err)
+	}
+	if err := judgeable(dir, o.judge); err != nil {
+		return err
 	}
 	j := judgement{Model: o.judge, Steps: o.steps}
 	if j.Fidelity, err = pretrain.Reconstruct(pool, dir, o.n); err != nil {
