@@ -28,7 +28,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/choice"
 	"github.com/darkroom-rl/darkroom/outside/machine"
 	"github.com/darkroom-rl/darkroom/outside/spent"
 	"github.com/darkroom-rl/darkroom/vision/onnx"
@@ -65,7 +65,7 @@ func compare(ctx context.Context, python string, threads, rounds int, names []st
 		}
 	}
 	runtime.GOMAXPROCS(threads)
-	be, err := cpu.New()
+	be, err := choice.Backend(threads)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/choice"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
@@ -112,7 +113,7 @@ func (a asked) open() (kernels.Backend, func(), error) {
 		be, err := newCounted()
 		return be, func() {}, err
 	case "cpu":
-		be, err := cpu.New()
+		be, err := choice.Backend(0)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -169,3 +169,22 @@ func TestMeasure(t *testing.T) {
 		t.Logf("in %.0f ms, %.0f of the thread's own", k.MS, own.Seconds()*1e3)
 	}
 }
+
+// TestBackend takes the path of DARKROOM_CPU, and no other.
+func TestBackend(t *testing.T) {
+	for _, path := range isa.Paths() {
+		t.Setenv("DARKROOM_CPU", path.String())
+		b, err := Backend(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "cpu/" + path.String(); b.Name() != want {
+			t.Errorf("DARKROOM_CPU=%v: %s", path, b.Name())
+		}
+		b.Close()
+	}
+	t.Setenv("DARKROOM_CPU", "abacus")
+	if _, err := Backend(1); err == nil {
+		t.Error("an unknown path")
+	}
+}

@@ -14,6 +14,20 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
+// Backend is one of a number of threads (0: the default) on the paths that are fastest by a measurement now, or on the
+// path that DARKROOM_CPU names.
+func Backend(threads int) (*cpu.Backend, error) {
+	path, err := isa.Choose()
+	if err != nil {
+		return nil, err
+	}
+	o := cpu.Options{Path: path, Threads: threads}
+	if !isa.Forced() {
+		o.Mix = Measure().Mix(path)
+	}
+	return cpu.NewWith(o), nil
+}
+
 // Measure times the families on the paths that this CPU has, which takes some tens of milliseconds of one thread. Paths
 // are timed in turn, in the thread's own time where the system tells it, and the best of several rounds counts: other
 // work on the machine disturbs all of them alike.
