@@ -45,32 +45,39 @@ func (s *rewardSet) nothingScored(iterations int) error {
 		iterations, strings.Join(failed, ", "))
 }
 
-// tryPrograms asks every program of a run of pictures about a grey one, before the model is loaded: a program that
-// cannot start fails here, before any picture is made. Its own word that it has no score is an answer.
+// tryPrograms asks every program of a run of pictures about a grey one, before the model is loaded, with the first
+// prompt that has no pictures and weighs the reward: a program that cannot start fails here, before any picture is
+// made. Its own word that it has no score is an answer. With on_failure = skip, a failure is a warning: the program may
+// fail on this picture alone.
 func (s *rewardSet) tryPrograms(e *experiment.Experiment, list []prompts.Prompt) error {
-	if len(list) == 0 {
-		return nil
-	}
 	grey := vision.New(64, 64)
 	for i := range grey.Pix {
 		grey.Pix[i] = 128
 	}
-	item := ofPrompt(rewards.Item{Image: grey}, list[0])
 	for k := range s.all {
 		r := &s.all[k]
-		if e.Rewards[k].Name != "exec" || r.OnFailure == "wait" || len(list[0].Image) > 0 {
+		if e.Rewards[k].Name != "exec" || r.OnFailure == "wait" {
 			continue
 		}
-		all := r.Judge(s.ctx, []rewards.Item{item})
+		first := slices.IndexFunc(list, func(p prompts.Prompt) bool { return len(p.Image) == 0 && r.weighs(p) })
+		if first < 0 {
+			continue
+		}
+		all := r.Judge(s.ctx, []rewards.Item{ofPrompt(rewards.Item{Image: grey}, list[first])})
 		var declined rewards.Declined
 		switch {
 		case s.ctx.Err() != nil:
 			return s.ctx.Err()
 		case len(all) != 1:
 			return fmt.Errorf("reward %s judged %d of 1 sample", r.name, len(all))
-		case all[0].Missing != nil && !errors.As(all[0].Missing, &declined):
-			return fmt.Errorf("reward %s, asked about a grey picture before anything is made: %w", r.name, all[0].Missing)
+		case all[0].Missing == nil || errors.As(all[0].Missing, &declined):
+			continue
 		}
+		err := fmt.Errorf("reward %s, asked about a grey picture before anything is made: %w", r.name, all[0].Missing)
+		if r.OnFailure != "skip" {
+			return err
+		}
+		s.say("warning: %v", err)
 	}
 	return nil
 }

@@ -168,9 +168,14 @@ func weightsOf(list []prompts.Prompt) []map[string]float64 {
 // weighted are the groups whose prompts do not give the reward the weight 0.
 func (r *reward) weighted(list []prompts.Prompt, groups [][]int) [][]int {
 	return slices.DeleteFunc(slices.Clone(groups), func(g []int) bool {
-		w, ok := list[g[0]].Weights[r.name]
-		return ok && w == 0
+		return !r.weighs(list[g[0]])
 	})
+}
+
+// weighs reports whether the prompt gives the reward another weight than 0.
+func (r *reward) weighs(p prompts.Prompt) bool {
+	w, ok := p.Weights[r.name]
+	return !ok || w != 0
 }
 
 // errNotAsked is why a sample has no score of a reward that its prompt gives the weight 0. Nothing failed.
