@@ -175,13 +175,14 @@ func (s *single) forward(tp *autograd.Tape, x, condition *autograd.Value, all mm
 	m := tp.Chunk(s.modulation.Apply(tp, condition, autograd.With{}), 3)
 	h := s.norm.Modulated(tp, x, m[1], m[0])
 	q, k, v := s.attention.QKV(tp, h, h)
-	places := tp.Places(h, h.Dim(-1), 4*h.Dim(-1))
-	at := autograd.Attend{Heads: s.attention.Heads}
-	if tp.Alone() {
-		at.Place = places[0]
+	var beside autograd.Place
+	place := func() autograd.Place {
+		places := tp.Places(h, h.Dim(-1), 4*h.Dim(-1))
+		beside = places[1]
+		return places[0]
 	}
-	a := mmdit.Attend(tp, q, k, v, turn, at, append([]int{all.Text}, all.Picture...)...)
-	up := s.up.Apply(tp, h, autograd.With{Act: kernels.GELUTanh, Place: places[1]})
+	a := mmdit.Attend(tp, q, k, v, turn, autograd.Attend{Heads: s.attention.Heads}, place, all.TextFirst()...)
+	up := s.up.Apply(tp, h, autograd.With{Act: kernels.GELUTanh, Place: beside})
 	both := tp.Concat(2, a, up)
 	tp.Release(h, a, up)
 	y := s.out.Apply(tp, both, autograd.With{Gate: m[2], Residual: x})

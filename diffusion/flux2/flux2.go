@@ -135,7 +135,7 @@ func (m *Model) Forward(tp *autograd.Tape, in Inputs) *autograd.Value {
 	byImage, byText, bySingle := by(m.byImage), by(m.byText), by(m.bySingle)
 	turn := mmdit.Rotary{Heads: m.Heads, Axes: m.Axes, LogTheta: portable.Log(m.Theta)}.Turn(tp, slices.Concat(in.TextPlaces, in.Places))
 	attend := func(q, k, v *autograd.Value) *autograd.Value {
-		return mmdit.Attend(tp, q, k, v, turn, autograd.Attend{Heads: m.Heads}, append([]int{all.Text}, all.Picture...)...)
+		return mmdit.Attend(tp, q, k, v, turn, autograd.Attend{Heads: m.Heads}, nil, all.TextFirst()...)
 	}
 	for _, layer := range m.doubles {
 		out := tp.Block(func(in ...*autograd.Value) []*autograd.Value {

@@ -110,15 +110,22 @@ type Lengths struct {
 	Text    int
 }
 
+// TextFirst are the lengths of all parts, that of the text before those of pictures.
+func (l Lengths) TextFirst() []int { return append([]int{l.Text}, l.Picture...) }
+
 // Attend is attention of the tape's tokens to each other, of parts of these lengths: turn rotates queries and keys of
-// all tokens; nil: they have no places. It lets go of q, k and v.
-func Attend(tp *autograd.Tape, q, k, v *autograd.Value, turn func(*autograd.Value) *autograd.Value, at autograd.Attend, parts ...int) *autograd.Value {
+// all tokens; nil: they have no places. place makes the memory of the result, beside no more than the operation's own
+// inputs, where the tape has all tokens; nil: the result has memory of its own. It lets go of q, k and v.
+func Attend(tp *autograd.Tape, q, k, v *autograd.Value, turn func(*autograd.Value) *autograd.Value, at autograd.Attend, place func() autograd.Place, parts ...int) *autograd.Value {
 	heads := at.Heads
 	q, k, v = tp.ToHeads(q, heads, parts...), tp.ToHeads(k, heads, parts...), tp.ToHeads(v, heads, parts...)
 	if turn != nil {
 		tq, tk := turn(q), turn(k)
 		tp.Release(q, k)
 		q, k = tq, tk
+	}
+	if place != nil && tp.Alone() {
+		at.Place = place()
 	}
 	at.Heads = tp.HeadsHere(heads)
 	a := tp.Attention(q, k, v, at)
@@ -140,11 +147,11 @@ func (b *Block) Forward(tp *autograd.Tape, x, text, condition *autograd.Value, a
 		}
 		return tp.Concat(1, t, x)
 	}
-	parts := append([]int{all.Text}, all.Picture...)
+	parts := all.TextFirst()
 	if turn == nil {
 		parts = append(slices.Clone(all.Picture), all.Text)
 	}
-	joint := Attend(tp, join(q, tq), join(k, tk), join(v, tv), turn, autograd.Attend{Heads: b.heads}, parts...)
+	joint := Attend(tp, join(q, tq), join(k, tk), join(v, tv), turn, autograd.Attend{Heads: b.heads}, nil, parts...)
 	var ax, at *autograd.Value
 	if turn == nil {
 		halves := tp.Split(joint, 1, x.Dim(1), text.Dim(1))
@@ -189,7 +196,7 @@ func (s *stream) finish(tp *autograd.Tape, x, a *autograd.Value, m modulated, pa
 	y := s.attention.Out.Apply(tp, a, autograd.With{Gate: m.gate, Residual: x})
 	if s.second != nil {
 		q, k, v := s.second.QKV(tp, m.second, m.second)
-		h := Attend(tp, q, k, v, nil, autograd.Attend{Heads: s.second.Heads}, parts...)
+		h := Attend(tp, q, k, v, nil, autograd.Attend{Heads: s.second.Heads}, nil, parts...)
 		y = s.second.Out.Apply(tp, h, autograd.With{Gate: m.gateSecond, Residual: y})
 		tp.Release(h)
 	}
@@ -239,7 +246,7 @@ func (b *Block) ForwardJoint(tp *autograd.Tape, in Joint, w JointWith) Joint {
 		defer tp.Release(xs...)
 		return tp.Concat(1, xs...)
 	}
-	a := Attend(tp, join(q), join(k), join(v), w.Turn, autograd.Attend{Heads: b.heads, KeyLens: w.KeyLens}, w.All...)
+	a := Attend(tp, join(q), join(k), join(v), w.Turn, autograd.Attend{Heads: b.heads, KeyLens: w.KeyLens}, nil, w.All...)
 	halves := tp.Split(a, 1, lengths...)
 	tp.Release(a)
 	last := len(parts) - 1
