@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -71,7 +72,7 @@ func (l *loop) diagnose(it iteration, of *rollout, line *ledger.Line, r *trainer
 		Apart: !it.settings.ComparesGroups(), Free: !it.settings.Kind().Has(loss.Advantages), Conversations: it.settings.Episode != nil, Eps: l.trainer.Optim.Eps, Rate: l.trainer.Optim.LR}
 	if it.settings.Combination().Adds() && !it.settings.Advantage.EachReward() {
 		var err error
-		if m.Parts, err = partsOf(it.settings.Combination(), r.Samples, of.scored); err != nil {
+		if m.Parts, err = partsOf(it.settings.Combination(), of.promptsOf(r.Samples), r.Samples, of.scored); err != nil {
 			return err
 		}
 	}
@@ -88,8 +89,9 @@ func (l *loop) diagnose(it iteration, of *rollout, line *ledger.Line, r *trainer
 	return l.folder.WriteJSON(diagnosis.File, d)
 }
 
-// partsOf are the terms of a total of several rewards, by their deviation inside groups; nil of one reward.
-func partsOf(c rewards.Combination, samples []trainer.Sample, scored *scores) (all []diagnosis.Part, err error) {
+// partsOf are the terms of a total of several rewards, with the weights of the samples' prompts, by their deviation
+// inside groups; nil of one reward.
+func partsOf(c rewards.Combination, list []prompts.Prompt, samples []trainer.Sample, scored *scores) (all []diagnosis.Part, err error) {
 	if len(c.Parts) < 2 || scored == nil || len(scored.trained) != len(c.Parts) || len(scored.trained[0]) != len(samples) {
 		return nil, nil
 	}
@@ -97,14 +99,19 @@ func partsOf(c rewards.Combination, samples []trainer.Sample, scored *scores) (a
 	if err != nil {
 		return nil, err
 	}
-	weights, err := c.Weights()
-	if err != nil {
-		return nil, err
+	for i, p := range list {
+		weights, err := c.WeightsFor(p.Weights)
+		if err != nil {
+			return nil, err
+		}
+		for k := range terms {
+			terms[k][i] *= weights[k]
+		}
 	}
 	groups := trainer.Groups(samples)
 	for k, term := range terms {
 		_, spread := ledger.Within(groups, members(samples, term))
-		all = append(all, diagnosis.Part{Name: c.Parts[k].Name, Spread: math.Abs(weights[k]) * spread})
+		all = append(all, diagnosis.Part{Name: c.Parts[k].Name, Spread: spread})
 	}
 	return all, nil
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -130,12 +131,17 @@ func TestDiagnosisOfPairs(t *testing.T) {
 func TestPartsOf(t *testing.T) {
 	samples := []trainer.Sample{{Key: trainer.Key{Prompt: 0}}, {Key: trainer.Key{Prompt: 0, Sample: 1}}, {Key: trainer.Key{Prompt: 1}}, {Key: trainer.Key{Prompt: 1, Sample: 1}}}
 	c := rewards.Combination{Parts: []rewards.Part{{Name: "jpeg", Weight: 0.5}, {Name: "ocr", Weight: -2, Scale: rewards.Scale{Kind: "range", Low: 0, High: 10}}}}
-	got, err := partsOf(c, samples, &scores{trained: [][]float64{{10, 14, 100, 104}, {0, 10, 5, 5}}})
+	got, err := partsOf(c, make([]prompts.Prompt, 4), samples, &scores{trained: [][]float64{{10, 14, 100, 104}, {0, 10, 5, 5}}})
 	if err != nil || len(got) != 2 || got[0] != (diagnosis.Part{Name: "jpeg", Spread: 1}) || got[1] != (diagnosis.Part{Name: "ocr", Spread: 0.5}) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	own := prompts.Prompt{Weights: map[string]float64{"jpeg": 2, "ocr": 0}} // of the first group
+	got, err = partsOf(c, []prompts.Prompt{own, own, {}, {}}, samples, &scores{trained: [][]float64{{10, 14, 100, 104}, {0, 10, 5, 25}}})
+	if err != nil || len(got) != 2 || got[0] != (diagnosis.Part{Name: "jpeg", Spread: 2.5}) || got[1] != (diagnosis.Part{Name: "ocr", Spread: 1}) {
+		t.Errorf("with weights of prompts: %+v, %v", got, err)
+	}
 	c.Parts = c.Parts[:1]
-	if got, err := partsOf(c, samples, &scores{trained: [][]float64{{1, 2, 3, 4}}}); err != nil || got != nil {
+	if got, err := partsOf(c, nil, samples, &scores{trained: [][]float64{{1, 2, 3, 4}}}); err != nil || got != nil {
 		t.Errorf("of one reward: %+v, %v", got, err)
 	}
 }
