@@ -481,7 +481,7 @@ func (c *counting) iterate(settings experiment.Settings) error {
 		return err
 	}
 	c.phase(&c.need.Sampling)
-	c.worked(&c.need.Work.Pass, work, c.Policy.Passes.Rollout-passes.Rollout)
+	c.worked(&c.need.Work.Pass, work, c.Policy.Passes.Rollout-passes.Rollout, 1)
 	if _, err := c.Items(samples); err != nil {
 		return err
 	}
@@ -511,7 +511,7 @@ func (c *counting) iterate(settings experiment.Settings) error {
 			if err := c.train(points); err != nil {
 				return err
 			}
-			c.worked(&c.need.Work.Train, work, c.Policy.Passes.Backward-passes)
+			c.worked(&c.need.Work.Train, work, c.Policy.Passes.Backward-passes, c.e.Run.TokenShares())
 			c.need.Sent = max(c.need.Sent, (c.sent()-sent)/int64(len(points)))
 		}
 		c.Params().Move(1, 0)
@@ -521,10 +521,10 @@ func (c *counting) iterate(settings experiment.Settings) error {
 	return nil
 }
 
-// worked takes the operations since then for each of some passes.
-func (c *counting) worked(into *float64, before float64, passes int) {
+// worked takes the operations since then for each of some passes, which ranks share.
+func (c *counting) worked(into *float64, before float64, passes, ranks int) {
 	if passes > 0 {
-		*into = max(*into, (c.dry.Operations()-before)/float64(passes))
+		*into = max(*into, (c.dry.Operations()-before)*float64(max(1, ranks))/float64(passes))
 	}
 }
 

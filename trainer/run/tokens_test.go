@@ -227,6 +227,11 @@ func TestTokensMemory(t *testing.T) {
 	if alone.Sent != 0 || shared.Training > alone.Training*2/3 {
 		t.Errorf("training takes %d bytes with a share of four, and %d with all tokens", shared.Training, alone.Training)
 	}
+	for what, work := range map[string][2]float64{"a pass": {alone.Work.Pass, shared.Work.Pass}, "a pass with its gradients": {alone.Work.Train, shared.Work.Train}} {
+		if work[0] == 0 || work[1] < 0.99*work[0] || work[1] > 1.5*work[0] { // each rank projects the whole text
+			t.Errorf("%s has %.3g operations, and %.3g of four ranks together", what, work[0], work[1])
+		}
+	}
 	tokens, width := int64(2*8*8), int64(4*8) // 2 frames of latents of 16 x 16, in patches of 2 x 2
 	share, layers := tokens/4, int64(2)
 	want := 3 * (layers*2*4*share*width/4*2 + share*2*2*16*4) // activations are bf16, the output is fp32
