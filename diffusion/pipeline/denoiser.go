@@ -436,10 +436,28 @@ func (d *denoiser) inputs(tp *autograd.Tape, at Shape, g Guidance, points []Poin
 	}
 	in.latents = given(tp, "latents", latents, append([]int{len(texts)}, at.Latents...)...)
 	in.text, in.pooled = d.uploaded.on(tp, texts)
-	if most := min(in.text.Dim(1), max(at.Tokens, 1)); !tp.Alone() && most < d.Tokens.Ranks {
-		return in, fmt.Errorf("%d ranks cannot share %d tokens of a picture and %d of its text (run.tokens)\nhint: run.tokens = %d, or less", d.Tokens.Ranks, at.Tokens, in.text.Dim(1), most)
+	if err := d.putGiven(tp, &in, asked); err != nil {
+		return in, err
 	}
-	return in, d.putGiven(tp, &in, asked)
+	return in, d.checkShares(in)
+}
+
+// checkShares refuses tokens of which a rank would have none: each stream that ranks share needs one for every rank.
+func (d *denoiser) checkShares(in inputs) error {
+	if d.Tokens == nil || d.Tokens.Ranks == 1 {
+		return nil
+	}
+	most, of := max(in.at.Tokens, 1), fmt.Sprintf("%d tokens of a picture", in.at.Tokens)
+	if !d.textApart {
+		most, of = min(most, in.text.Dim(1)), fmt.Sprintf("%s and %d of its text", of, in.text.Dim(1))
+	}
+	if in.sources != nil {
+		most, of = min(most, in.sources.Dim(1)), fmt.Sprintf("%s and %d of its sources", of, in.sources.Dim(1))
+	}
+	if most < d.Tokens.Ranks {
+		return fmt.Errorf("%d ranks cannot share %s (run.tokens)\nhint: run.tokens = %d, or less", d.Tokens.Ranks, of, most)
+	}
+	return nil
 }
 
 // timesOf is the network's input of a point's time: one number, or one a frame of latents, 0 for a frame that is

@@ -82,6 +82,7 @@ type networkSpec struct {
 	targets  []string // layers of the usual adapter, by the ends of their names
 
 	heads        int  // of attention between tokens, where ranks can share these; 0: they cannot
+	textApart    bool // texts are keys of another attention: every rank has them whole
 	embedded     bool // the network reads a guidance scale
 	negated      bool // its output is the velocity with the sign turned
 	timePerFrame bool // it reads a time for each frame of latents

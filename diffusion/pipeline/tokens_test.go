@@ -173,3 +173,33 @@ func away(x, y []float32) float64 {
 	}
 	return math.Sqrt(d / n)
 }
+
+// TestTokensShares: each stream that ranks share has a token for every rank; a text that is read by another attention
+// is not shared.
+func TestTokensShares(t *testing.T) {
+	pool := tensor.NewPool(ref.Backend{})
+	tp := autograd.New(pool, autograd.Options{})
+	defer tp.Reset()
+	stream := func(n int) *autograd.Value { return tp.Upload("stream", make([]float32, n), 1, n, 1) }
+	for what, c := range map[string]struct {
+		ranks, picture, text, sources int
+		apart, refused                bool
+	}{
+		"enough of each":             {ranks: 4, picture: 4, text: 4, sources: 4},
+		"a short text":               {ranks: 4, picture: 4, text: 3, refused: true},
+		"a short text that is apart": {ranks: 4, picture: 4, text: 3, apart: true},
+		"a small picture":            {ranks: 4, picture: 3, text: 8, apart: true, refused: true},
+		"a small source":             {ranks: 4, picture: 9, text: 8, sources: 2, refused: true},
+		"one rank":                   {ranks: 1, picture: 1, text: 0},
+	} {
+		d := denoiser{loader: &loader{}}
+		in := inputs{at: Shape{Tokens: c.picture}, text: stream(c.text)}
+		if c.sources > 0 {
+			in.sources = stream(c.sources)
+		}
+		d.Tokens, d.textApart = &autograd.Tokens{Ranks: c.ranks}, c.apart
+		if err := d.checkShares(in); (err != nil) != c.refused {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

@@ -61,7 +61,7 @@ func openWan(f *folder, o Options, picture bool) (*architecture, error) {
 		return nil, err
 	}
 	a := &architecture{
-		network:  networkSpec{parts: []string{"transformer"}, targets: attention(""), heads: c.Heads},
+		network:  networkSpec{parts: []string{"transformer"}, targets: attention(""), heads: c.Heads, textApart: true},
 		latents:  latentSpec{channels: c.Out, patch: c.Side(), unit: c.Side(), most: c.Side() * c.Longest, frames: c.Frames() * c.Longest, together: c.Frames()},
 		schedule: scheduleSpec{flow: true},
 		defaults: Defaults{Frames: 81, Rate: 16, Height: 480, Width: 832, Pixels: true, Steps: 50, Guidance: 5},
