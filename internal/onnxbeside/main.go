@@ -10,7 +10,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -65,7 +64,7 @@ func compare(ctx context.Context, python string, threads, rounds int, names []st
 		}
 	}
 	runtime.GOMAXPROCS(threads)
-	be, err := choice.Backend(threads)
+	be, err := choice.Backend(threads, choice.Measure)
 	if err != nil {
 		return err
 	}
@@ -130,7 +129,10 @@ func (n network) beside(ctx context.Context, be onnx.Backend, python string, thr
 	other.Stderr = os.Stderr
 	in, err := other.StdinPipe()
 	out, err2 := other.StdoutPipe()
-	if err := cmp.Or(err, err2, other.Start()); err != nil {
+	if err := errors.Join(err, err2); err != nil {
+		return "", nil, nil, 0, err
+	}
+	if err := other.Start(); err != nil {
 		return "", nil, nil, 0, err
 	}
 	defer func() { err = errors.Join(err, in.Close(), other.Wait()) }()

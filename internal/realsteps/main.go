@@ -113,7 +113,7 @@ func (a asked) open() (kernels.Backend, func(), error) {
 		be, err := newCounted()
 		return be, func() {}, err
 	case "cpu":
-		be, err := choice.Backend(0)
+		be, err := choice.Backend(0, choice.Measure)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -6,22 +6,13 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/choice"
-	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/outside/machine"
 )
 
 // OpenCPU opens the CPU: on the path that DARKROOM_CPU names, or on the fastest path of each family of operations, as
 // it was measured. threads are all that the process may use where they are 0.
 func OpenCPU(threads int) (*cpu.Backend, error) {
-	path, err := isa.Choose()
-	if err != nil {
-		return nil, err
-	}
-	o := cpu.Options{Threads: threads, Path: path}
-	if !isa.Forced() {
-		o.Mix = FastestPaths().Table.Mix(path)
-	}
-	return cpu.NewWith(o), nil
+	return choice.Backend(threads, func() choice.Table { return FastestPaths().Table })
 }
 
 // FastestPaths are the times of this CPU's paths by this program: kept ones, or measured now.

@@ -174,7 +174,7 @@ func TestMeasure(t *testing.T) {
 func TestBackend(t *testing.T) {
 	for _, path := range isa.Paths() {
 		t.Setenv("DARKROOM_CPU", path.String())
-		b, err := Backend(1)
+		b, err := Backend(1, Measure)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestBackend(t *testing.T) {
 		b.Close()
 	}
 	t.Setenv("DARKROOM_CPU", "abacus")
-	if _, err := Backend(1); err == nil {
+	if _, err := Backend(1, Measure); err == nil {
 		t.Error("an unknown path")
 	}
 }

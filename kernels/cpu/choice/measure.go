@@ -14,16 +14,16 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
-// Backend is one of a number of threads (0: the default) on the paths that are fastest by a measurement now, or on the
-// path that DARKROOM_CPU names.
-func Backend(threads int) (*cpu.Backend, error) {
+// Backend is one of a number of threads (0: the default) on the path that DARKROOM_CPU names, or on the fastest path of
+// each family of operations by times: Measure, or kept ones.
+func Backend(threads int, times func() Table) (*cpu.Backend, error) {
 	path, err := isa.Choose()
 	if err != nil {
 		return nil, err
 	}
 	o := cpu.Options{Path: path, Threads: threads}
 	if !isa.Forced() {
-		o.Mix = Measure().Mix(path)
+		o.Mix = times().Mix(path)
 	}
 	return cpu.NewWith(o), nil
 }
