@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/fstest"
 )
@@ -35,5 +36,15 @@ func TestThreads(t *testing.T) {
 		if got := threads(c.allowed, c.fast, c.asked); got != c.want {
 			t.Errorf("%+v: %d threads", c, got)
 		}
+	}
+}
+
+// TestSpare: as many threads compute with a spare one as without.
+func TestSpare(t *testing.T) {
+	allowed, all := runtime.GOMAXPROCS(0)-int(spare.Load()), Threads()
+	Spare()
+	Spare() // once is enough
+	if got := runtime.GOMAXPROCS(0); got != allowed+1 || Threads() != all {
+		t.Errorf("%d of Go's threads, of which %d compute; there were %d and %d", got, Threads(), allowed, all)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 	"github.com/darkroom-rl/darkroom/trainer/fleet/natsio"
@@ -115,6 +116,7 @@ func (a *Workers) Into(o run.Options) run.Options {
 
 // open lets workers in.
 func (a *Workers) open() (by run.Fleets, err error) {
+	cpu.Spare()
 	if a.workers != "" {
 		a.broker, err = natsio.Attach(natsio.Remote{URLs: a.workers, Credentials: a.creds, Authority: a.ca, Dir: a.Dir, Run: a.Run, Blobs: a.blobs,
 			Until: a.lastMoment(), Logf: a.later})

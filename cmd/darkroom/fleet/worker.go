@@ -17,6 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 	"github.com/darkroom-rl/darkroom/cmd/internal/version"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/outside/machine"
 	"github.com/darkroom-rl/darkroom/rewards"
@@ -262,6 +263,7 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 	if o.name == "" {
 		o.name = workerName()
 	}
+	cpu.Spare()
 	crews, err := o.crewsOn(names, ticket, say)
 	if err != nil {
 		return err
