@@ -78,8 +78,9 @@ fleet: ## 100 kills; all fleets and objectives; broken networks; scaling; the sc
 	go test ./trainer/run -count=1 -v -timeout 30m -run 'TestStrongScaling|TestSlowJudge' -long
 	go test ./cmd/darkroom -count=1 -v -timeout 60m -run 'TestFleetStreams|TestFleetSlowWire|TestFleetPartition' -long
 
-gradients: ## gradients on workers: 30 kills; all fleets and objectives; a slow wire
-	go test ./cmd/darkroom -count=1 -v -timeout 30m -run TestGradientsKilled -kills 30
+gradients: ## gradients on workers: 30 kills an objective, and of a server beside; all fleets and objectives; a slow wire; virtual time
+	go test ./cmd/darkroom -count=1 -v -timeout 60m -run 'TestGradientsKilled|TestBrokerKilled' -kills 30
+	go test ./trainer/fleet -count=1 -v -timeout 30m -run TestVirtualGradients -long
 	go test ./trainer/run -count=1 -v -timeout 30m -run TestGradients -long
 	go test ./cmd/darkroom -count=1 -v -timeout 30m -run TestGradientsSlowWire -long
 

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -52,98 +51,6 @@ func await(file string) bool {
 		time.Sleep(100 * time.Millisecond)
 	}
 	return false
-}
-
-// TestFleetKilled: trainer and workers are killed at random moments, the trainer is resumed and workers begin anew,
-// and the run leaves the bytes of one process, with samples of earlier weights as without. -kills says how often
-// (make fleet).
-func TestFleetKilled(t *testing.T) {
-	if *kills == 0 {
-		t.Skip("takes minutes; left out without -kills (make fleet)")
-	}
-	for _, lag := range []string{"0", "2"} {
-		t.Run("lag "+lag, func(t *testing.T) { killFleet(t, *kills, 12+*kills/2, "roll", "--set", "run.lag="+lag) })
-	}
-}
-
-// TestGradientsKilled is TestFleetKilled where workers compute gradients, too: a few kills without -kills (make
-// gradients).
-func TestGradientsKilled(t *testing.T) {
-	if *kills == 0 && !*long {
-		t.Skip("kills processes for many seconds: -long, .ci/run slow")
-	}
-	n, iterations := *kills, 12+*kills/2
-	if n == 0 {
-		n, iterations = 3, 6
-	}
-	killFleet(t, n, iterations, "roll,gradient", "--set", "run.shards=4", "--audit", "0.2")
-}
-
-// killFleet kills processes of a run with these roles of workers, and more arguments, of which the first two are of the
-// run alone, too.
-func killFleet(t *testing.T, kills, iterations int, roles string, more ...string) {
-	dir := t.TempDir()
-	prepare(t, dir, "pictures", iterations)
-	began := time.Now()
-	if cmd, log := started(t, dir, append([]string{"train", "killed.toml", "--out", "whole/run"}, more[:2]...)...); cmd.Wait() != nil {
-		t.Fatal(log)
-	}
-	whole := time.Since(began)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
-	train := func() (*exec.Cmd, *bytes.Buffer) {
-		args := append([]string{"train", "killed.toml", "--out", "parts/run", "--listen", at, "--leave-rolls"}, more...)
-		return started(t, dir, append(args, goingOn(filepath.Join(dir, "parts", "run"))...)...)
-	}
-	trainer, log := train()
-	join := filepath.Join(dir, "parts", "run", "join")
-	await(join)
-	worker := func(n int) *exec.Cmd {
-		cmd, _ := started(t, dir, "worker", "--join", join, "--name", fmt.Sprint("w", n), "--roles", roles)
-		return cmd
-	}
-	workers := []*exec.Cmd{worker(0), worker(1)}
-	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
-	done, ran, trainers := 0, 0, 0
-	for k := range kills {
-		time.Sleep(time.Duration(r.Float64() * 4 * float64(whole) / float64(iterations)))
-		ran++
-		if victim := r.IntN(3); victim < 2 {
-			_ = workers[victim].Process.Kill()
-			_ = workers[victim].Wait()
-			workers[victim] = worker(2 + k)
-			continue
-		}
-		_ = trainer.Process.Kill()
-		err := trainer.Wait()
-		var exit *exec.ExitError
-		if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != -1) {
-			t.Fatalf("kill %d: %v\n%s", k, err, log)
-		}
-		if err == nil {
-			done, ran = k, ran-1 // it had ended by itself
-			break
-		}
-		trainers++
-		trainer, log = train()
-	}
-	if done == 0 {
-		if err := trainer.Wait(); err != nil {
-			t.Fatalf("%v\n%s", err, log)
-		}
-	}
-	for _, w := range workers {
-		_ = w.Process.Kill()
-		_ = w.Wait()
-	}
-	sameRun(t, filepath.Join(dir, "whole", "run"), filepath.Join(dir, "parts", "run"))
-	t.Logf("%d of %d kills before the run's end, %d of them of the trainer; alone it takes %v", ran, kills, trainers, whole)
 }
 
 // TestFleetProcesses: workers that are processes of their own, one of which is killed under way, and one of which has

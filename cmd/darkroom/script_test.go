@@ -24,8 +24,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv(driver.LibraryVariable) == "" {
 		_ = os.Setenv(driver.LibraryVariable, noDriver)
 	}
-	testscript.Main(m, map[string]func(){"darkroom": main})
+	testscript.Main(m, programs)
 }
+
+// programs are those that this test binary is by its name.
+var programs = map[string]func(){"darkroom": main}
 
 const noDriver = "/nowhere/libcuda.so.1"
 
