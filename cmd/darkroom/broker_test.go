@@ -40,8 +40,8 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// TestBrokerKilled is TestGradientsKilled with a server that is a process of its own, and is killed, too: it begins anew
-// with what it had stored, or with nothing.
+// TestBrokerKilled is TestGradientsKilled with a server that is a process of its own, and is killed, too. It begins
+// anew with its folder, or with an empty one.
 func TestBrokerKilled(t *testing.T) {
 	if *kills == 0 && !*long {
 		t.Skip("kills processes for many seconds: -long, .ci/run slow")

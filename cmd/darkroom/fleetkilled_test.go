@@ -37,7 +37,7 @@ func TestFleetKilled(t *testing.T) {
 	}
 }
 
-// parted are experiments whose gradients workers compute, by the kind of prepare and what is set of it.
+// parted are experiments whose gradients workers compute: the kind of prepare, and keys that are set.
 var parted = map[string][]string{
 	"pictures": {"pictures"},
 	"updates":  {"pictures", "optim.updates=2", "loss.kl.weight=0.01"},
@@ -75,7 +75,7 @@ func (c campaign) often(t *testing.T) {
 	}
 }
 
-// run kills so often, over so many iterations at least.
+// run kills this often, over this number of iterations.
 func (c campaign) run(t *testing.T, kills, iterations int) {
 	dir := t.TempDir()
 	prepare(t, dir, c.kind, iterations)
