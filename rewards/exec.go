@@ -107,6 +107,6 @@ var ExecKind = Kind{
 		if err != nil {
 			return Opened{}, err
 		}
-		return Opened{Judge: e, Close: e.Close}, nil
+		return Opened{Judge: e, Close: e.Close, Starts: e.Starts}, nil
 	}),
 }

@@ -1,6 +1,7 @@
 package rewards
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -123,8 +124,9 @@ type Bench struct {
 
 // An Opened reward can be asked, and is closed when it no longer will be.
 type Opened struct {
-	Judge Judge
-	Close func() error // nil: nothing is to be closed
+	Judge  Judge
+	Close  func() error                    // nil: nothing is to be closed
+	Starts func(ctx context.Context) error // of a program: why it cannot start; nil: no program
 }
 
 // atOnce is how many samples a reward without a network judges beside each other.

@@ -109,6 +109,25 @@ func (e *Programs) CallCopy(ctx context.Context, body []byte, valid func(reply [
 	return reply, nil
 }
 
+// Starts is the error of a copy that fails although it is asked nothing: its input has ended already. nil: it ends
+// well, or goes on until ctx ends.
+func (e *Programs) Starts(ctx context.Context) error {
+	p, err := start(e.argv, e.env, e.most)
+	if err != nil {
+		return err
+	}
+	defer close(p.gone)
+	defer context.AfterFunc(ctx, func() { _ = child.Kill(p.cmd) })() // it may be gone already
+	_ = p.in.Close()                                                 // so may its input
+	for err == nil {
+		err = (<-p.lines).err
+	}
+	if err = p.cmd.Wait(); err == nil || ctx.Err() != nil {
+		return nil
+	}
+	return p.said(err)
+}
+
 // take is an idle program, or a new one; copy is as AskCopy has it.
 func (e *Programs) take(copy int) (*program, error) {
 	e.mu.Lock()
@@ -283,7 +302,15 @@ func (p *program) stop(why error) error {
 	_ = p.in.Close()      // it may be closed already
 	_ = child.Kill(p.cmd) // it may be gone already
 	_ = p.cmd.Wait()      // it was killed
-	if said := p.stderr.Lines(); why != nil && said != "" {
+	if why == nil {
+		return nil
+	}
+	return p.said(why)
+}
+
+// said adds the program's last output to an error.
+func (p *program) said(why error) error {
+	if said := p.stderr.Lines(); said != "" {
 		return wrote{why, said}
 	}
 	return why
@@ -297,6 +324,13 @@ type wrote struct {
 
 func (w wrote) Error() string { return w.error.Error() + "; it wrote:" + w.said }
 func (w wrote) Unwrap() error { return w.error }
+
+// Said is a program's last output, of an error that has it.
+func Said(err error) string {
+	var w wrote
+	errors.As(err, &w)
+	return w.said
+}
 
 // A Tail keeps the end of its input.
 type Tail struct {

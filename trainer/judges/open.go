@@ -30,6 +30,7 @@ type Opened struct {
 	Network bool // it computes on the device, and nothing else, so that its scores follow from its inputs
 	judge   rewards.Judge
 	close   func() error
+	starts  func(ctx context.Context) error
 }
 
 // Open makes the reward that a file asks for.
@@ -50,7 +51,7 @@ func Open(r experiment.Reward, b Bench) (Opened, error) {
 	if err != nil {
 		return Opened{}, fmt.Errorf("reward %s: %w", r.Called(), k.Missing(err))
 	}
-	o := Opened{Outside: r.Outside(), Network: computes && r.URL == "", judge: found.Judge, close: found.Close}
+	o := Opened{Outside: r.Outside(), Network: computes && r.URL == "", judge: found.Judge, close: found.Close, starts: found.Starts}
 	if r.Framed() {
 		rule, err := rewards.ParseFrames(r.Frames)
 		if err != nil {
@@ -87,6 +88,14 @@ func (o Opened) Gradient(against bool) (d rewards.Sloped, sign float64, ok bool)
 		return d, -1, ok
 	}
 	return d, 1, ok
+}
+
+// Starts is why the reward's program cannot start; nil: it can, or there is none.
+func (o Opened) Starts(ctx context.Context) error {
+	if o.starts == nil {
+		return nil
+	}
+	return o.starts(ctx)
 }
 
 // Close ends the reward's processes and networks.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -47,8 +49,8 @@ func (s *rewardSet) nothingScored(iterations int) error {
 
 // tryPrograms asks every program of a run of pictures about a grey one, before the model is loaded, with the first
 // prompt that has no pictures and weighs the reward: a program that cannot start fails here, before any picture is
-// made. Its own word that it has no score is an answer. With on_failure = skip, a failure is a warning: the program may
-// fail on this picture alone.
+// made. Its own word that it has no score is an answer. With on_failure = skip, a failure is a warning, since the program
+// may fail on this picture alone: unless it fails in the same words when it is asked nothing.
 func (s *rewardSet) tryPrograms(e *experiment.Experiment, list []prompts.Prompt) error {
 	grey := vision.New(64, 64)
 	for i := range grey.Pix {
@@ -74,13 +76,24 @@ func (s *rewardSet) tryPrograms(e *experiment.Experiment, list []prompts.Prompt)
 			continue
 		}
 		err := fmt.Errorf("reward %s, asked about a grey picture before anything is made: %w", r.name, all[0].Missing)
-		if r.OnFailure != "skip" {
+		if r.OnFailure != "skip" || s.failsAlone(r, all[0].Missing) {
 			return err
 		}
 		s.say("warning: %v", err)
 	}
 	return nil
 }
+
+// failsAlone reports whether the reward's program fails in the same words when it is asked nothing.
+func (s *rewardSet) failsAlone(r *reward, asked error) bool {
+	ctx, end := context.WithTimeout(s.ctx, mostStart)
+	defer end()
+	err := r.Starts(ctx)
+	return err != nil && call.Said(err) == call.Said(asked)
+}
+
+// mostStart is how long a program that is asked nothing is waited for.
+const mostStart = time.Minute
 
 // answers asks a reward about groups of n samples, as often as on_failure says. Samples of other groups are
 // not asked about.
