@@ -1,32 +1,8 @@
 #!/usr/bin/env bash
 # Work of all kinds, ours and PyTorch's in turn, with the folders below $REAL (make iterations): steps of published and
 # smaller shapes, answers of a vision-language model, and whole iterations on the embedded model.
-set -euo pipefail
-out=${REAL:?names the folder of shapes} python=${PYTHON:?names one with torch, diffusers, transformers and peft} turns=${TURNS:-2}
-go build -o "$out/realsteps" ./internal/realsteps
-steps=$out/beside.jsonl
-rm -f "$steps"
-uptime >&2
-
-beside() { # NAME MODEL OPTIONS..., and -- OPTIONS of ours alone
-	local name=$1 model=$2 both=()
-	shift 2
-	while [ $# -gt 0 ] && [ "$1" != -- ]; do
-		both+=("$1")
-		shift
-	done
-	local variant=false
-	if [ $# -gt 0 ]; then
-		shift
-		variant=true # left out of means
-	fi
-	for _ in $(seq "$turns"); do
-		echo "$name" >&2
-		echo "{\"name\": \"$name\", \"variant\": $variant}" >> "$steps"
-		"$out/realsteps" --model "$out/$model" "${both[@]}" "$@" >> "$steps"
-		"$python" internal/realsteps/peer.py --model "$out/$model" "${both[@]}" >> "$steps"
-	done
-}
+steps=beside.jsonl turns=${TURNS:-2}
+. internal/realsteps/turns.sh
 beside "SD3, 6 layers, 256 x 256, two" sd3-6 --size 256 --batch 2 --repeat 2
 beside "SD3.5-medium" sd3.5-medium
 beside "SD3.5-medium, a quarter of blocks again" sd3.5-medium -- --again 1
