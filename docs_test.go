@@ -13,8 +13,9 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/darkroom-rl/darkroom/internal/anchors"
 )
 
 // Tests of the repository's pages: their links lead somewhere, the stops of docs/one-prompt.md
@@ -93,24 +94,11 @@ func nowhere(root fs.FS, from, to string) string {
 		return err.Error()
 	}
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
-		if anchorOf(m[1]) == anchor {
+		if anchors.Of(m[1]) == anchor {
 			return ""
 		}
 	}
 	return "leads to no heading of " + file
-}
-
-// anchorOf is the name that GitHub gives a heading.
-func anchorOf(heading string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ':
-			return '-'
-		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, heading)
 }
 
 // TestLinesFit: prose has lines of at most 120 letters, on every page but LOG and CHANGELOG and in comments of Go. Rows

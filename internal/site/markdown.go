@@ -8,13 +8,14 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-	"unicode"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	renderer "github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/text"
+
+	"github.com/darkroom-rl/darkroom/internal/anchors"
 )
 
 var markdown = goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithRendererOptions(renderer.WithXHTML()))
@@ -134,17 +135,9 @@ func wordsOf(n ast.Node, data []byte) string {
 	return b.String()
 }
 
-// anchor is the name that GitHub gives a heading; a second one of the same words has -1 behind it.
+// anchor is the name of a heading; a second one of the same words has -1 behind it.
 func anchor(title string, ids map[string]int) string {
-	id := strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ':
-			return '-'
-		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, title)
+	id := anchors.Of(title)
 	n := ids[id]
 	ids[id]++
 	if n > 0 {
