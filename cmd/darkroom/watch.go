@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,7 +47,7 @@ http://localhost:7860 here. Behind a proxy, as rented machines have it: --addr 0
 		},
 	}
 	cmd.Flags().StringVar(&o.address, "addr", "127.0.0.1:7860", "the `HOST:PORT` to answer at; port 0 takes a free one")
-	cmd.Flags().StringSliceVar(&o.hosts, "host", nil, "a `NAME` that browsers may call the page by, as often as needed: a proxy's; localhost and numbers are always known")
+	cmd.Flags().StringSliceVar(&o.hosts, "host", nil, "a `NAME` that browsers may call the page by, as often as needed: a proxy's, or NAME:PORT of this machine; localhost and numbers are always known")
 	cmd.Flags().StringVar(&o.token, "token", "", "a `WORD` that readers must have, or @FILE that has it: ADDRESS/?token=WORD once, or as a bearer's")
 	return cmd
 }
@@ -62,10 +63,13 @@ func (o watchOptions) serve(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return exits.Usagef("--addr %s: an address is HOST:PORT, as 127.0.0.1:7860", o.address)
 	}
+	names := []string{host}
 	for _, name := range o.hosts {
-		if name == "" || strings.ContainsAny(name, "/: *@") {
-			return exits.Usagef("--host %q is no name\nhint: the name alone, as abc-7860.proxy.example; no https://, port or *", name)
+		name, port, own := strings.Cut(name, ":")
+		if _, err := strconv.ParseUint(port, 10, 16); name == "" || strings.ContainsAny(name, "/ *@") || own && err != nil {
+			return exits.Usagef("--host %q is no name\nhint: the name alone, as abc-7860.proxy.example, or NAME:PORT of this machine; no https:// or *", name)
 		}
+		names = append(names, name)
 	}
 	from := "--token"
 	if file, ok := strings.CutPrefix(o.token, "@"); ok {
@@ -82,7 +86,7 @@ func (o watchOptions) serve(cmd *cobra.Command, paths []string) error {
 		return exits.Usagef("%s has no place in an address\nhint: letters, digits, - and _, as of 'openssl rand -hex 16'", from)
 	}
 	if host == "" {
-		host = "127.0.0.1"
+		host, names[0] = "127.0.0.1", "127.0.0.1"
 	}
 	for _, path := range paths {
 		if _, err := os.Stat(path); err != nil {
@@ -96,7 +100,7 @@ func (o watchOptions) serve(cmd *cobra.Command, paths []string) error {
 	if at, ok := listener.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() && o.token == "" {
 		cmd.PrintErrln("warning: anyone who reaches this address can read the runs: --token asks for a word")
 	}
-	s := watch.New(paths, watch.Options{Hosts: append([]string{host}, o.hosts...), Token: o.token})
+	s := watch.New(paths, watch.Options{Hosts: names, Token: o.token})
 	ctx := cmd.Context()
 	follows := make(chan struct{})
 	go func() { defer close(follows); s.Follow(ctx) }()
@@ -113,15 +117,19 @@ func (o watchOptions) serve(cmd *cobra.Command, paths []string) error {
 	return nil
 }
 
-// opens is the address of the page for a browser: a proxy's by its name and https, or the listener's, where that of all
-// interfaces is localhost.
+// opens is the address of the page for a browser: by https that of a proxy, whose name has no port; the named one of
+// this machine; or the listener's, where that of all interfaces is localhost.
 func (o watchOptions) opens(listens net.Addr) string {
 	at := "http://" + listens.String()
 	if tcp, ok := listens.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		at = fmt.Sprintf("http://localhost:%d", tcp.Port)
 	}
 	if len(o.hosts) > 0 {
-		at = "https://" + o.hosts[0]
+		scheme := "https://"
+		if strings.Contains(o.hosts[0], ":") {
+			scheme = "http://"
+		}
+		at = scheme + o.hosts[0]
 	}
 	if o.token != "" {
 		at += "/?token=" + o.token

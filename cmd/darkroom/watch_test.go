@@ -17,6 +17,7 @@ func TestWatchAddress(t *testing.T) {
 		{"0.0.0.0", "", nil, "http://localhost:7860"},
 		{"::", "word", nil, "http://localhost:7860/?token=word"},
 		{"::1", "", nil, "http://[::1]:7860"},
+		{"0.0.0.0", "", []string{"box.example:7860"}, "http://box.example:7860"},
 		{"0.0.0.0", "word", []string{"abc.proxy.example", "other.example"}, "https://abc.proxy.example/?token=word"},
 	} {
 		o := watchOptions{hosts: c.hosts, token: c.token}
