@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,7 +54,7 @@ func Open(name string) ([]Prompt, error) {
 		return list(), nil
 	}
 	if strings.HasPrefix(name, "embed:") {
-		return nil, fmt.Errorf("no prompts %q are embedded; there are embed:scenes, embed:edits and embed:zoom, each with -heldout", name)
+		return nil, fmt.Errorf("no prompts %q are embedded; there are %s", name, strings.Join(slices.Sorted(maps.Keys(embedded)), ", "))
 	}
 	list, err := sourceOf(assets.AtHome(name)).read()
 	if err != nil {

@@ -79,7 +79,7 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s of %.30q: %v; want %q", c.name, c.text, err, c.says)
 		}
 	}
-	if _, err := Open("embed:scene"); err == nil || !strings.Contains(err.Error(), "embed:scenes, embed:edits and embed:zoom") {
+	if _, err := Open("embed:scene"); err == nil || !strings.Contains(err.Error(), "embed:animate64-heldout, embed:edits, ") {
 		t.Errorf("%v", err)
 	}
 }
