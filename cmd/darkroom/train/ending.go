@@ -24,12 +24,16 @@ import (
 // IterationLine is an iteration for people.
 func IterationLine(l *ledger.Line, t *ledger.TimingLine) string {
 	s := fmt.Sprintf("%4d  ", l.Iteration)
-	if l.Total.Missing < l.Samples {
+	imitates := l.Samples > 0 && len(l.Rewards) == 0
+	switch {
+	case imitates:
+		s += "no reward"
+	case l.Total.Missing < l.Samples:
 		s += fmt.Sprintf("reward %.3f  in groups ±%.3f", l.Total.Mean, l.Spread)
-	} else {
+	default:
 		s += "reward missing"
 	}
-	if l.Total.Missing > 0 {
+	if l.Total.Missing > 0 && !imitates {
 		s += fmt.Sprintf("  missing %d of %d", l.Total.Missing, l.Samples)
 	}
 	if n := len(l.Updates); n > 0 {
