@@ -44,13 +44,13 @@ type standIn struct {
 	uncounted string            // the part without which no memory is counted
 	unread    []string          // rewards with networks here, which read prompts of a list that is not
 	listed    bool              // a list has a stand-in, whose prompts rewards cannot read
-	every     bool              // parts that are here count as absent, and nothing stands in for any
+	bare      bool              // as on a machine that has none of the parts, and without stand-ins
 }
 
 // Needed are the parts of an experiment that known commands fetch, here or not.
 func Needed(e *experiment.Experiment) ([]Absent, error) {
 	on := *e
-	s := &standIn{Experiment: &on, every: true}
+	s := &standIn{Experiment: &on, bare: true}
 	if err := s.put(); err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (s *standIn) model() error {
 	if p.Gated {
 		one.Note = "accept its licence on its page there first, and set HF_TOKEN"
 	}
-	if s.absent = append(s.absent, one); s.every {
+	if s.absent = append(s.absent, one); s.bare {
 		return nil
 	}
 	if err := s.begin(); err != nil {
@@ -161,7 +161,7 @@ func (s *standIn) model() error {
 
 func (s *standIn) here(path string) bool {
 	_, err := os.Stat(path)
-	return err == nil && !s.every
+	return err == nil && !s.bare
 }
 
 // Sizes of lists that stand in for others.
@@ -191,7 +191,7 @@ func (s *standIn) list(path *string, number, n int, pairs bool) error {
 		return nil
 	}
 	s.absent = append(s.absent, Absent{Path: *path, Fetch: from.Fetch, Note: from.Note})
-	if s.listed = true; s.Episode != nil || s.every {
+	if s.listed = true; s.Episode != nil || s.bare {
 		s.uncounted = cmp.Or(s.uncounted, *path)
 		return nil
 	}
@@ -241,8 +241,8 @@ func (s *standIn) judges() error {
 				bytes = 2 * k.Published.Numbers
 			}
 			s.add(Absent{Path: r.Path, Fetch: k.Fetch(r.Path)}, bytes)
-		case k.Package != "" && program != "" && (s.every || !installed(program)):
-			s.add(Absent{Path: program, Fetch: "sudo apt install " + k.Package}, 0)
+		case k.Package != "" && program != "" && (s.bare || !installed(program)):
+			s.add(Absent{Path: program, Note: "a program to install (Debian: " + k.Package + ")"}, 0)
 		case s.listed && judges.Reads(r) != nil:
 			if r.Path != "" && r.URL == "" {
 				s.unread = append(s.unread, r.Called())

@@ -38,7 +38,7 @@ func TestStandIn(t *testing.T) {
 		{"models/stable-diffusion-3.5-medium", "darkroom pull stabilityai/stable-diffusion-3.5-medium", "accept its licence on its page there first, and set HF_TOKEN"},
 		{"flow_grpo/dataset/ocr/train.txt", "git clone --depth 1 https://github.com/yifan123/flow_grpo", ""},
 		{"flow_grpo/dataset/ocr/test.txt", "git clone --depth 1 https://github.com/yifan123/flow_grpo", ""},
-		{"tesseract", "sudo apt install tesseract-ocr", ""},
+		{"tesseract", "", "a program to install (Debian: tesseract-ocr)"},
 	}
 	if !slices.Equal(s.absent, want) || s.uncounted != "" || len(s.Rewards) != 1 || s.Rewards[0].Name != "jpeg" {
 		t.Errorf("%+v, %q, %v", s.absent, s.uncounted, s.Rewards)
