@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,8 +24,8 @@ import (
 
 // How long a run takes is measured, not computed: --probe trains for three iterations of each stage in a folder that
 // is deleted, and takes the mean of the last two, since the first also checks the policy and grows the memory. A
-// stage weighs by its iterations. An evaluation's pictures take as long as the probe's, by passes of the network and
-// by judged sample. Prompts that are sifted beforehand are not in it.
+// stage weighs by its iterations. An evaluation's pictures take as long as the probe's, by passes of the network, by
+// their size and by judged sample. Prompts that are sifted beforehand are not in it.
 
 // probed are the iterations of a probe, of each stage.
 const probed = 3
@@ -35,6 +36,7 @@ type timePlan struct {
 	PerIteration  float64            `json:"seconds_per_iteration"` // of the run's mean iteration
 	Parts         map[string]float64 `json:"parts"`                 // roll, score, train
 	PerEvaluation float64            `json:"seconds_per_evaluation"`
+	Guided        float64            `json:"seconds_with_other_guidance,omitempty"` // evaluate.guided, at the start and at the end
 	Evaluations   int                `json:"evaluations"`
 	All           float64            `json:"seconds"`
 	Workers       *workersPlan       `json:"workers,omitempty"`   // nil: there is nothing for them to do
@@ -98,7 +100,11 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 		if passes > 0 {
 			rolls = e.EvaluationPasses(held) / passes
 		}
-		t.PerEvaluation = rolls*t.Parts["roll"] + float64(held)/samples*t.Parts["score"]
+		size, judged := evaluatedSize(e), float64(held)/samples*t.Parts["score"]
+		t.PerEvaluation = rolls*size*t.Parts["roll"] + judged
+		if guided := e.GuidedPasses(held); passes > 0 && guided > 0 {
+			t.Guided = guided/passes*size*t.Parts["roll"] + judged
+		}
 	}
 	if t.Diagnosis, err = diagnosis.Read(filepath.Join(dir, "run", diagnosis.File)); err != nil {
 		return nil, err
@@ -106,7 +112,7 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	if !e.AllOffline() && !e.AllSupervised() {
 		t.Workers = workersOf(t.Parts, e.Rollout.PromptsPerIteration, e.Run.Lag, e.Run.Shards)
 	}
-	t.All = float64(e.Run.Iterations)*t.PerIteration + float64(t.Evaluations)*t.PerEvaluation
+	t.All = float64(e.Run.Iterations)*t.PerIteration + float64(t.Evaluations)*t.PerEvaluation + 2*t.Guided
 	return t, nil
 }
 
@@ -128,6 +134,17 @@ func shorten(e *experiment.Experiment) (weights []float64) {
 	return weights
 }
 
+// evaluatedSize is the size of an evaluation's samples, in pixels of a rollout's; 1 where the model's folder has the
+// rollout's. Attention grows faster.
+func evaluatedSize(e *experiment.Experiment) float64 {
+	v, s := e.Evaluate, e.Sampler
+	rolled := s.Width * s.Height * max(1, s.Frames)
+	if rolled == 0 {
+		return 1
+	}
+	return float64(cmp.Or(v.Width, s.Width)*cmp.Or(v.Height, s.Height)*cmp.Or(v.Frames, s.Frames, 1)) / float64(rolled)
+}
+
 // evaluations are those before the first iteration, every `every` iterations, and after the last.
 func evaluations(iterations, every int) int {
 	if every == 0 {
@@ -144,7 +161,12 @@ func (t *timePlan) write(w io.Writer) {
 	fmt.Fprintf(w, "\ntime, by a probe of %d iterations: about %s\n", t.Probed, spoken(t.All))
 	rows := console.Table{Header: []string{">AN ITERATION", ">ROLL", ">SCORE", ">TRAIN", ">AN EVALUATION", ">EVALUATIONS"}}
 	s := func(x float64) string { return fmt.Sprintf("%.3g s", x) }
-	rows.Add(s(t.PerIteration), s(t.Parts["roll"]), s(t.Parts["score"]), s(t.Parts["train"]), s(t.PerEvaluation), fmt.Sprint(t.Evaluations))
+	cells := []string{s(t.PerIteration), s(t.Parts["roll"]), s(t.Parts["score"]), s(t.Parts["train"]), s(t.PerEvaluation), fmt.Sprint(t.Evaluations)}
+	if t.Guided > 0 {
+		rows.Header = append(rows.Header, ">TWICE WITH EVALUATE.GUIDED")
+		cells = append(cells, s(t.Guided))
+	}
+	rows.Add(cells...)
 	rows.Write(w)
 	t.Workers.write(w)
 	if t.Diagnosis == nil {

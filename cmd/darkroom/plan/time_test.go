@@ -16,6 +16,16 @@ func TestEvaluations(t *testing.T) {
 	}
 }
 
+// TestEvaluatedSize: evaluations of another size weigh by their pixels and frames.
+func TestEvaluatedSize(t *testing.T) {
+	e := &experiment.Experiment{Sampler: experiment.Sampler{Width: 512, Height: 256, Frames: 1}}
+	for want, v := range map[float64]experiment.Evaluate{1: {}, 2: {Width: 1024}, 8: {Width: 1024, Height: 1024}, 5: {Frames: 5}} {
+		if e.Evaluate = v; evaluatedSize(e) != want {
+			t.Errorf("%+v: %v, not %v", v, evaluatedSize(e), want)
+		}
+	}
+}
+
 // TestWorkersPlan: workers are of use up to the number of groups, or until they wait for the trainer.
 func TestWorkersPlan(t *testing.T) {
 	parts := map[string]float64{"roll": 40, "score": 2, "train": 8}
