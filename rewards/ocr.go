@@ -200,7 +200,7 @@ var OCRKind = Kind{
 	Cases:   []string{"ocr.reward", "ocr.reward_flow_factory", "ocr.reward_video", "ocr.tesseract", "eyes.db_boxes", "eyes.ctc_decode"},
 	Judges:  Pictures,
 	Traits:  Averages,
-	Toy:     "a toy reader, which knows nothing but the words in the program's own drawings of 64 x 64 pixels",
+	Toy:     "a toy reader, which knows nothing but the words in the program's own drawings of 64 x 64 pixels; words that are drawn illegibly have no score",
 	Remedy:  `write path = "tesseract" (Debian: tesseract-ocr)`,
 	Options: ocrKeys{},
 	Program: With(func(k ocrKeys) string {
