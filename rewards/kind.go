@@ -126,7 +126,7 @@ type Bench struct {
 type Opened struct {
 	Judge  Judge
 	Close  func() error                    // nil: nothing is to be closed
-	Starts func(ctx context.Context) error // of a program: why it cannot start; nil: no program
+	Starts func(ctx context.Context) error // error of a program that cannot start; nil: no program
 }
 
 // atOnce is how many samples a reward without a network judges beside each other.

@@ -1,5 +1,4 @@
-// Package anchors names headings as GitHub does: the pages of internal/site have them, and a test of the repository holds
-// links to them.
+// Package anchors names headings as GitHub does: the pages of internal/site have them, and a test holds links to them.
 package anchors
 
 import (

@@ -325,8 +325,8 @@ type wrote struct {
 func (w wrote) Error() string { return w.error.Error() + "; it wrote:" + w.said }
 func (w wrote) Unwrap() error { return w.error }
 
-// Said is a program's last output, of an error that has it.
-func Said(err error) string {
+// Output is a program's last output, of an error that has it.
+func Output(err error) string {
 	var w wrote
 	errors.As(err, &w)
 	return w.said

@@ -90,7 +90,7 @@ func (o Opened) Gradient(against bool) (d rewards.Sloped, sign float64, ok bool)
 	return d, 1, ok
 }
 
-// Starts is why the reward's program cannot start; nil: it can, or there is none.
+// Starts is the error of a program that cannot start; nil: it starts, or the reward has none.
 func (o Opened) Starts(ctx context.Context) error {
 	if o.starts == nil {
 		return nil

@@ -49,8 +49,8 @@ func (s *rewardSet) nothingScored(iterations int) error {
 
 // tryPrograms asks every program of a run of pictures about a grey one, before the model is loaded, with the first
 // prompt that has no pictures and weighs the reward: a program that cannot start fails here, before any picture is
-// made. Its own word that it has no score is an answer. With on_failure = skip, a failure is a warning, since the program
-// may fail on this picture alone: unless it fails in the same words when it is asked nothing.
+// made. Its own word that it has no score is an answer. With on_failure = skip, a failure is a warning, since the
+// program may fail on this picture alone: unless it fails in the same words when it is asked nothing.
 func (s *rewardSet) tryPrograms(e *experiment.Experiment, list []prompts.Prompt) error {
 	grey := vision.New(64, 64)
 	for i := range grey.Pix {
@@ -89,7 +89,7 @@ func (s *rewardSet) failsAlone(r *reward, asked error) bool {
 	ctx, end := context.WithTimeout(s.ctx, mostStart)
 	defer end()
 	err := r.Starts(ctx)
-	return err != nil && call.Said(err) == call.Said(asked)
+	return err != nil && call.Output(err) == call.Output(asked)
 }
 
 // mostStart is how long a program that is asked nothing is waited for.
