@@ -4,6 +4,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
 // Card: gradients that other processes computed (trainer/fleet, trainer/ranks). A node is the sum of a subtree of
@@ -42,6 +43,20 @@ func Runs(shards, ranks int, moved []*autograd.Param) []exchange.Subtree {
 		owned[r].Lo, owned[r].Hi = exchange.Share(r, ranks, shards)
 	}
 	return owned
+}
+
+// ShareOf is the most of n things that one of a run's ranks has.
+func ShareOf(r experiment.Run, n int, moved []*autograd.Param) (most int) {
+	ranks := len(r.Devices())
+	if !r.Parted() {
+		return (n + ranks - 1) / ranks
+	}
+	for _, own := range Runs(r.Shards, ranks, moved) {
+		lo, _ := exchange.Share(own.Lo, r.Shards, n)
+		_, hi := exchange.Share(own.Hi-1, r.Shards, n)
+		most = max(most, hi-lo)
+	}
+	return most
 }
 
 // A Node is the gradient of a subtree of shards.

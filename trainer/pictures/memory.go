@@ -80,7 +80,7 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget i
 			c.need.Host = int64(o.Stock.Bytes())
 		}
 		c.need.Inputs = int64(m.Pipeline.AsideBytes())
-		n := min(c.samples(), c.perPass(&c.Form)) * c.At.Tokens
+		n := min(c.share(c.samples()), c.perPass(&c.Form)) * c.At.Tokens
 		c.need.Rows = model.Rows{Sampling: n, Training: n}
 		if c.need.Within(budget, 1) {
 			if err := c.waiting(firsts); err != nil {
@@ -287,7 +287,7 @@ func (c *counting) turns(text int64) (all []experiment.Settings, err error) {
 		if one := (asked{c.At.Width, c.At.Height, c.At.Frames, c.samples(), settings.Noised()}); !seen[one] {
 			seen[one], all = true, append(all, settings)
 		}
-		c.most = max(c.most, min(c.samples(), c.perPass(&c.Form)))
+		c.most = max(c.most, min(c.share(c.samples()), c.perPass(&c.Form)))
 		c.need.Samples = max(c.need.Samples, c.host(text), c.evaluated())
 		if len(c.e.Stages) > 0 {
 			first += c.e.Stages[i].Iterations
@@ -317,6 +317,14 @@ func (c *counting) samples() int {
 		group = max(group, m.Most)
 	}
 	return c.settings.Rollout.PromptsPerIteration * group
+}
+
+// share is the most of n samples that one rank has.
+func (c *counting) share(n int) int {
+	if c.e.Run.TokenShares() > 1 {
+		return n
+	}
+	return model.ShareOf(c.e.Run, n, c.Moved())
 }
 
 // fits are ways to keep to a memory, the fastest first: without packed copies of trained parameters, where those are
@@ -383,7 +391,7 @@ func (c *counting) evaluated() int64 {
 
 // evaluation makes held-out samples, as a run does before its first iteration: of each size of passes one.
 func (c *counting) evaluation() error {
-	all := len(c.asked.HeldOut) * c.e.Evaluate.Samples
+	all := c.share(len(c.asked.HeldOut) * c.e.Evaluate.Samples)
 	if all == 0 {
 		return nil
 	}
@@ -466,7 +474,7 @@ func (c *counting) iterate(settings experiment.Settings) error {
 	if err := c.begin(settings); err != nil {
 		return err
 	}
-	keys := make([]trainer.Key, min(c.samples(), max(1, c.perPass(&c.Form), (1<<18)/c.At.Pixels())))
+	keys := make([]trainer.Key, min(c.share(c.samples()), max(1, c.perPass(&c.Form), (1<<18)/c.At.Pixels())))
 	prompts, err := c.sources.heaviest(len(c.asked.Train))
 	if err != nil {
 		return err

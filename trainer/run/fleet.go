@@ -297,7 +297,9 @@ func OpenWorker(s fleet.Setup, at Worker, o model.Options) (model.Model, *experi
 		return nil, nil, err
 	}
 	if at.Memory != "" || at.Free > 0 || e.Run.Memory != "" {
-		o.Fit = fitted(m, computesOn(o.Backend, e), at.Free, int64(max(1, at.Ranks)), at.Logf)
+		alone := *e // whatever devices the trainer has
+		alone.Run.Device = e.Run.Devices()[0]
+		o.Fit = fitted(m, computesOn(o.Backend, &alone), at.Free, int64(max(1, at.Ranks)), at.Logf)
 	}
 	o.Stock = nn.NewStock(o.Backend)
 	all := slices.Concat(s.Train, s.HeldOut)
