@@ -17,6 +17,7 @@ type Parallel func(n int, task func(i int))
 // calls may overlap.
 type Engine struct {
 	threads int
+	budget  int                   // bytes of a task's block of A
 	units   map[kernels.Math]unit // of products; empty: the loops of ref
 	convs   map[kernels.Math]unit // of convolutions
 	scratch arenas                // of tasks
@@ -35,7 +36,7 @@ func New(path isa.Path, threads int) *Engine {
 
 // NewMixed makes an engine whose products and convolutions have a path for each arithmetic.
 func NewMixed(products, convolutions [2]isa.Path, threads int) *Engine {
-	return &Engine{threads: max(threads, 1), units: mixed(products), convs: mixed(convolutions), Activate: activate}
+	return &Engine{threads: max(threads, 1), budget: blockBudget, units: mixed(products), convs: mixed(convolutions), Activate: activate}
 }
 
 // mixed are the units of a path for each arithmetic.

@@ -216,9 +216,17 @@ func check(t *testing.T, s shape, engines []*Engine) {
 func engines(t *testing.T) []*Engine {
 	var all []*Engine
 	for _, p := range paths(t) {
-		all = append(all, New(p, 1), New(p, 2))
+		all = append(all, New(p, 1), New(p, 2), shallow(p, 1), shallow(p, 2))
 	}
 	return all
+}
+
+// shallow is an engine whose blocks of A have as little k as they can: those of a larger one need more k than a test
+// has time for.
+func shallow(p isa.Path, threads int) *Engine {
+	e := New(p, threads)
+	e.budget = 1
+	return e
 }
 
 // randomShape is a case of some size with everything else drawn.

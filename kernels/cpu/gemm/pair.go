@@ -50,7 +50,7 @@ func (p *product) packLow(par Parallel) (done func()) {
 // sums is a block of an NT product's pair, with its own epilogue, in scratch.
 func (p *product) sums(s *arena, m0, rows, j int) unsafe.Pointer {
 	c := s.get(p.parts.c)
-	p.block(s, p.panel(j), nil, m0, rows, j, false, false)
+	p.block(s, p.panel(j), nil, m0, rows, j, p.all(), false, false)
 	if p.later || p.alpha != 1 {
 		p.finishTo(target{p: c, stride: panel * 4}, s, nil, p.bias(s, j), m0, rows, j)
 	}

@@ -23,36 +23,41 @@ func (e *Engine) adapted(m, n, k, rank, each int) *kernels.Gemm {
 
 // TestPair: one product with a pair has the bits of the two that it is, on all paths, wherever samples end.
 func TestPair(t *testing.T) {
-	const m, n, k, rank = 450, 200, 40, 6
 	for _, path := range isa.Paths() {
-		e := New(path, 2)
-		for _, each := range []int{0, 1, 100, 191, 193, 450} {
-			g := e.adapted(m, n, k, rank, each)
-			want, pair := *g, *g.Pair
-			want.C, want.Pre, pair.Pre, want.Pair = clone(g.C), clone(g.Pre), clone(g.Pair.Pre), &pair
-			first, second := want.Apart(randomMat(kernels.F32, m, n))
-			e.Gemm(first, threaded)
-			e.Gemm(second, threaded)
-			e.Gemm(g, threaded)
-			for _, x := range [][2]kernels.Mat{{g.C, want.C}, {g.Pre, want.Pre}, {g.Pair.Pre, pair.Pre}} {
-				if err := same(x[0], x[1]); err != nil {
-					t.Errorf("%s, a gate every %d rows: %v", path, each, err)
-				}
-			}
-		}
-		back := e.adapted(m, n, k, rank, 0)
-		back.Layout, back.A, back.C = kernels.NN, randomMat(kernels.BF16, m, n), randomMat(kernels.BF16, m, k)
-		back.Residual = randomMat(kernels.BF16, m, k)
-		back.Pair = &kernels.Pair{A: back.Pair.A, B: randomMat(kernels.F32, rank, k), Alpha: 0.75}
-		want := *back
-		want.C = clone(back.C)
-		first, second := want.Apart(kernels.Mat{})
+		testPair(t, New(path, 2), 450, 200, 40)
+		testPair(t, shallow(path, 2), 450, 200, 800)
+		testPair(t, shallow(path, 2), 450, 800, 40)
+	}
+}
+
+func testPair(t *testing.T, e *Engine, m, n, k int) {
+	const rank = 6
+	for _, each := range []int{0, 1, 100, 191, 193, 450} {
+		g := e.adapted(m, n, k, rank, each)
+		want, pair := *g, *g.Pair
+		want.C, want.Pre, pair.Pre, want.Pair = clone(g.C), clone(g.Pre), clone(g.Pair.Pre), &pair
+		first, second := want.Apart(randomMat(kernels.F32, m, n))
 		e.Gemm(first, threaded)
 		e.Gemm(second, threaded)
-		e.Gemm(back, threaded)
-		if err := same(back.C, want.C); err != nil {
-			t.Errorf("%s, backward: %v", path, err)
+		e.Gemm(g, threaded)
+		for _, x := range [][2]kernels.Mat{{g.C, want.C}, {g.Pre, want.Pre}, {g.Pair.Pre, pair.Pre}} {
+			if err := same(x[0], x[1]); err != nil {
+				t.Errorf("%s, %d x %d x %d, a gate every %d rows: %v", unitOf(e), m, n, k, each, err)
+			}
 		}
+	}
+	back := e.adapted(m, n, k, rank, 0)
+	back.Layout, back.A, back.C = kernels.NN, randomMat(kernels.BF16, m, n), randomMat(kernels.BF16, m, k)
+	back.Residual = randomMat(kernels.BF16, m, k)
+	back.Pair = &kernels.Pair{A: back.Pair.A, B: randomMat(kernels.F32, rank, k), Alpha: 0.75}
+	want := *back
+	want.C = clone(back.C)
+	first, second := want.Apart(kernels.Mat{})
+	e.Gemm(first, threaded)
+	e.Gemm(second, threaded)
+	e.Gemm(back, threaded)
+	if err := same(back.C, want.C); err != nil {
+		t.Errorf("%s, %d x %d x %d, backward: %v", unitOf(e), m, n, k, err)
 	}
 }
 

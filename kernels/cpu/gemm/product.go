@@ -20,6 +20,7 @@ type product struct {
 	samples  []int  // lengths of the separate sums of k
 	whole    [1]int // samples where there is one
 	kp       int    // k with every sample padded to the unit's step
+	depth    int    // k of a task's block of A: all, or less where several row blocks of all k would not fit the budget
 	rowBlock int    // rows of a task
 	width    int    // panels of a task
 	rowBytes int    // of packed A
@@ -70,7 +71,11 @@ func newProduct(e *Engine, u unit, g *kernels.Gemm, m, n, k int) *product {
 	default:
 		p.shared, p.to = pointer(g.W.Buf.Host), panels(n)
 	}
-	p.rowBytes = u.rowBytes(p.kp)
+	p.depth = p.kp
+	if len(g.Segments) == 0 {
+		p.depth = e.depthOf(u, m, p.kp)
+	}
+	p.rowBytes = u.rowBytes(p.depth)
 	p.later = g.Act != kernels.Identity || !g.Pre.Empty() || !g.Gate.Empty() || !p.Residual.Empty() || g.Accumulate && len(g.Segments) == 0
 	p.simple = !p.later && p.alpha == 1 && len(g.Segments) == 0 && k > 0
 	p.parts = parts{a: partA, c: partC, bias: partBias}
@@ -78,20 +83,45 @@ func newProduct(e *Engine, u unit, g *kernels.Gemm, m, n, k int) *product {
 	return p
 }
 
+// depthOf is the k of a block of A. A block of few rows and all k would have every panel read from L3 for those few
+// rows; a block of more rows and less k has sums that go to scratch and come back once a depth.
+func (e *Engine) depthOf(u unit, m, k int) int {
+	tall := min(m, tallest)
+	if tall <= fewestRows || tall*u.rowBytes(k) <= e.budget { // one row block, whatever it takes
+		return k
+	}
+	depth := u.chunk()
+	for depth < k && (tall-u.rows())*u.rowBytes(depth+u.chunk()) <= e.budget {
+		depth += u.chunk()
+	}
+	return min(k, depth)
+}
+
+// The fewest rows that a block has if there are as many, the most, and the most blocks of C that wait for a task's next depth.
+const (
+	fewestRows = 48
+	tallest    = 192
+	mostHeld   = 64
+)
+
 // cut chooses the tasks' size: row blocks whose A fits the budget, as equal as they
 // can be, and ranges of panels long enough to repay packing A, short enough that
 // every thread gets several tasks.
 func (p *product) cut() {
-	unit, fewest := p.u.rows(), 48 // rows
-	least := 4                     // panels of a range
+	unit, fewest := p.u.rows(), fewestRows
+	least := 4 // panels of a range
 	if p.a.across {
 		// Columns of A that fill cache lines, and are packed at more cost.
 		unit, fewest, least = 32, 96, 16
 	}
-	most := max(fewest, min(192, blockBudget/p.rowBytes)) / unit * unit
+	most := max(fewest, min(tallest, p.e.budget/p.rowBytes)) / unit * unit
 	blocks := (p.m + most - 1) / most
 	p.rowBlock = roundUp((p.m+blocks-1)/blocks, unit)
 	p.width = panels(p.n)
+	if p.depth < p.kp { // blocks of C wait in scratch
+		ranges := (p.width + mostHeld - 1) / mostHeld
+		p.width = (p.width + ranges - 1) / ranges
+	}
 	blocks = (p.m + p.rowBlock - 1) / p.rowBlock
 	for p.e.threads > 1 {
 		tasks := blocks * ((panels(p.n) + p.width - 1) / p.width)
@@ -111,7 +141,7 @@ func (p *product) run(par Parallel) {
 		defer p.low.packLow(par)()
 	}
 	blocks := (p.m + p.rowBlock - 1) / p.rowBlock
-	if p.shared != nil || blocks == 1 {
+	if p.shared != nil || blocks == 1 && p.depth == p.kp {
 		p.compute(0, panels(p.n), par)
 		return
 	}
@@ -190,35 +220,63 @@ func (p *product) task(m0, rows, j0, j1 int) {
 	if p.low != nil {
 		low = 1
 	}
-	s := p.e.scratch.take(tmpBytes, tall*p.rowBytes, cBytes, sample, own, panel*4, tall*p.lowBytes(), low*cBytes, low*panel*4)
-	p.packRows(s, m0, rows)
-	if p.low != nil {
-		p.low.packRows(s, m0, rows)
+	held := 1 // blocks of C
+	if p.depth < p.kp {
+		held = j1 - j0
 	}
-	for j := j0; j < j1; j++ {
-		b := s.get(partPanel)
-		if p.shared != nil {
-			b = p.panel(j)
-		} else {
-			p.packPanel(b, s.get(partTmp), j)
+	s := p.e.scratch.take(tmpBytes, tall*p.rowBytes, held*cBytes, sample, own, panel*4, tall*p.lowBytes(), low*cBytes, low*panel*4)
+	if p.low != nil {
+		p.low.packRows(s, m0, rows, p.low.all())
+	}
+	for d := (depth{0, min(p.depth, p.kp)}); ; d = (depth{d.hi, min(d.hi+p.depth, p.kp)}) {
+		p.packRows(s, m0, rows, d)
+		c := s.get(partC)
+		for j := j0; j < j1; j++ {
+			p.panelOf(s, m0, rows, j, d, j+1 < j1)
+			if held > 1 {
+				s.parts[partC] = unsafe.Add(s.get(partC), cBytes)
+			}
 		}
-		s.narrow = p.narrow(j)
-		more := j+1 < j1 && p.shared != nil
-		switch {
-		case p.low == nil:
-			p.one(s, nil, b, m0, rows, j, more)
-		case p.Layout == kernels.NN:
-			p.one(s, nil, b, m0, rows, j, more)
-			p.low.one(s, nil, p.low.panel(j), m0, rows, j, false)
-		default:
-			p.one(s, p.low.sums(s, m0, rows, j), b, m0, rows, j, more)
+		s.parts[partC] = c
+		if d.hi >= p.kp {
+			break
 		}
 	}
 	p.e.scratch.put(s)
 }
 
+// depth is a range of k, as it is padded: what a block of A has of it.
+type depth struct{ lo, hi int }
+
+func (p *product) all() depth { return depth{0, p.kp} }
+
+// panelOf computes or goes on with the block of C of panel j.
+func (p *product) panelOf(s *arena, m0, rows, j int, d depth, more bool) {
+	b := s.get(partPanel)
+	if p.shared != nil {
+		b = p.panel(j)
+	} else {
+		p.packPanel(b, s.get(partTmp), j)
+	}
+	s.narrow = p.narrow(j)
+	more = more && p.shared != nil
+	switch {
+	case p.low == nil || d.hi < p.kp:
+		p.one(s, nil, b, m0, rows, j, d, more)
+	case p.Layout == kernels.NN:
+		p.one(s, nil, b, m0, rows, j, d, more)
+		p.low.one(s, nil, p.low.panel(j), m0, rows, j, p.low.all(), false)
+	default:
+		p.one(s, p.low.sums(s, m0, rows, j), b, m0, rows, j, d, more)
+	}
+}
+
 // packRows packs a task's block of A.
-func (p *product) packRows(s *arena, m0, rows int) {
+func (p *product) packRows(s *arena, m0, rows int, d depth) {
+	if d.hi-d.lo < p.kp {
+		p.u.packA(s.get(p.parts.a), s.get(partTmp), p.rowBytes, p.a, m0, rows, d.lo, min(d.hi, p.k)-d.lo, 0)
+		return
+	}
 	k0, at := 0, 0
 	for _, length := range p.samples {
 		if length > 0 {
@@ -228,25 +286,27 @@ func (p *product) packRows(s *arena, m0, rows int) {
 	}
 }
 
-// one computes a block of C, and adds u to it: a block in scratch, nil for none.
-func (p *product) one(s *arena, u, b unsafe.Pointer, m0, rows, j int, more bool) {
+// one computes a block of C over some depth, after the last of which it is finished with u added: a block in scratch,
+// nil for none.
+func (p *product) one(s *arena, u, b unsafe.Pointer, m0, rows, j int, d depth, more bool) {
 	bias := p.bias(s, j)
-	direct := p.simple && u == nil && p.u.direct(p.C.DType) && (j+1)*panel <= p.n
-	p.block(s, b, bias, m0, rows, j, more, direct)
-	if !direct {
+	last := d.hi >= p.kp
+	direct := last && p.simple && u == nil && p.u.direct(p.C.DType) && (j+1)*panel <= p.n
+	p.block(s, b, bias, m0, rows, j, d, more, direct)
+	if last && !direct {
 		p.finish(s, u, bias, m0, rows, j)
 	}
 }
 
 // block adds up one block of C in scratch, sample after sample.
-func (p *product) block(s *arena, b, bias unsafe.Pointer, m0, rows, j int, more, direct bool) {
+func (p *product) block(s *arena, b, bias unsafe.Pointer, m0, rows, j int, d depth, more, direct bool) {
 	c := s.get(p.parts.c)
 	if len(p.Segments) == 0 {
 		var out unsafe.Pointer
 		if direct {
 			out = operandOf(p.C, false).at(m0, j*panel)
 		}
-		p.sum(c, s, b, out, bias, rows, 0, p.k, more)
+		p.sum(c, s, b, out, bias, rows, d.lo, min(d.hi, p.k)-d.lo, d.lo, more)
 		return
 	}
 	// The sum begins with C, or with the first product: -0 + x is x.
@@ -259,7 +319,7 @@ func (p *product) block(s *arena, b, bias unsafe.Pointer, m0, rows, j int, more,
 	}
 	at := 0
 	for _, length := range p.Segments {
-		p.sum(s.get(partSample), s, b, nil, nil, rows, at, length, false)
+		p.sum(s.get(partSample), s, b, nil, nil, rows, at, length, 0, false)
 		p.u.passes().addScaled(c, s.get(partSample), rows, p.alpha)
 		at += roundUp(length, p.u.step())
 	}
@@ -268,9 +328,9 @@ func (p *product) block(s *arena, b, bias unsafe.Pointer, m0, rows, j int, more,
 // narrow says whether half of panel j has no columns.
 func (p *product) narrow(j int) bool { return p.n-j*panel <= panel/2 }
 
-// sum is one sample's block of C: chunks of k, so that a chunk of the panel stays in
-// L1 while the rows go by. The last one stores the block where out is set.
-func (p *product) sum(c unsafe.Pointer, s *arena, b, out, bias unsafe.Pointer, rows, at, k int, more bool) {
+// sum is one sample's block of C, or goes on with it where the block of A begins at a k: chunks of k, so that a chunk
+// of the panel stays in L1 while the rows go by. The last one stores the block where out is set.
+func (p *product) sum(c unsafe.Pointer, s *arena, b, out, bias unsafe.Pointer, rows, at, k, begin int, more bool) {
 	chunk := p.u.chunk()
 	if rows <= p.u.rows() {
 		chunk = k // the panel is read once
@@ -282,19 +342,22 @@ func (p *product) sum(c unsafe.Pointer, s *arena, b, out, bias unsafe.Pointer, r
 		length := min(chunk, k-done)
 		from := unsafe.Add(b, p.u.panelBytes(at+done))
 		next := from
-		if done+length < k || more {
-			next = unsafe.Add(b, p.u.panelBytes(roundUp(at+done+length, p.u.step())))
+		switch {
+		case done+length < k:
+			next = unsafe.Add(from, p.u.panelBytes(length))
+		case more:
+			next = unsafe.Add(b, p.size+p.u.panelBytes(begin)) // the next panel
 		}
 		s.block = block{c: uintptr(c), a: uintptr(s.get(p.parts.a)), b: uintptr(from), lda: uintptr(p.rowBytes),
 			ahead: uintptr(next), aheadBytes: p.u.panelBytes(length), narrow: s.narrow}
-		if done > 0 {
+		if done > 0 || begin > 0 {
 			s.block.start = 1
 		}
 		if out != nil && done+length == k {
 			s.block.out, s.block.outStride, s.block.bias = uintptr(out), uintptr(p.C.Stride*p.C.DType.Size()), uintptr(bias)
 			s.block.outBF16 = int(p.C.DType)
 		}
-		p.u.run(&s.block, rows, at+done, length)
+		p.u.run(&s.block, rows, at-begin+done, length)
 	}
 }
 
