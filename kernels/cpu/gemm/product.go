@@ -87,7 +87,7 @@ func newProduct(e *Engine, u unit, g *kernels.Gemm, m, n, k int) *product {
 // rows; a block of more rows and less k has sums that go to scratch and come back once a depth.
 func (e *Engine) depthOf(u unit, m, k int) int {
 	tall := min(m, tallest)
-	if tall <= fewestRows || tall*u.rowBytes(k) <= e.budget { // one row block, whatever it takes
+	if tall <= fewestRows || tall*u.rowBytes(k) <= e.budget { // one row block
 		return k
 	}
 	depth := u.chunk()
@@ -97,7 +97,7 @@ func (e *Engine) depthOf(u unit, m, k int) int {
 	return min(k, depth)
 }
 
-// The fewest rows that a block has if there are as many, the most, and the most blocks of C that wait for a task's next depth.
+// The fewest rows of a block of a tall product, the most, and the most blocks of C that wait for a task's next depth.
 const (
 	fewestRows = 48
 	tallest    = 192
@@ -245,7 +245,7 @@ func (p *product) task(m0, rows, j0, j1 int) {
 	p.e.scratch.put(s)
 }
 
-// depth is a range of k, as it is padded: what a block of A has of it.
+// depth is a range of padded k: that of a block of A.
 type depth struct{ lo, hi int }
 
 func (p *product) all() depth { return depth{0, p.kp} }
