@@ -93,26 +93,38 @@ func (t table) groups() (groups [][]row) {
 	return groups
 }
 
-// Lines of the page around the table.
+// Lines of the page around a table: one table for each CPU and path.
 const (
-	opening = "<!-- bench-beside -->"
-	closing = "<!-- /bench-beside -->"
+	opening = "<!-- bench-beside %s -->\n"
+	closing = "<!-- /bench-beside -->\n"
 )
 
-// into writes the table in place of the page's.
+// into writes the table to the page, in place of the one for the same CPU and path, or before those for others.
 func (t table) into(page string) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	head, rest, ok := strings.Cut(string(text), opening+"\n")
-	_, tail, ok2 := strings.Cut(rest, closing+"\n")
-	if !ok || !ok2 {
-		return fmt.Errorf("%s has no lines %q and %q, between which the table goes", page, opening, closing)
+	first, _, _ := strings.Cut(opening, "%s")
+	head, tail, ok := strings.Cut(string(text), first)
+	if !ok {
+		return fmt.Errorf("%s has no line %q, before which the table goes", page, first)
+	}
+	tail = first + tail
+	own := fmt.Sprintf(opening, t.CPU+", path "+t.Path)
+	if before, rest, again := strings.Cut(tail, own); again {
+		_, after, ok := strings.Cut(rest, closing)
+		if !ok {
+			return fmt.Errorf("%s has no line %q after %q, up to which the table goes", page, closing, own)
+		}
+		head, tail = head+before, strings.TrimPrefix(after, "\n")
 	}
 	var b bytes.Buffer
-	b.WriteString(head + opening + "\n")
+	b.WriteString(head + own)
 	t.write(&b)
-	b.WriteString(closing + "\n" + tail)
+	b.WriteString(closing)
+	if tail != "" {
+		b.WriteString("\n" + tail)
+	}
 	return os.WriteFile(page, b.Bytes(), 0o644)
 }

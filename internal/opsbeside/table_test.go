@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,8 +18,9 @@ func TestTable(t *testing.T) {
 	}
 	all := table{CPU: "a CPU", Path: "avx2", Torch: "2.15", At: time.Unix(0, 0).UTC(), Load: "1, 2, 3",
 		Rows: []row{of("linear", 1, 1, 4), of("linear", 1, 2, 2), of("softmax", 2, 2, 1)}}
+	own, other := fmt.Sprintf(opening, "a CPU, path avx2"), fmt.Sprintf(opening, "a CPU, path bf16")
 	page := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(page, []byte("before\n"+opening+"\nold\n"+closing+"\nafter\n"), 0o600); err != nil {
+	if err := os.WriteFile(page, []byte("before\n"+other+"theirs\n"+closing+"\n"+own+"old\n"+closing+"\nafter\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // again: the same page
@@ -30,14 +32,22 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, has := range []string{"before\n" + opening + "\na CPU, best path `avx2`, PyTorch 2.15,\n1970-01-01, load 1, 2, 3.", "| linear | float32 | 1 | 2 | 2.00 | 1.00 |",
+	for _, has := range []string{"before\n" + other + "theirs\n" + closing + "\n" + own + "a CPU, best path `avx2`, PyTorch 2.15,\n1970-01-01, load 1, 2, 3.", "| linear | float32 | 1 | 2 | 2.00 | 1.00 |",
 		"| softmax | 2 x 3 | float32 | 2 | 2.000, 2.000 (10) | 1.000, 1.000 (20) | 0.50 |", closing + "\nafter\n"} {
 		if !strings.Contains(string(text), has) {
 			t.Errorf("the page lacks %q:\n%s", has, text)
 		}
 	}
-	if strings.Contains(string(text), "old") || strings.Count(string(text), opening) != 1 {
+	if strings.Contains(string(text), "old") || strings.Count(string(text), own) != 1 {
 		t.Errorf("the page is\n%s", text)
+	}
+	all.Path = "avx512" // not there yet: it comes before the others
+	if err := all.into(page); err != nil {
+		t.Fatal(err)
+	}
+	if text, err = os.ReadFile(page); err != nil || !strings.HasPrefix(string(text), "before\n"+fmt.Sprintf(opening, "a CPU, path avx512")+"a CPU, best path `avx512`") ||
+		strings.Count(string(text), closing) != 3 {
+		t.Errorf("the page is (%v)\n%s", err, text)
 	}
 	if err := os.WriteFile(page, []byte("nothing\n"), 0o600); err != nil {
 		t.Fatal(err)
