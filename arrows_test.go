@@ -58,7 +58,7 @@ var floors = map[string][][]string{
 		{"advantage", "diagnosis", "optim", "sampling", "engine"},
 		{"loss"},
 		{"experiment"},
-		{"judges"},
+		{"elsewhere", "judges"},
 		{"."},
 		{"model"},
 		{"conversations/augment", "conversations/chat"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -14,6 +15,9 @@ const elsewhereHead = `# Coming from flow_grpo, TRL, verl, ai-toolkit or diffuse
 Written by ` + "`go generate ./cmd/darkroom`" + `. Each table has the settings of one program, and the key or the flag that does
 the same here. A table of theirs, or a name of theirs that no key here has, is refused with that hint. What keys take:
 [config.md](config.md).
+
+` + "`darkroom init --from config/grpo.py:NAME`" + ` translates flow_grpo's files, and ` + "`--from FILE.yaml`" + ` Flow-Factory's: settings
+with the same meaning are written, and all others become comments with their reasons. No Python runs.
 `
 
 // writeElsewhere writes docs/elsewhere.md.
@@ -25,7 +29,11 @@ func writeElsewhere(w io.Writer) {
 			program = s.Program
 			fmt.Fprintf(w, "\n## %s\n\n| there | here | differs |\n|---|---|---|\n", program)
 		}
-		fmt.Fprintf(w, "| `%s` | `%s` | %s |\n", s.Name, s.Here, cell(s.Differs))
+		here := ""
+		if s.Here != "" {
+			here = "`" + s.Here + "`"
+		}
+		fmt.Fprintf(w, "| `%s` | %s | %s |\n", s.Name, here, cell(s.Differs))
 	}
 }
 
@@ -33,7 +41,7 @@ func writeElsewhere(w io.Writer) {
 func elsewhereNames() []name {
 	var all []name
 	for _, s := range experiment.ElsewhereKeys() {
-		what := s.Program + "'s: here " + s.Here
+		what := s.Program + "'s: here " + cmp.Or(s.Here, "without a key")
 		if s.Differs != "" {
 			what += ", " + s.Differs
 		}

@@ -14,25 +14,42 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/plan"
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/trainer/elsewhere"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
 // darkroom init: an experiment's file to begin with, from those that are embedded.
 
 func initCommand() *cobra.Command {
-	var asked, recipe string
+	var asked, recipe, from string
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Print an experiment's file to begin with",
 		Long: `Print an experiment's file to begin with, with comments. --example is one of the embedded
 experiments, which run as they are ('darkroom list examples'). --recipe is a published experiment for models that
 people have ('darkroom list recipes'): its file says where the numbers are from and what differs, with the
-commands that fetch its model, prompts and rewards. 'darkroom plan' plans it before they are fetched.`,
-		Example: "  darkroom init --example mixgrpo > my.toml\n  darkroom init --recipe sd35m_flow_grpo_ocr > my.toml",
+commands that fetch its model, prompts and rewards. 'darkroom plan' plans it before they are fetched.
+
+--from translates flow_grpo's config/grpo.py, of which FILE:NAME is a function, and Flow-Factory's .yaml files. Settings
+with the same meaning here are written; all others become comments with their reasons. No Python runs.`,
+		Example: "  darkroom init --example mixgrpo > my.toml\n  darkroom init --recipe sd35m_flow_grpo_ocr > my.toml\n  darkroom init --from config/grpo.py:pickscore_sd3 > my.toml",
 		Args:    exits.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if (asked == "") == (recipe == "") {
-				return exits.Usagef("init needs --example NAME or --recipe NAME\nhint: 'darkroom list examples' and 'darkroom list recipes' say which there are")
+			given := 0
+			for _, flag := range []string{asked, recipe, from} {
+				if flag != "" {
+					given++
+				}
+			}
+			if given != 1 {
+				return exits.Usagef("init needs one of --example NAME, --recipe NAME and --from FILE\nhint: 'darkroom list examples' and 'darkroom list recipes' say which there are")
+			}
+			if from != "" {
+				text, err := elsewhere.Translate(from)
+				if err != nil {
+					return exits.Usage(err)
+				}
+				return console.Emit(cmd, map[string]string{"name": from, "text": string(text)}, func(w io.Writer) { fmt.Fprint(w, string(text)) })
 			}
 			read := assets.Config
 			if recipe != "" {
@@ -54,6 +71,7 @@ commands that fetch its model, prompts and rewards. 'darkroom plan' plans it bef
 	}
 	inputs.ExampleFlag(cmd, &asked)
 	cmd.Flags().StringVar(&recipe, "recipe", "", "the published experiment `NAME`: 'darkroom list recipes'")
+	cmd.Flags().StringVar(&from, "from", "", "the settings of another program in `FILE`, or of a function of it in FILE:NAME")
 	return cmd
 }
 

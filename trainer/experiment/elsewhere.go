@@ -17,7 +17,7 @@ var elsewhereFile string
 type Elsewhere struct {
 	Program string
 	Name    string // there
-	Here    string // a key, or a flag of a command
+	Here    string // a key, or a flag of a command; "": none, for the reason in Differs
 	Differs string // "": nothing
 }
 
@@ -34,7 +34,7 @@ var ElsewhereKeys = sync.OnceValue(func() []Elsewhere {
 	for program, names := range programs {
 		for name, here := range names {
 			key, differs, _ := strings.Cut(here, " # ")
-			all = append(all, Elsewhere{program, name, key, differs})
+			all = append(all, Elsewhere{program, name, strings.TrimSpace(key), differs})
 		}
 	}
 	slices.SortFunc(all, func(a, b Elsewhere) int {
@@ -53,7 +53,7 @@ func ofOthers(name string) string {
 	}
 	programs := map[string][]string{} // by their counterpart here, in the order of says
 	for _, s := range ElsewhereKeys() {
-		if s.Last() != name {
+		if s.Last() != name || s.Here == "" {
 			continue
 		}
 		here := s.Here

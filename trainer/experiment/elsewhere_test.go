@@ -13,7 +13,10 @@ func TestElsewhere(t *testing.T) {
 	e := Default()
 	all := config.Keys(&e)
 	for _, s := range ElsewhereKeys() {
-		if !strings.HasPrefix(s.Here, "--") && !slices.ContainsFunc(all, func(k config.Key) bool { return k.Path == s.Here }) {
+		if s.Here == "" && s.Differs == "" {
+			t.Errorf("%s of %s has neither a key nor a reason", s.Name, s.Program)
+		}
+		if s.Here != "" && !strings.HasPrefix(s.Here, "--") && !slices.ContainsFunc(all, func(k config.Key) bool { return k.Path == s.Here }) {
 			t.Errorf("%s of %s: there is no key %s", s.Name, s.Program, s.Here)
 		}
 	}
