@@ -298,7 +298,7 @@ var kinds = map[string]struct{ lines, differs string }{
 	"clipscore":              {"name = \"clip\"\npath = \"models/clip-vit-large-patch14\"\n", "reward.scaling says whose scale its cosine has"},
 	"clip":                   {"name = \"clip\"\npath = \"models/clip-vit-large-patch14\"\n", "reward.scaling says whose scale its cosine has"},
 	"jpeg_compressibility":   {"name = \"jpeg\"\nform = \"flow_grpo\"\n", ""},
-	"jpeg_incompressibility": {"name = \"jpeg\"\nform = \"incompressibility\"\n", "there divided by 500"},
+	"jpeg_incompressibility": {"name = \"jpeg\"\nform = \"incompressibility\"\n", ""},
 	"image_similarity":       {"name = \"likeness\"\npath = \"models/dinov2-base\"\n", "DINOv2's likeness to the source; there CLIP's"},
 }
 
