@@ -1,6 +1,7 @@
 package elsewhere
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -216,6 +217,8 @@ func (t *translation) flowFactory() error {
 		t.preset = trainer
 	case trainer == "dpo":
 		t.preset = "flow_dpo"
+	case trainer == "":
+		return errors.New("train.trainer_type is missing\nhint: Flow-Factory's files say there grpo, nft, awm or dpo")
 	default:
 		return fmt.Errorf("trainer_type %q has no preset here: 'darkroom list objectives' has %s, which is written by hand", trainer, trainer)
 	}

@@ -39,7 +39,7 @@ func TestTranslate(t *testing.T) {
 // TestTranslateRefuses: mistakes have their remedy.
 func TestTranslateRefuses(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"loop.py": "def a():\n    return a()\n", "open.py": "def a():\n    return (((\n", "bad.yaml": "train:\n  &x y\n", "crd.yaml": "train:\n  trainer_type: crd\n", "none.yaml": "train:\n  trainer_type: nft\n"} {
+	for name, text := range map[string]string{"loop.py": "def a():\n    return a()\n", "open.py": "def a():\n    return (((\n", "bad.yaml": "train:\n  a: &x 1\n  b: *x\n", "crd.yaml": "train:\n  trainer_type: crd\n", "none.yaml": "train:\n  trainer_type: nft\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestTranslateRefuses(t *testing.T) {
 		"testdata/mine.txt":             "a .py file",
 		filepath.Join(dir, "loop.py"):   "too deeply",
 		filepath.Join(dir, "open.py"):   "no settings",
-		filepath.Join(dir, "bad.yaml"):  "bad.yaml:2",
+		filepath.Join(dir, "bad.yaml"):  "bad.yaml:3",
 		filepath.Join(dir, "crd.yaml"):  "no preset",
 		filepath.Join(dir, "none.yaml"): "none of its rewards",
 	} {
