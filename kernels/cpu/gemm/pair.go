@@ -19,6 +19,7 @@ func lowOf(e *Engine, u unit, g *kernels.Gemm) (*kernels.Gemm, *product) {
 	}
 	p := newProduct(e, u, low, g.C.Rows, g.C.Cols, low.A.Cols)
 	p.parts = parts{a: partLowA, c: partLowC, bias: partLowBias}
+	p.depth, p.rowBytes = p.kp, u.rowBytes(p.kp) // a task packs all of the pair's k at once
 	return whole, p
 }
 
