@@ -474,7 +474,8 @@ func (c *counting) iterate(settings experiment.Settings) error {
 	if err := c.begin(settings); err != nil {
 		return err
 	}
-	keys := make([]trainer.Key, min(c.share(c.samples()), max(1, c.perPass(&c.Form), (1<<18)/c.At.Pixels())))
+	most := max(1, c.perPass(&c.Form), (1<<18)/c.At.Pixels())
+	keys := make([]trainer.Key, min(c.share(c.samples()), most))
 	prompts, err := c.sources.heaviest(len(c.asked.Train))
 	if err != nil {
 		return err
@@ -500,7 +501,7 @@ func (c *counting) iterate(settings experiment.Settings) error {
 	}
 	c.part()
 	if c.settings.MeasuresFloor() && c.e.Model.Precision == "bf16" {
-		some := points[:min(len(points), mostChecked)]
+		some := repeated(points, min(c.samples(), most, mostChecked))
 		if err := c.inF32(func(p *Policy) error {
 			return c.each(some, func() error { _, err := p.Eval(trainer.Current, some); return err })
 		}); err != nil {
@@ -508,7 +509,7 @@ func (c *counting) iterate(settings experiment.Settings) error {
 		}
 		c.phase(&c.need.Check)
 	}
-	if err := c.checked(points); err != nil {
+	if err := c.checked(points, min(c.samples(), most)); err != nil {
 		return err
 	}
 	// A pass begins beside the gradients of the one before it, and after an update beside the optimiser's state.
@@ -544,17 +545,23 @@ func (c *counting) sent() int64 {
 	return c.opened.Tokens.Sent
 }
 
-// checked asks for some of the samples' decisions at once, as the check before the first update does.
-func (c *counting) checked(points []trainer.Point) error {
-	n := min(len(points)*len(c.settings.Trained), mostChecked)
+// checked asks for some of all samples' decisions at once, as the check before the first update does on one device.
+func (c *counting) checked(points []trainer.Point, samples int) error {
+	n := min(samples*len(c.settings.Trained), mostChecked)
 	if n <= len(points) || len(points) >= c.perPass(&c.Form) || c.settings.Kind().Noised != nil { // training's own passes, or no check
 		return nil
 	}
-	for len(points) < n {
-		points = append(points, points...)
-	}
-	_, err := c.Eval(trainer.Current, points[:n:n])
+	_, err := c.Eval(trainer.Current, repeated(points, n))
 	return err
+}
+
+// repeated are n points: these, again and again.
+func repeated(points []trainer.Point, n int) []trainer.Point {
+	all := slices.Clone(points)
+	for len(all) < n {
+		all = append(all, points...)
+	}
+	return all[:n:n]
 }
 
 // train is a pass forward and backward of each network: gradients of one lie there while another has its turn.
