@@ -81,7 +81,7 @@ func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget i
 		}
 		c.need.Inputs = int64(m.Pipeline.AsideBytes())
 		n := min(c.share(c.samples()), c.perPass(&c.Form)) * c.At.Tokens
-		c.need.Rows = model.Rows{Sampling: n, Training: n}
+		c.need.Rows = model.Rows{Sampling: n, Training: c.together() * c.At.Tokens}
 		if c.need.Within(budget, 1) {
 			if err := c.waiting(firsts); err != nil {
 				return nil, err
@@ -287,7 +287,7 @@ func (c *counting) turns(text int64) (all []experiment.Settings, err error) {
 		if one := (asked{c.At.Width, c.At.Height, c.At.Frames, c.samples(), settings.Noised()}); !seen[one] {
 			seen[one], all = true, append(all, settings)
 		}
-		c.most = max(c.most, min(c.share(c.samples()), c.perPass(&c.Form)))
+		c.most = max(c.most, c.together())
 		c.need.Samples = max(c.need.Samples, c.host(text), c.evaluated())
 		if len(c.e.Stages) > 0 {
 			first += c.e.Stages[i].Iterations
@@ -433,6 +433,13 @@ func (c *counting) noised(n int) (each, times int) {
 	return each, trainer.TimesAtOnce(n, max(1, l.Times), kind.Together != nil && kind.Together(l.Options))
 }
 
+// together is how many points go through the network at once in training: those of all times that an objective of
+// noised samples asks for at once.
+func (c *counting) together() int {
+	_, times := c.noised(c.samples())
+	return min(c.share(c.samples()*times), c.perPass(&c.Form))
+}
+
 // listed is the memory of the lists of prompts.
 func (c *counting) listed() (bytes int64) {
 	for n := range c.asked.Len() {
@@ -512,16 +519,17 @@ func (c *counting) iterate(settings experiment.Settings) error {
 	if err := c.checked(points, min(c.samples(), most)); err != nil {
 		return err
 	}
+	trained := repeated(points, max(len(points), c.together()))
 	// A pass begins beside the gradients of the one before it, and after an update beside the optimiser's state.
 	for range 2 {
 		for range 2 {
 			sent := c.sent()
 			work, passes := c.dry.Operations(), c.Policy.Passes.Backward
-			if err := c.train(points); err != nil {
+			if err := c.train(trained); err != nil {
 				return err
 			}
 			c.worked(&c.need.Work.Train, work, c.Policy.Passes.Backward-passes, c.e.Run.TokenShares())
-			c.need.Sent = max(c.need.Sent, (c.sent()-sent)/int64(len(points)))
+			c.need.Sent = max(c.need.Sent, (c.sent()-sent)/int64(len(trained)))
 		}
 		c.Params().Move(1, 0)
 	}
