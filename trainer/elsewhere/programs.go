@@ -263,7 +263,14 @@ func (t *translation) flowFactory() error {
 	t.by("train.seed", func(s setting) { t.set("run.seed", s.value) })
 	t.by("train.global_std", t.spread)
 	t.by("train.advantage_aggregation", func(s setting) {
-		t.set("advantage.combine", map[any]string{"sum": "rewards", "gdpo": "advantages"}[s.value])
+		switch s.value {
+		case "sum":
+			t.set("advantage.combine", "rewards")
+		case "gdpo":
+			t.set("advantage.combine", "gdpo")
+		default:
+			t.note(s, "here advantage.combine")
+		}
 	})
 	t.by("train.adam_betas", func(s setting) { t.set("optim.betas", s.value) })
 	for there, here := range map[string]string{"learning_rate": "lr", "adam_weight_decay": "weight_decay", "adam_epsilon": "eps", "max_grad_norm": "grad_clip", "ema_decay": "ema"} {
@@ -287,7 +294,14 @@ func (t *translation) flowFactory() error {
 		if t.number("train.kl_beta", 0) == 0 {
 			return
 		}
-		t.set("loss.kl.estimator", map[any]string{"v-based": "velocity", "x-based": "mean"}[s.value])
+		switch s.value {
+		case "v-based":
+			t.set("loss.kl.estimator", "velocity")
+		case "x-based":
+			t.set("loss.kl.estimator", "mean")
+		default:
+			t.note(s, "here loss.kl.estimator")
+		}
 	})
 	t.by("train.kl_beta", func(s setting) { t.set("loss.kl.weight", s.value) })
 	if trainer == "grpo" || trainer == "awm" {
@@ -295,7 +309,8 @@ func (t *translation) flowFactory() error {
 	}
 	if trainer == "grpo" {
 		t.by("scheduler.dynamics_type", func(s setting) {
-			solver, ok := map[any]string{"Flow-SDE": "flow-sde", "CPS": "cps", "Dance-SDE": "dance"}[s.value]
+			name, _ := s.value.(string)
+			solver, ok := map[string]string{"Flow-SDE": "flow-sde", "CPS": "cps", "Dance-SDE": "dance"}[name]
 			if !ok {
 				t.note(s, "grpo needs steps with noise: sampler.solver")
 				return

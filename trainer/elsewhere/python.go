@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,8 @@ import (
 
 const (
 	mostFile  = 1 << 20
-	mostDepth = 20     // of calls
+	mostDepth = 20 // of calls, of tables in each other, of files
+	mostText  = 64 << 10
 	mostLines = 100000 // that are read in all, of files and functions
 )
 
@@ -63,6 +65,7 @@ type logical struct {
 type python struct {
 	unread []string
 	left   int
+	loads  int            // of files
 	locals map[string]any // of the function that was asked for
 }
 
@@ -114,6 +117,9 @@ func uncommented(line string, open int) (string, int) {
 
 // load reads a file's functions and names.
 func (p *python) load(path string) (*module, error) {
+	if p.loads++; p.loads > mostDepth {
+		return nil, fmt.Errorf("%s: too many files are loaded", path)
+	}
 	text, err := regular.Read(path, mostFile)
 	if err != nil {
 		return nil, err
@@ -172,6 +178,9 @@ var errOther = errors.New("neither an assignment nor a return")
 
 // statement reads one.
 func (p *python) statement(m *module, names map[string]any, s logical, depth int) (v any, returned bool, err error) {
+	if len(s.text) > mostText {
+		return nil, false, errors.New("it is too long")
+	}
 	if p.left--; p.left < 0 {
 		return nil, false, errors.New("the file is too long")
 	}
@@ -322,7 +331,7 @@ func (e *expression) compared() (any, error) {
 		a, ok := number(v)
 		b, also := number(w)
 		if !ok || !also {
-			return v == w == (sign == "=="), nil
+			return reflect.DeepEqual(v, w) == (sign == "=="), nil
 		}
 		return map[string]bool{"==": a == b, "!=": a != b, "<=": a <= b, ">=": a >= b, "<": a < b, ">": a > b}[sign], nil
 	}
@@ -392,6 +401,9 @@ func number(v any) (float64, bool) {
 func calculated(v any, sign string, w any) (any, error) {
 	if a, ok := v.(string); ok && sign == "+" {
 		if b, ok := w.(string); ok {
+			if len(a)+len(b) > mostText {
+				return nil, errors.New("its text is too long")
+			}
 			return a + b, nil
 		}
 	}

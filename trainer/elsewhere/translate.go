@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -41,11 +42,11 @@ type file struct {
 	unread              []string
 }
 
-// flat are the settings of a table; dicts of rewards stay values.
+// flat are the settings of a table; dicts of rewards stay values, and so do tables too deep in each other.
 func flat(t *table, before string) (all []setting) {
 	for _, name := range t.names {
 		inner, ok := t.of[name].(*table)
-		if ok && name != "reward_fn" && name != "rewards" && name != "eval_rewards" {
+		if ok && strings.Count(before, ".") < mostDepth && name != "reward_fn" && name != "rewards" && name != "eval_rewards" {
 			all = append(all, flat(inner, before+name+".")...)
 			continue
 		}
@@ -179,12 +180,18 @@ func (t *translation) rows() {
 	}
 }
 
-func shown(v any) string {
+func shown(v any) string { return shownIn(v, 0) }
+
+// shownIn is a value in so many lists and tables.
+func shownIn(v any, depth int) string {
+	if depth > 4 {
+		return "?"
+	}
 	switch v := v.(type) {
 	case nil:
 		return "none"
 	case string:
-		return strconv.Quote(v)
+		return strconv.Quote(line(v))
 	case float64:
 		text := strconv.FormatFloat(v, 'g', -1, 64)
 		if !strings.ContainsAny(text, ".e") {
@@ -196,17 +203,27 @@ func shown(v any) string {
 	case []any:
 		var all []string
 		for _, x := range v {
-			all = append(all, shown(x))
+			all = append(all, shownIn(x, depth+1))
 		}
 		return "[" + strings.Join(all, ", ") + "]"
 	case *table:
 		var all []string
 		for _, name := range v.names {
-			all = append(all, name+" = "+shown(v.of[name]))
+			all = append(all, name+" = "+shownIn(v.of[name], depth+1))
 		}
 		return "{ " + strings.Join(all, ", ") + " }"
 	}
 	return fmt.Sprint(v)
+}
+
+// line is a text without control characters: a name of the other file may not end a comment.
+func line(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
 }
 
 // tables are those of a file, in order.
@@ -218,7 +235,7 @@ func (t *translation) write() []byte {
 	if t.name != "" {
 		from += ", " + t.name
 	}
-	fmt.Fprintf(&b, "# Translated from %s: %s\n# Settings that it does not name are those of the preset.\npreset = %q\n", t.program, filepath.ToSlash(from), t.preset)
+	fmt.Fprintf(&b, "# Translated from %s: %s\n# Settings that it does not name are those of the preset.\npreset = %q\n", t.program, line(filepath.ToSlash(from)), t.preset)
 	for _, name := range tables {
 		var lines []string
 		for _, key := range t.keys {
@@ -239,10 +256,10 @@ func (t *translation) write() []byte {
 		b.WriteString("\n# Not written:\n")
 	}
 	for _, n := range t.notes {
-		fmt.Fprintf(&b, "#   %s\n", n)
+		fmt.Fprintf(&b, "#   %s\n", line(n))
 	}
 	for _, n := range t.unread {
-		fmt.Fprintf(&b, "#   not read: %s\n", n)
+		fmt.Fprintf(&b, "#   not read: %s\n", line(n))
 	}
 	return b.Bytes()
 }
