@@ -42,7 +42,7 @@ type file struct {
 	unread              []string
 }
 
-// flat are the settings of a table; dicts of rewards stay values, and so do tables too deep in each other.
+// flat are the settings of a table, to a depth; dicts of rewards stay values.
 func flat(t *table, before string) (all []setting) {
 	for _, name := range t.names {
 		inner, ok := t.of[name].(*table)
@@ -182,7 +182,7 @@ func (t *translation) rows() {
 
 func shown(v any) string { return shownIn(v, 0) }
 
-// shownIn is a value in so many lists and tables.
+// shownIn is a value at a depth of lists and tables.
 func shownIn(v any, depth int) string {
 	if depth > 4 {
 		return "?"
@@ -216,7 +216,7 @@ func shownIn(v any, depth int) string {
 	return fmt.Sprint(v)
 }
 
-// line is a text without control characters: a name of the other file may not end a comment.
+// line is a text without control characters, which would end a comment.
 func line(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

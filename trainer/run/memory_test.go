@@ -311,7 +311,8 @@ func TestRewardsAreCounted(t *testing.T) {
 	if more := need(0, "run.shards=6").Training - without.Training; gradient <= 0 || more < 4*gradient || more > 6*gradient {
 		t.Errorf("a second shard of the gradient takes %d bytes, five take %d", gradient, more)
 	}
-	if on := need(0, "run.shards=8", "run.device=cpu,cpu,cpu,cpu").Training - without.Training; on != gradient {
+	const four = "run.device=cpu,cpu,cpu,cpu"
+	if on := need(0, "run.shards=8", four).Training - need(0, "run.shards=4", four).Training; on != gradient {
 		t.Errorf("two of eight shards take %d bytes on each of four devices, and %d on one", on, gradient)
 	}
 	half := need(0, "reward=[{name='clip', path='"+experiment.TinyCLIP+"', precision='bf16'}]")
