@@ -113,8 +113,9 @@ func TestGradients(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// 16 bytes a number, and the files' heads
-					if judged := 2 * plan.Stages[0].Counts.Judged; float64(sent.points) != judged || sent.bytes < 12*sent.numbers || sent.bytes > 20*sent.numbers {
+					// 16 bytes a number, and the files' heads. A job that is done twice, on a loaded machine, is counted twice.
+					twice := n.Hedged+n.Again > 0
+					if judged := 2 * plan.Stages[0].Counts.Judged; float64(sent.points) != judged && !twice || float64(sent.points) < judged || sent.bytes < 12*sent.numbers || sent.bytes > 20*sent.numbers {
 						t.Errorf("%d points of %d numbers travel in %d bytes; plan says %v points", sent.points, sent.numbers, sent.bytes, judged)
 					}
 				}
