@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -23,7 +24,7 @@ func (t *translation) flowGRPO() error {
 	dpo := t.text("train.algorithm") == "dpo"
 	switch {
 	case strings.HasSuffix(t.path, "sft.py") || t.text("train.algorithm") == "sft":
-		return fmt.Errorf("fine-tuning on its own best samples: write loss.objective = \"sft\" with advantage.estimator = \"best\"")
+		return errors.New("fine-tuning on its own best samples: write loss.objective = \"sft\" with advantage.estimator = \"best\"")
 	case dpo:
 		t.preset = "flow_dpo"
 	case clips:
@@ -93,7 +94,7 @@ func (t *translation) flowGRPO() error {
 		for _, name := range []string{"train.clip_range", "train.adv_clip_max", "sample.global_std", "sample.noise_level", "train.timestep_fraction"} {
 			t.by(name, func(s setting) {})
 		}
-		t.keys = without(t.keys, "advantage.estimator")
+		t.keys = slices.DeleteFunc(t.keys, func(key string) bool { return key == "advantage.estimator" })
 	}
 	t.windowed(steps, size, own, few, isFew, dpo)
 	t.batches()
@@ -109,15 +110,6 @@ func (t *translation) flowGRPO() error {
 		}
 	})
 	return t.rewarded()
-}
-
-func without(all []string, key string) (left []string) {
-	for _, k := range all {
-		if k != key {
-			left = append(left, k)
-		}
-	}
-	return left
 }
 
 // windowed translates the steps that are trained.

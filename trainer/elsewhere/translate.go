@@ -1,5 +1,6 @@
 // Package elsewhere translates files of other programs' settings to an experiment's file: flow_grpo's Python and
-// Flow-Factory's YAML.
+// Flow-Factory's YAML (github.com/yifan123/flow_grpo at 9745241, github.com/X-GenGroup/Flow-Factory at a0b2bc5). Start
+// with translate.go; programs.go has each program's settings, python.go and yaml.go read the files.
 //
 //	text, err := elsewhere.Translate("config/grpo.py:pickscore_sd3")
 //
