@@ -65,8 +65,7 @@ type logical struct {
 type python struct {
 	unread []string
 	left   int
-	loads  int            // of files
-	locals map[string]any // of the function that was asked for
+	loads  int // of files
 }
 
 // statements are a file's: comments are left out, and lines in brackets are one.
