@@ -102,9 +102,19 @@ func (c campaign) run(t *testing.T, kills, iterations int) {
 		}
 		return cmd, log
 	}
+	logs := map[*exec.Cmd]*bytes.Buffer{}
 	worker := func(n int) *exec.Cmd {
-		cmd, _ := started(t, dir, "worker", "--join", join, "--name", fmt.Sprint("w", n), "--roles", c.roles)
+		cmd, log := started(t, dir, "worker", "--join", join, "--name", fmt.Sprint("w", n), "--roles", c.roles)
+		logs[cmd] = log
 		return cmd
+	}
+	kill := func(name string) {
+		v := victims[name]
+		_ = v.Process.Kill()
+		_ = v.Wait()
+		if log := logs[v]; log != nil && v.ProcessState.ExitCode() > 0 { // a worker ends with its run, and not before
+			t.Errorf("%s had failed: %v\n%s", name, v.ProcessState, log)
+		}
 	}
 	trainer, log := train()
 	victims["worker 0"], victims["worker 1"] = worker(0), worker(1)
@@ -119,8 +129,7 @@ func (c campaign) run(t *testing.T, kills, iterations int) {
 		name := names[turns[0]]
 		turns = turns[1:]
 		if name != "trainer" {
-			_ = victims[name].Process.Kill()
-			_ = victims[name].Wait()
+			kill(name)
 			if name == "broker" {
 				victims[name] = c.broker(at, filepath.Join(dir, "broker"))
 			} else {
@@ -147,9 +156,8 @@ func (c campaign) run(t *testing.T, kills, iterations int) {
 			t.Fatalf("%v\n%s", err, log)
 		}
 	}
-	for _, v := range victims {
-		_ = v.Process.Kill()
-		_ = v.Wait()
+	for name := range victims {
+		kill(name)
 	}
 	sameRun(t, filepath.Join(dir, "whole", "run"), filepath.Join(dir, "parts", "run"))
 	t.Logf("%d of %d kills before the run's end: %v; alone it takes %v", ran, kills, count, whole)

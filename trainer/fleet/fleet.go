@@ -183,7 +183,11 @@ func (f *Fleet) start() {
 		return
 	}
 	now := f.Clock()
-	f.running, f.broken, f.alone, f.said = true, nil, now, false
+	f.alone = now
+	if f.said { // nobody was there before: who has come since says so at once
+		f.alone += f.Rules.Lease/30 - f.Rules.Lease
+	}
+	f.running, f.broken, f.said = true, nil, false
 	for worker := range f.about {
 		f.sched.Hello(now, worker)
 	}

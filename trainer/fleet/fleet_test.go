@@ -218,6 +218,29 @@ func TestLateWorker(t *testing.T) {
 	})
 }
 
+// TestForsaken: a trainer that leaves jobs to others waits for a first worker for the time of a lease, and no further
+// time at each batch; a worker that came between two batches does the jobs of the second.
+func TestForsaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, Options{})
+		took := func() time.Duration {
+			began := time.Now()
+			c.do(1)
+			return time.Since(began)
+		}
+		if first, second := took(), took(); first < 5*time.Second || second > 2*time.Second || c.by(Here) != 2 {
+			t.Errorf("without workers %v and %v; %d jobs of 2 were done here", first, second, c.by(Here))
+		}
+		stop, _ := c.join("late", takes)
+		synctest.Wait()
+		c.do(20)
+		if here := c.by(Here); here != 2 {
+			t.Errorf("%d jobs were done here beside a worker", here-2)
+		}
+		c.end(stop)
+	})
+}
+
 // TestOutOfReach: a result that cannot be brought is brought when the trainer is there again.
 func TestOutOfReach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

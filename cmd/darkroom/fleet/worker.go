@@ -451,7 +451,7 @@ func (c *crew) as(ctx context.Context, role string) (err error) {
 	if role != c.roles[0] {
 		ticket = ticket.Further()
 	}
-	link, err := natsio.Join(ticket, t.name, t.role, c.say)
+	link, err := natsio.Join(ctx, ticket, t.name, t.role, c.say)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func TestAccounts(t *testing.T) {
 	}
 	defer b.Close()
 	b.Ticket.Credentials = worker
-	l, err := Join(b.Ticket, "w", "", t.Logf)
+	l, err := Join(t.Context(), b.Ticket, "w", "", t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func TestLastWords(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var said []string
-		l, err := Join(ticket, "w", fleet.Rolls, func(format string, args ...any) {
+		l, err := Join(t.Context(), ticket, "w", fleet.Rolls, func(format string, args ...any) {
 			mu.Lock()
 			defer mu.Unlock()
 			said = append(said, fmt.Sprintf(format, args...))

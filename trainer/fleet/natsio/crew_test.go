@@ -38,7 +38,7 @@ func join(t *testing.T, b *Broker, name string) *Link {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := Join(ticket, name, fleet.Rolls, t.Logf)
+	l, err := Join(t.Context(), ticket, name, fleet.Rolls, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}

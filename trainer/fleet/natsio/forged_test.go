@@ -70,7 +70,7 @@ func forge(t *testing.T, b *Broker) *forging {
 // works waits for jobs as a worker, which begins anew when it is let go.
 func (f *forging) works(ctx context.Context, name string, role fleet.Role) {
 	for ctx.Err() == nil {
-		l, err := Join(f.b.Ticket, name, role, func(string, ...any) {})
+		l, err := Join(ctx, f.b.Ticket, name, role, func(string, ...any) {})
 		if err != nil {
 			time.Sleep(20 * time.Millisecond) // the name is not free yet
 			continue

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -44,8 +46,9 @@ type under struct {
 	number uint64 // of its offer
 }
 
-// Join connects a worker to the run of a ticket, in a role.
-func Join(t Ticket, worker string, role fleet.Role, say func(format string, args ...any)) (_ *Link, err error) {
+// Join connects a worker to the run of a ticket, in a role. A server that is out of reach is tried again for a minute:
+// its trainer may be starting.
+func Join(ctx context.Context, t Ticket, worker string, role fleet.Role, say func(format string, args ...any)) (_ *Link, err error) {
 	if !nameable(worker) {
 		return nil, fmt.Errorf("a worker cannot be called %q: letters, digits, - and _ are possible, and %s and %s are the trainer's", worker, trainerName, fleet.Here)
 	}
@@ -65,7 +68,20 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 		}
 	}
 	l := &Link{}
-	nc, err := t.connect(worker, nats.DisconnectErrHandler(func(nc *nats.Conn, err error) { l.lost(nc, err) }))
+	connect := func() (*nats.Conn, error) {
+		return t.connect(worker, nats.DisconnectErrHandler(func(nc *nats.Conn, err error) { l.lost(nc, err) }))
+	}
+	nc, err := connect()
+	for began := time.Now(); unreachable(err) && time.Since(began) < starting; nc, err = connect() {
+		if time.Since(began) < pause {
+			say("run %q is out of reach at %s (%v): its trainer may be starting; it is tried again for %v", t.Run, strings.Join(t.Addresses, ", "), err, starting)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	if err != nil {
 		if errors.Is(err, nats.ErrAuthorization) {
 			return nil, fmt.Errorf("joining run %q at %s: %w\nhint: is a worker called %s there already (--name gives another name), or was the join file written anew since (copy it again)%s?",
@@ -109,6 +125,15 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 		_ = l.hail(context.Background()) // it is asked for again with the next job
 	})
 	return l, l.listen()
+}
+
+// starting is how long a worker tries to reach a server for the first time.
+const starting = time.Minute
+
+// unreachable reports whether an error is a server's absence, and no refusal.
+func unreachable(err error) bool {
+	var dial net.Error
+	return errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, io.EOF) || errors.As(err, &dial)
 }
 
 // lost says that the trainer is out of reach, unless it comes back at once, or has ended the run: its last word and the

@@ -107,7 +107,7 @@ func TestLocked(t *testing.T) {
 	} {
 		spoilt := ticket
 		spoil(&spoilt)
-		if l, err := Join(spoilt, "w", fleet.Rolls, t.Logf); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "hint:") {
+		if l, err := Join(t.Context(), spoilt, "w", fleet.Rolls, t.Logf); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "hint:") {
 			t.Errorf("%v; want %q in it", err, says)
 			if l != nil {
 				l.Close()
@@ -162,7 +162,7 @@ func TestTickets(t *testing.T) {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
-	if _, err := Join(Ticket{}, "a.b", fleet.Rolls, nil); err == nil {
+	if _, err := Join(t.Context(), Ticket{}, "a.b", fleet.Rolls, nil); err == nil {
 		t.Error("a name with a dot was taken")
 	}
 	if host, _, err := (Address{Listen: ":0"}).split(); err != nil || host != "127.0.0.1" {
@@ -198,6 +198,60 @@ func TestTrainerAgain(t *testing.T) {
 	if _, err := again.Hub.Get(context.Background(), fleet.Blob{Hash: fleet.Hash{1}, Size: 1}); !errors.Is(err, fleet.ErrNoBlob) {
 		t.Errorf("a blob that nobody put: %v", err)
 	}
+}
+
+// TestEarly: a worker that is started before its trainer, or while the trainer is away, joins when it is there.
+// An interrupt ends its wait.
+func TestEarly(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, ticket := b.Ticket.Addresses[0], b.Ticket
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	said := make(chan string, 1)
+	type joined struct {
+		l   *Link
+		err error
+	}
+	joins := func(ctx context.Context) chan joined {
+		c := make(chan joined, 1)
+		go func() {
+			l, err := Join(ctx, ticket, "early", fleet.Rolls, func(format string, args ...any) { said <- fmt.Sprintf(format, args...) })
+			c <- joined{l, err}
+		}()
+		return c
+	}
+	interrupted, stop := context.WithCancel(t.Context())
+	c := joins(interrupted)
+	if line := <-said; !strings.Contains(line, at) || !strings.Contains(line, "may be starting") {
+		t.Error(line)
+	}
+	stop()
+	if j := <-c; !errors.Is(j.err, context.Canceled) {
+		t.Error(j.err)
+	}
+	c = joins(t.Context())
+	<-said
+	again, err := Listen(Address{Listen: at, Dir: dir, Run: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	j := <-c
+	if j.err != nil {
+		t.Fatal(j.err)
+	}
+	toil(t, j.l, time.Millisecond)
+	do(t, again, 3, false)
 }
 
 // pieces is how many a stream has.

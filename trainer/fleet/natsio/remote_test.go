@@ -106,7 +106,7 @@ func TestRemotePeers(t *testing.T) {
 	ticket := b.Ticket
 	ticket.Blobs = "peer:" + strings.TrimPrefix(freeAddress(t), "127.0.0.1:")
 	for name, of := range map[string]Ticket{"w": ticket, "w-score": ticket.Further()} {
-		l, err := Join(of, name, "", t.Logf)
+		l, err := Join(t.Context(), of, name, "", t.Logf)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func TestRevoke(t *testing.T) {
 		if keys[name], err = b.Ticket.WithKey(); err != nil {
 			t.Fatal(err)
 		}
-		if links[name], err = Join(keys[name], name, fleet.Rolls, t.Logf); err != nil {
+		if links[name], err = Join(t.Context(), keys[name], name, fleet.Rolls, t.Logf); err != nil {
 			t.Fatal(err)
 		}
 		defer links[name].Close()
@@ -64,7 +64,7 @@ func TestRevoke(t *testing.T) {
 	defer b.Close()
 	for name, in := range map[string]bool{"one": false, "two": false, "three": true} {
 		links[name].Close()
-		l, err := Join(keys[name], name, fleet.Rolls, t.Logf)
+		l, err := Join(t.Context(), keys[name], name, fleet.Rolls, t.Logf)
 		if (err == nil) != in || !in && !strings.Contains(err.Error(), "copy it again") {
 			t.Errorf("worker %s: %v", name, err)
 		}
@@ -118,7 +118,7 @@ func TestJoinUntil(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := Join(came, "came", fleet.Rolls, t.Logf)
+	l, err := Join(t.Context(), came, "came", fleet.Rolls, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,13 +130,13 @@ func TestJoinUntil(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if l, err := Join(b.Ticket, "late", fleet.Rolls, t.Logf); err == nil || !strings.Contains(err.Error(), "lets nobody new in after") {
+	if l, err := Join(t.Context(), b.Ticket, "late", fleet.Rolls, t.Logf); err == nil || !strings.Contains(err.Error(), "lets nobody new in after") {
 		t.Errorf("who comes late: %v", err)
 		if err == nil {
 			l.Close()
 		}
 	}
-	if l, err = Join(came, "came", fleet.Rolls, t.Logf); err != nil {
+	if l, err = Join(t.Context(), came, "came", fleet.Rolls, t.Logf); err != nil {
 		t.Errorf("who had come: %v", err)
 	} else {
 		l.Close()
@@ -161,7 +161,7 @@ func TestSpoilt(t *testing.T) {
 	}
 	b := listen(t, dir)
 	join(t, b, "w")
-	if _, err := Join(b.Ticket, "w", fleet.Rolls, t.Logf); err == nil || !strings.Contains(err.Error(), "--name") {
+	if _, err := Join(t.Context(), b.Ticket, "w", fleet.Rolls, t.Logf); err == nil || !strings.Contains(err.Error(), "--name") {
 		t.Errorf("a second worker of a name: %v", err)
 	}
 	if all := OpenFiles(dir); len(all) > 0 {
@@ -185,7 +185,7 @@ func TestRolesOfOne(t *testing.T) {
 	}
 	var links []*Link
 	for name, role := range map[string]fleet.Role{"a": fleet.Rolls, "a-score": fleet.Scorers} {
-		l, err := Join(ticket.Further(), name, role, t.Logf)
+		l, err := Join(t.Context(), ticket.Further(), name, role, t.Logf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +264,7 @@ func TestRemoteRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, role := range map[string]fleet.Role{"a": fleet.Rolls, "a-score": fleet.Scorers} {
-		l, err := Join(ticket, name, role, t.Logf)
+		l, err := Join(t.Context(), ticket, name, role, t.Logf)
 		if err != nil {
 			t.Fatal(err)
 		}

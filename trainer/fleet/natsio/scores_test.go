@@ -28,7 +28,7 @@ func TestScores(t *testing.T) {
 	var work sync.WaitGroup
 	at, stop := context.WithCancel(ctx)
 	for name, role := range map[string]fleet.Role{"rolls": fleet.Rolls, "asks": fleet.Scorers} {
-		l, err := Join(b.Ticket, name, role, t.Logf)
+		l, err := Join(t.Context(), b.Ticket, name, role, t.Logf)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -205,11 +205,11 @@ func TestListenFails(t *testing.T) {
 func TestNames(t *testing.T) {
 	b := listen(t, t.TempDir())
 	l := join(t, b, "a")
-	if _, err := Join(b.Ticket, "a", fleet.Rolls, t.Logf); err == nil {
+	if _, err := Join(t.Context(), b.Ticket, "a", fleet.Rolls, t.Logf); err == nil {
 		t.Error("two workers of one name are there")
 	}
 	for _, name := range []string{fleet.Here, trainerName} {
-		if _, err := Join(b.Ticket, name, fleet.Rolls, t.Logf); err == nil {
+		if _, err := Join(t.Context(), b.Ticket, name, fleet.Rolls, t.Logf); err == nil {
 			t.Errorf("a worker is called %s", name)
 		}
 		seed, err := newSeed()

@@ -47,7 +47,7 @@ func TestSlowWire(t *testing.T) {
 	}
 	ticket := b.Ticket
 	ticket.Addresses = []string{at.Addr().String()}
-	l, err := Join(ticket, "slow", "", t.Logf)
+	l, err := Join(t.Context(), ticket, "slow", "", t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
