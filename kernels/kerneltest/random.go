@@ -2,7 +2,9 @@ package kerneltest
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
@@ -13,16 +15,30 @@ import (
 func Random(seed, i uint64) Case {
 	r := rand.New(rand.NewPCG(seed, i))
 	draw := drawn[r.IntN(len(drawn))]
-	if i%16 == 5 { // beside the list, so that a number names the case that it has always named
-		draw = drawDraw
+	if family := beside[i%16]; family != "" {
+		draw = ofFamily[family]
 	}
-	if i%16 == 11 {
-		draw = drawUnpack
-	}
-	c := draw(r)
+	return named(draw(r), seed, i)
+}
+
+// RandomOf is the i-th of a series of random cases of one of Families.
+func RandomOf(family string, seed, i uint64) Case {
+	return named(ofFamily[family](rand.New(rand.NewPCG(seed, i))), seed, i)
+}
+
+func named(c Case, seed, i uint64) Case {
 	c.Name = fmt.Sprintf("%s, %d of seed %d", c.Name, i, seed)
 	return c
 }
+
+// Families are those with a series of their own.
+func Families() []string { return slices.Sorted(maps.Keys(ofFamily)) }
+
+var ofFamily = map[string]func(r *rand.Rand) Case{"draw": drawDraw, "unpack": drawUnpack, "pair": drawPair, "wide heads": drawWide}
+
+// beside are families beside the list, by a case's number modulo 16, so that other numbers name the cases that they
+// have always named.
+var beside = [16]string{2: "wide heads", 5: "draw", 7: "pair", 11: "unpack"}
 
 // Check compares a case's results with ref's, bit by bit, and looks at the guard bands.
 func Check(c Case, b kernels.Backend, shift int) error {
@@ -59,8 +75,19 @@ func drawProduct(r *rand.Rand) Case {
 	return p.as("random")
 }
 
-func drawAttention(r *rand.Rand) Case {
-	c := attentionCase{b: 1 + r.IntN(2), sq: small(r, 0), sk: small(r, 0), d: small(r, 1), dv: small(r, 1),
+func drawPair(r *rand.Rand) Case {
+	p := pairCase{layout: kernels.Layout(r.IntN(2)), math: kernels.Math(r.IntN(2)), m: small(r, 0), n: small(r, 0), k: small(r, 0), r: small(r, 1),
+		a: dtype(r), b: dtype(r), c: dtype(r), epilogue: r.IntN(2) == 0, packed: r.IntN(2) == 0}
+	return p.as("random pair")
+}
+
+func drawAttention(r *rand.Rand) Case { return attentionOf(r, small(r, 1), small(r, 1)) }
+
+// drawWide are heads as those of a decoder's pictures, of up to 600 dimensions.
+func drawWide(r *rand.Rand) Case { return attentionOf(r, 40+r.IntN(560), 40+r.IntN(560)) }
+
+func attentionOf(r *rand.Rand, d, dv int) Case {
+	c := attentionCase{b: 1 + r.IntN(2), sq: small(r, 0), sk: small(r, 0), d: d, dv: dv,
 		pad: r.IntN(4), causal: r.IntN(2) == 0, bias: r.IntN(3) == 0, loud: r.IntN(3) == 0, wild: r.IntN(4) == 0, math: kernels.Math(r.IntN(2)), dtype: dtype(r)}
 	c.kh = 1 + r.IntN(2)
 	c.h = c.kh * (1 + r.IntN(2))

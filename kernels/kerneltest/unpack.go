@@ -173,13 +173,6 @@ func Unpacks() []Case {
 	return cases
 }
 
-// RandomUnpack is the i-th of a series of random ones.
-func RandomUnpack(seed, i uint64) Case {
-	c := drawUnpack(rand.New(rand.NewPCG(seed, i)))
-	c.Name = fmt.Sprintf("%s, %d of seed %d", c.Name, i, seed)
-	return c
-}
-
 // drawUnpack is a compressed matrix of any form.
 func drawUnpack(r *rand.Rand) Case {
 	blocks := func(cols int) kernels.Blocks {

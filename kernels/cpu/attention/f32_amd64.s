@@ -100,10 +100,14 @@ TEXT ·end512(SB), NOSPLIT, $16-16
 	VPBROADCASTD AX, Z16
 	MOVL $0xFF800000, AX
 	VPBROADCASTD AX, Z17
+	VPTERNLOGD $0xFF, Z18, Z18, Z18 // NaN
+	VPXORD Z1, Z1, Z1
 	VADDPS Z10, Z14, Z14
 	VFMADD231PS Z23, Z8, Z14
 	VCMPPS $5, Z16, Z2, K3 // infinite, or no number
 	VMOVAPS Z2, K3, Z14
+	VCMPPS $1, Z1, Z2, K3 // below 0: powers of the rests of scores beyond 2^30
+	VMOVAPS Z18, K3, Z14
 	VFMADD213PS weighing_m+0(BX), Z22, Z14
 	VMOVAPS Z17, Z21
 	VMOVAPS Z14, K1, Z21
@@ -112,6 +116,8 @@ TEXT ·end512(SB), NOSPLIT, $16-16
 	VFMADD231PS Z23, Z9, Z15
 	VCMPPS $5, Z16, Z3, K3 // infinite, or no number
 	VMOVAPS Z3, K3, Z15
+	VCMPPS $1, Z1, Z3, K3 // below 0: powers of the rests of scores beyond 2^30
+	VMOVAPS Z18, K3, Z15
 	VFMADD213PS weighing_m+64(BX), Z22, Z15
 	VMOVAPS Z17, Z21
 	VMOVAPS Z15, K2, Z21

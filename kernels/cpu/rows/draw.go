@@ -2,6 +2,7 @@ package rows
 
 import (
 	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
@@ -26,6 +27,9 @@ func (e *Engine) Draw(a *kernels.Draw, lo, hi int) {
 		if !(m > -math.MaxFloat32 && m <= math.MaxFloat32) {
 			s.Fail(r, ref.DrawFailure(d, m))
 			continue
+		}
+		if m == 0 { // lanes know either zero, ref the first
+			m = d[slices.Index(d, 0)]
 		}
 		if !w.weigh(d, exps, sums, m, s.Inverse) {
 			s.Fail(r, kernels.DrawNotFinite)

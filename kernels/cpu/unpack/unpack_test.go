@@ -26,7 +26,7 @@ func TestPaths(t *testing.T) {
 				}
 			}
 			for i := range *shapes {
-				c := kerneltest.RandomUnpack(2, i)
+				c := kerneltest.RandomOf("unpack", 2, i)
 				if err := kerneltest.Check(c, b, int(i%4)); err != nil {
 					t.Fatalf("%s: %v", c.Name, err)
 				}
@@ -67,7 +67,7 @@ func TestPackCodes(t *testing.T) {
 		b := cpu.NewWith(cpu.Options{Path: p, Threads: 2})
 		defer b.Close()
 		for i := range *shapes / 20 {
-			c := kerneltest.RandomUnpack(3, i)
+			c := kerneltest.RandomOf("unpack", 3, i)
 			if err := kerneltest.Check(c, packing{b, t}, 0); err != nil {
 				t.Fatalf("%s: %v", c.Name, err)
 			}
