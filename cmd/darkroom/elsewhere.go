@@ -10,14 +10,16 @@ import (
 
 // The page of other programs' settings, docs/elsewhere.md.
 
-const elsewhereHead = `# Coming from flow_grpo, TRL, verl, ai-toolkit or diffusers
+const elsewhereHead = `# Coming from flow_grpo, Flow-Factory, MixGRPO, TRL, verl, ai-toolkit or diffusers
 
 Written by ` + "`go generate ./cmd/darkroom`" + `. Each table has the settings of one program, and the key or the flag that does
 the same here. A table of theirs, or a name of theirs that no key here has, is refused with that hint. What keys take:
 [config.md](config.md).
 
 ` + "`darkroom init --from config/grpo.py:NAME`" + ` translates flow_grpo's files, and ` + "`--from FILE.yaml`" + ` Flow-Factory's: settings
-with the same meaning are written, and all others become comments with their reasons. No Python runs.
+with the same meaning are written, and all others become comments with their reasons. No Python runs: values are read
+from assignments, and what a loop, a condition or a call may set is not known, and said so. Prompts of an iteration are
+counted for the file's own ` + "`gpu_number`" + `. Models whose networks are not read here (` + "`darkroom list families`" + `) are refused.
 `
 
 // writeElsewhere writes docs/elsewhere.md.

@@ -1,35 +1,40 @@
 package elsewhere
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// Settings with a translation of their own, by program.
+// What a program's settings say together: its preset, steps, batches, lists and rewards.
 
 // flowGRPO translates config/grpo.py and dpo.py, for the scripts train_sd3.py, train_flux.py and their kin.
 func (t *translation) flowGRPO() error {
-	steps := t.number("sample.num_steps", 10)
+	if !t.reads("pretrained.model") {
+		return t.wrong
+	}
 	clips := strings.Contains(t.text("pretrained.model"), "Wan")
 	window, own := t.get("sample.sde_window_size")
-	size, _ := number(window.value)
-	if own && strings.HasPrefix(window.at, "base.py") { // which scripts without windows do not read
+	if filepath.Base(window.at.file) == "base.py" { // which scripts without windows do not read
 		own = false
 	}
-	few, isFew := t.get("sample.train_num_steps")
-	dpo := t.text("train.algorithm") == "dpo"
+	own = own && t.number("sample.sde_window_size", 0) > 0
+	_, few := t.get("sample.train_num_steps")
+	algorithm, _ := t.get("train.algorithm")
+	dpo := algorithm.value == "dpo"
 	switch {
-	case strings.HasSuffix(t.path, "sft.py") || t.text("train.algorithm") == "sft":
-		return errors.New("fine-tuning on its own best samples: write loss.objective = \"sft\" with advantage.estimator = \"best\"")
+	case filepath.Base(t.path) == "sft.py" || algorithm.value == "sft":
+		return t.at.mistake("fine-tuning on its own best samples is not translated",
+			"write loss.objective = \"sft\" with advantage.estimator = \"best\"")
 	case dpo:
 		t.preset = "flow_dpo"
 	case clips:
 		t.preset = "flow_grpo_wan"
-	case own && size > 0 || isFew:
+	case own || few:
 		t.preset = "flow_grpo_fast"
 	case strings.Contains(filepath.Base(t.path), "guard"):
 		t.preset = "grpo_guard"
@@ -37,168 +42,162 @@ func (t *translation) flowGRPO() error {
 		t.preset = "flow_grpo"
 	}
 	t.set("run.name", strings.ReplaceAll(t.name, "_", "-"))
-	t.by("run_name", func(s setting) {
-		if name := t.text("run_name"); name != "" {
-			t.set("run.name", name)
-		}
-	})
-	t.by("pretrained.model", t.model)
-	t.by("mixed_precision", t.precision)
-	t.by("use_lora", func(s setting) { t.set("model.train", map[bool]string{true: "lora", false: "full"}[s.value == true]) })
-	if !clips {
-		t.by("resolution", func(s setting) { t.side("sampler", s) })
+	t.endless("num_epochs")
+	if clips {
+		t.takes("resolution")
+	}
+	if dpo {
+		t.by("train.beta", func(s setting) { t.set("loss.beta", s.value) })
+		t.takes("train.clip_range", "train.adv_clip_max", "train.timestep_fraction", "sample.global_std",
+			"sample.noise_level", "sample.sde_type", "sample.sde_window_range", "sample.sde_window_size",
+			"sample.train_num_steps")
 	} else {
-		t.by("resolution", func(s setting) {})
+		t.windowed(own, few)
 	}
-	for _, key := range []string{"width", "height", "frames"} {
-		t.by(key, func(s setting) { t.set("sampler."+key, s.value) })
-	}
-	t.by("train.lora_path", func(s setting) {
-		if s.value != nil {
-			t.set("model.adapter", s.value)
-		}
-	})
-	t.by("sample.global_std", t.spread)
-	t.by("sample.same_latent", func(s setting) { t.set("rollout.shared_noise", s.value == true) })
-	t.by("per_prompt_stat_tracking", func(s setting) {
-		if s.value != true {
-			t.note(s, "without groups: advantages here compare samples of a prompt")
-		}
-	})
-	t.by("train.ema", func(s setting) {
-		if s.value != true {
-			t.set("optim.ema", int64(0))
-			t.set("evaluate.weights", "current")
-		}
-	})
-	t.by("train.cfg", func(s setting) {
-		if s.value == true == (t.number("sample.guidance_scale", 1) <= 1) {
-			t.note(s, "guidance of training is that of sampling: sampler.guidance")
-		}
-	})
-	t.by("sample.eval_guidance_scale", func(s setting) {
-		if t.number(s.name, 0) != t.number("sample.guidance_scale", 0) && !strings.HasPrefix(s.at, "base.py") {
-			t.note(s, "evaluations have sampler.guidance; evaluate.guided measures another one beside")
-		}
-	})
-	t.by("train.adam_beta1", func(s setting) { t.set("optim.betas", []any{s.value, t.number("train.adam_beta2", 0.999)}) })
-	t.by("train.adam_beta2", func(s setting) {})
-	t.by("train.beta", func(s setting) {
-		if dpo {
-			t.set("loss.beta", s.value)
-		} else {
-			t.set("loss.kl.weight", s.value)
-		}
-	})
-	if dpo { // which reads neither
-		for _, name := range []string{"train.clip_range", "train.adv_clip_max", "sample.global_std", "sample.noise_level", "train.timestep_fraction"} {
-			t.by(name, func(s setting) {})
-		}
-		t.keys = slices.DeleteFunc(t.keys, func(key string) bool { return key == "advantage.estimator" })
-	}
-	t.windowed(steps, size, own, few, isFew, dpo)
 	t.batches()
 	t.lists()
 	t.by("reward_fn", func(s setting) {
-		all, _ := s.value.(*table)
-		if all == nil {
+		all, ok := s.value.(*table)
+		if !ok {
+			t.mistake(s, "rewards with weights are needed", "")
 			return
 		}
 		for _, name := range all.names {
-			weight, _ := number(all.of[name])
-			t.reward(s, name, weight)
+			t.reward(setting{name: s.name, value: all, at: s.at}, name, all.of[name])
 		}
 	})
-	return t.rewarded()
+	return nil
+}
+
+// endless ends a run that goes on there until it is stopped.
+func (t *translation) endless(name string) {
+	if s, _ := t.get(name); s.value == nil || s.value == any(unknown{}) {
+		t.set("run.iterations", int64(600))
+		t.notes = append(t.notes, "run.iterations: 600 are written; there a run goes on until it is stopped")
+	}
 }
 
 // windowed translates the steps that are trained.
-func (t *translation) windowed(steps, size float64, own bool, few setting, isFew, dpo bool) {
-	t.by("sample.sde_type", func(s setting) {
-		if s.value == "cps" {
-			t.set("sampler.solver", "cps")
+func (t *translation) windowed(own, few bool) {
+	known := true
+	if steps, _ := t.get("sample.num_steps"); own {
+		known = steps.value != any(unknown{})
+	}
+	switch known = t.takes("sample.sde_window_range", "sample.sde_window_size", "sample.train_num_steps") && known; {
+	case !known:
+		t.takes("train.timestep_fraction")
+	case own:
+		steps := t.count("sample.num_steps", 10)
+		from, to := 0.0, math.Floor(steps/2)
+		if s, ok := t.get("sample.sde_window_range"); ok {
+			if pair := numbers(s.value); len(pair) == 2 && pair[0] >= 0 && pair[0] < pair[1] && pair[1] <= 1e6 {
+				from, to = pair[0], pair[1]
+			} else {
+				t.mistake(s, "two steps are needed, the lower one first", "")
+			}
 		}
-	})
-	from, to := 0.0, steps/2
-	t.by("sample.sde_window_range", func(s setting) {
-		if pair, _ := s.value.([]any); len(pair) == 2 {
-			from, _ = number(pair[0])
-			to, _ = number(pair[1])
-		}
-	})
-	t.by("sample.sde_window_size", func(setting) {})
-	t.by("sample.train_num_steps", func(setting) {})
-	switch {
-	case dpo:
-	case own && size > 0:
 		t.set("sampler.window.kind", "random")
-		t.set("sampler.window.size", int64(size))
+		t.set("sampler.window.size", int64(t.count("sample.sde_window_size", 1)))
 		t.set("sampler.window.from", int64(from))
 		t.set("sampler.window.drop", int64(max(0, steps-to)))
-		t.by("train.timestep_fraction", func(setting) {})
-	case isFew:
+		t.takes("train.timestep_fraction")
+	case few:
 		t.set("sampler.window.kind", "random")
-		t.set("sampler.window.size", few.value)
-		t.by("train.timestep_fraction", func(s setting) {})
+		t.set("sampler.window.size", int64(t.count("sample.train_num_steps", 1)))
+		t.takes("train.timestep_fraction")
 	default:
 		t.by("train.timestep_fraction", func(s setting) {
 			t.set("sampler.window.kind", "fraction")
-			t.set("sampler.window.fraction", s.value)
+			t.set("sampler.window.fraction", t.number(s.name, 1))
 		})
 	}
 }
 
-// batches translates the prompts of an iteration and its updates. The number of cards is that of the function's own
-// gpu_number, where it has one.
-func (t *translation) batches() {
-	cards, ok := number(t.locals["gpu_number"])
-	if !ok {
-		cards = 1
-		t.notes = append(t.notes, "prompts of an iteration: counted for one card; the command that starts training has their number")
+// numbers are a list's; nil where one is none.
+func numbers(v any) (all []float64) {
+	list, _ := v.([]any)
+	for _, x := range list {
+		n, ok := number(x)
+		if !ok {
+			return nil
+		}
+		all = append(all, n)
 	}
-	batch := t.number("sample.mini_num_image_per_prompt", t.number("sample.train_batch_size", 1))
-	batches := t.number("sample.num_batches_per_epoch", 1) * t.number("sample.sample_time_per_prompt", 1)
-	group := t.number("sample.num_image_per_prompt", 1)
-	t.set("rollout.prompts_per_iteration", int64(max(1, math.Round(cards*batch*batches/group))))
+	return all
+}
+
+// batches translates the prompts of an iteration and its updates. The number of cards is gpu_number of the function,
+// or of the one that it calls.
+func (t *translation) batches() {
+	known := t.takes("sample.mini_num_image_per_prompt", "sample.train_batch_size", "sample.num_batches_per_epoch",
+		"sample.sample_time_per_prompt", "sample.num_image_per_prompt", "train.gradient_accumulation_steps")
+	t.takes("sample.batch_size", "sample.test_batch_size", "train.batch_size")
+	t.by("train.num_inner_epochs", func(s setting) {
+		if t.number(s.name, 1) != 1 {
+			t.note(s, "each inner epoch is optim.updates more, without optim.split")
+		}
+	})
+	if !known {
+		t.notes = append(t.notes, "prompts of an iteration, rollout.group and optim.updates: not known without these values")
+		return
+	}
+	cards, ok := number(t.cards)
+	if !ok || cards < 1 || cards > 1e6 {
+		cards = 1
+		t.notes = append(t.notes,
+			"prompts of an iteration: counted for one card; the command that starts training has their number")
+	}
+	batch := t.count("sample.mini_num_image_per_prompt", t.count("sample.train_batch_size", 1))
+	batches := t.count("sample.num_batches_per_epoch", 1) * t.count("sample.sample_time_per_prompt", 1)
+	group := t.count("sample.num_image_per_prompt", 1)
+	prompts := max(1, math.Round(cards*batch*batches/group))
+	if s, _ := t.get("sample.num_batches_per_epoch"); prompts > 1e9 {
+		t.mistake(s, "prompts of an iteration are more than a billion", "")
+		return
+	}
+	t.set("rollout.prompts_per_iteration", int64(prompts))
 	t.set("rollout.group", int64(group))
-	updates := max(1, math.Floor(batches/t.number("train.gradient_accumulation_steps", 1)))
+	updates := max(1, math.Floor(batches/t.count("train.gradient_accumulation_steps", 1)))
 	t.set("optim.updates", int64(updates))
 	if updates > 1 {
 		t.set("optim.split", true)
 	}
-	for _, name := range []string{"num_batches_per_epoch", "num_image_per_prompt", "train_batch_size", "mini_num_image_per_prompt", "sample_time_per_prompt", "batch_size", "test_batch_size"} {
-		t.by("sample."+name, func(setting) {})
-	}
-	t.by("train.batch_size", func(setting) {})
-	t.by("train.gradient_accumulation_steps", func(setting) {})
-	t.by("train.num_inner_epochs", func(s setting) {
-		if n, _ := number(s.value); n != 1 {
-			t.note(s, "each inner epoch is optim.updates more, without optim.split")
+}
+
+// lists translates the prompts. Scripts of edits read metadata always.
+func (t *translation) lists() {
+	t.takes("prompt_fn")
+	t.by("dataset", func(s setting) {
+		model, ending := t.text("pretrained.model"), ".txt"
+		if t.text("prompt_fn") == "geneval" || strings.Contains(model, "Kontext") || strings.Contains(model, "Edit") {
+			ending = "_metadata.jsonl"
 		}
+		t.prompts("flow_grpo", t.text(s.name), ending)
 	})
 }
 
-// lists translates the prompts.
-func (t *translation) lists() {
-	t.by("prompt_fn", func(s setting) {})
-	t.by("dataset", func(s setting) {
-		folder, _ := s.value.(string)
-		ending := ".txt"
-		if fn := t.text("prompt_fn"); fn == "geneval" || strings.Contains(folder, "edit") || strings.Contains(folder, "repair") {
-			ending = "_metadata.jsonl"
-		}
-		at := "flow_grpo/" + strings.TrimPrefix(folder, "/")
-		t.set("rollout.prompts", at+"/train"+ending)
-		t.set("evaluate.prompts", at+"/test"+ending)
-	})
+// prompts writes the lists of a folder, which a program's repository has unless its path is rooted.
+func (t *translation) prompts(repository, folder, ending string) {
+	if !rooted(folder) {
+		folder = path.Join(repository, filepath.ToSlash(folder))
+	}
+	t.set("rollout.prompts", folder+"/train"+ending)
+	t.set("evaluate.prompts", folder+"/test"+ending)
+}
+
+// defaults are Flow-Factory's where a preset here may have others.
+var defaults = []setting{
+	{name: "train.advantage_aggregation", value: "gdpo"},
+	{name: "train.global_std", value: true},
 }
 
 // flowFactory translates examples of Flow-Factory's.
 func (t *translation) flowFactory() error {
-	steps := t.number("train.num_inference_steps", 10)
-	sdes, _ := t.get("scheduler.num_sde_steps")
-	size, windowed := number(sdes.value)
+	if !t.reads("model.model_type", "model.model_name_or_path") {
+		return t.wrong
+	}
 	trainer := t.text("train.trainer_type")
+	at, _ := t.get("train.trainer_type")
 	switch {
 	case trainer == "grpo" && strings.Contains(t.text("model.model_type"), "wan"):
 		t.preset = "flow_grpo_wan"
@@ -210,141 +209,42 @@ func (t *translation) flowFactory() error {
 	case trainer == "dpo":
 		t.preset = "flow_dpo"
 	case trainer == "":
-		return errors.New("train.trainer_type is missing\nhint: Flow-Factory's files say there grpo, nft, awm or dpo")
+		return t.at.mistake("train.trainer_type is missing", "Flow-Factory's files say there grpo, nft, awm or dpo")
 	default:
-		return fmt.Errorf("trainer_type %q has no preset here: 'darkroom list objectives' has %s, which is written by hand", trainer, trainer)
+		return at.at.mistake(fmt.Sprintf("trainer_type %q has no preset here", trainer),
+			"'darkroom list objectives' has "+trainer+", which is written by hand")
+	}
+	for _, s := range defaults {
+		if there, ok := t.get(s.name); !ok || there.value == nil {
+			t.settings = append(slices.DeleteFunc(t.settings, func(other setting) bool { return other.name == s.name }), s)
+		}
 	}
 	name := strings.TrimSuffix(filepath.Base(t.path), filepath.Ext(t.path))
-	t.set("run.name", strings.Trim(strings.NewReplacer("_", "-", ".", "-").Replace(t.text("model.model_type")+"-"+trainer+"-"+name), "-"))
-	t.by("log.run_name", func(s setting) {
-		if text, ok := s.value.(string); ok {
-			t.set("run.name", text)
-		}
-	})
-	if _, ok := t.get("train.max_epochs"); !ok {
-		t.set("run.iterations", int64(600))
-		t.notes = append(t.notes, "run.iterations: there a run goes on until it is stopped")
-	}
-	t.by("train.trainer_type", func(setting) {})
-	t.by("model.model_type", func(setting) {})
-	t.by("model.model_name_or_path", t.model)
-	t.by("mixed_precision", t.precision)
-	t.by("model.finetune_type", func(s setting) { t.set("model.train", s.value) })
-	t.by("model.lora_alpha", func(s setting) { t.set("model.lora.alpha", s.value) })
-	t.by("model.target_modules", func(s setting) {
-		if list, ok := s.value.([]any); ok {
-			t.set("model.lora.targets", list)
-		} else if s.value != "default" {
-			t.note(s, "layers are named one by one: model.lora.targets")
-		}
-	})
-	t.by("train.resolution", func(s setting) { t.side("sampler", s) })
-	t.by("eval.resolution", func(s setting) { t.side("evaluate", s) })
-	t.by("train.num_frames", func(s setting) { t.set("sampler.frames", s.value) })
-	t.by("eval.num_frames", func(s setting) { t.set("evaluate.frames", s.value) })
-	t.by("train.guidance_scale", func(s setting) { t.set("sampler.guidance", s.value) })
-	t.by("eval.guidance_scale", func(s setting) {
-		if t.number(s.name, 0) != t.number("train.guidance_scale", 0) {
-			t.note(s, "evaluations have sampler.guidance; evaluate.guided measures another one beside")
-		}
-	})
-	t.by("eval.num_inference_steps", func(s setting) { t.set("sampler.eval_steps", s.value) })
-	t.by("train.num_inference_steps", func(s setting) { t.set("sampler.steps", s.value) })
-	t.by("eval.eval_freq", func(s setting) { t.set("evaluate.every", s.value) })
-	t.by("log.save_freq", func(s setting) { t.set("checkpoint.every", s.value) })
-	t.by("train.seed", func(s setting) { t.set("run.seed", s.value) })
-	t.by("train.global_std", t.spread)
-	t.by("train.advantage_aggregation", func(s setting) {
-		switch s.value {
-		case "sum":
-			t.set("advantage.combine", "rewards")
-		case "gdpo":
-			t.set("advantage.combine", "gdpo")
-		default:
-			t.note(s, "here advantage.combine")
-		}
-	})
-	t.by("train.adam_betas", func(s setting) { t.set("optim.betas", s.value) })
-	for there, here := range map[string]string{"learning_rate": "lr", "adam_weight_decay": "weight_decay", "adam_epsilon": "eps", "max_grad_norm": "grad_clip", "ema_decay": "ema"} {
-		t.by("train."+there, func(s setting) { t.set("optim."+here, s.value) })
-	}
-	t.by("train.gradient_step_per_epoch", func(s setting) {
-		t.set("optim.updates", s.value)
-		if n, _ := number(s.value); n > 1 {
-			t.set("optim.split", true)
-		}
-	})
+	name = t.text("model.model_type") + "-" + trainer + "-" + name
+	t.set("run.name", strings.Trim(strings.NewReplacer("_", "-", ".", "-").Replace(name), "-"))
+	t.endless("train.max_epochs")
+	t.takes("train.trainer_type", "model.model_type")
 	t.by("train.gradient_accumulation_steps", func(s setting) {
 		if s.value != "auto" {
 			t.note(s, "gradient_step_per_epoch is written, which it overrides there")
 		}
 	})
-	for _, beta := range []string{"train.nft_beta", "train.beta", "train.dpo_beta"} {
-		t.by(beta, func(s setting) { t.set("loss.beta", s.value) })
+	switch trainer {
+	case "grpo":
+		t.drawn()
+	case "dpo": // which compares the best sample with the worst
+		t.takes("train.global_std")
 	}
-	t.by("train.kl_type", func(s setting) {
-		if t.number("train.kl_beta", 0) == 0 {
-			return
+	if trainer != "grpo" {
+		for _, key := range []string{"dynamics_type", "noise_level", "num_sde_steps", "sde_steps"} {
+			t.by("scheduler."+key, func(s setting) {
+				if s.value != "ODE" {
+					t.note(s, "the preset's solver is written")
+				}
+			})
 		}
-		switch s.value {
-		case "v-based":
-			t.set("loss.kl.estimator", "velocity")
-		case "x-based":
-			t.set("loss.kl.estimator", "mean")
-		default:
-			t.note(s, "here loss.kl.estimator")
-		}
-	})
-	t.by("train.kl_beta", func(s setting) { t.set("loss.kl.weight", s.value) })
-	if trainer == "grpo" || trainer == "awm" {
-		t.by("train.clip_range", func(s setting) { t.set("loss.clip_range", s.value) })
 	}
-	if trainer == "grpo" {
-		t.by("scheduler.dynamics_type", func(s setting) {
-			name, _ := s.value.(string)
-			solver, ok := map[string]string{"Flow-SDE": "flow-sde", "CPS": "cps", "Dance-SDE": "dance"}[name]
-			if !ok {
-				t.note(s, "grpo needs steps with noise: sampler.solver")
-				return
-			}
-			t.set("sampler.solver", solver)
-		})
-		t.by("scheduler.noise_level", func(s setting) { t.set("sampler.noise", s.value) })
-	} else {
-		t.by("scheduler.dynamics_type", func(s setting) {
-			if s.value != "ODE" {
-				t.note(s, "the preset's solver is written")
-			}
-		})
-	}
-	t.by("scheduler.num_sde_steps", func(setting) {})
-	t.by("scheduler.sde_steps", func(s setting) {
-		list, _ := s.value.([]any)
-		if !windowed || len(list) == 0 {
-			return
-		}
-		least, most := steps, 0.0
-		for _, x := range list {
-			n, _ := number(x)
-			least, most = min(least, n), max(most, n)
-		}
-		t.set("sampler.window.kind", "random")
-		t.set("sampler.window.size", int64(size))
-		t.set("sampler.window.from", int64(least))
-		t.set("sampler.window.drop", int64(max(0, steps-1-most)))
-		if size > 1 {
-			t.note(s, "there steps of the list are drawn one by one; a window here has steps in a row")
-		}
-	})
-	t.by("data.dataset_dir", func(s setting) {
-		folder := "Flow-Factory/" + t.text(s.name)
-		switch filepath.Base(folder) {
-		case "pickscore", "ocr", "geneval": // flow_grpo's lists
-			folder = "flow_grpo/dataset/" + filepath.Base(folder)
-		}
-		t.set("rollout.prompts", folder+"/train.txt")
-		t.set("evaluate.prompts", folder+"/test.txt")
-	})
+	t.by("data.dataset_dir", t.folder)
 	t.by("rewards", func(s setting) {
 		list, ok := s.value.([]any)
 		if !ok {
@@ -353,15 +253,103 @@ func (t *translation) flowFactory() error {
 		for _, x := range list {
 			one, _ := x.(*table)
 			if one == nil {
+				t.mistake(s, "each reward is a mapping with reward_model", "")
 				continue
 			}
-			name, _ := one.of["reward_model"].(string)
-			weight, ok := number(one.of["weight"])
+			name, ok := one.of["reward_model"].(string)
 			if !ok {
-				weight = 1
+				t.mistake(s, "reward_model is missing", "")
+				continue
 			}
-			t.reward(setting{name: "rewards", value: name}, name, weight)
+			weight, ok := one.of["weight"]
+			if !ok {
+				weight = int64(1)
+			}
+			t.reward(setting{name: s.name, value: name, at: one.at["reward_model"]}, name, weight)
 		}
 	})
-	return t.rewarded()
+	return nil
+}
+
+// drawn translates the steps that draw noise: num_sde_steps of sde_steps, each for itself.
+func (t *translation) drawn() {
+	if !t.takes("scheduler.num_sde_steps", "scheduler.sde_steps") {
+		return
+	}
+	steps := t.count("train.num_inference_steps", 10)
+	s, _ := t.get("scheduler.sde_steps")
+	list := numbers(s.value)
+	if s.value == nil { // all but the last
+		for i := range min(int(steps), 1000) - 1 {
+			list = append(list, float64(i))
+		}
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	for i, n := range list {
+		if n != math.Trunc(n) || n < 0 || n >= steps {
+			t.mistake(s, fmt.Sprintf("steps from 0 to %g are needed", steps-1), "")
+			return
+		}
+		if n != list[0]+float64(i) {
+			t.note(s, "steps not in a row are no window here: which are trained is not known, and the preset's are written")
+			return
+		}
+	}
+	size := float64(len(list))
+	if number, ok := t.get("scheduler.num_sde_steps"); !ok {
+		size = 1
+	} else if number.value != nil {
+		size = min(size, t.count(number.name, 1))
+	}
+	if len(list) == 0 {
+		t.mistake(s, "a list of steps is needed", "")
+		return
+	}
+	drop := int64(steps - 1 - list[len(list)-1])
+	if all := float64(len(list)); list[0] == 0 && size > 1 && size < all {
+		t.set("sampler.window.kind", "subset")
+		t.set("sampler.window.fraction", math.Ceil(size/all*1e4)/1e4) // a share that is cut to size steps
+		t.set("sampler.window.drop", drop)
+		return
+	}
+	t.set("sampler.window.kind", "random")
+	t.set("sampler.window.size", int64(size))
+	t.set("sampler.window.from", int64(list[0]))
+	t.set("sampler.window.drop", drop)
+	if size > 1 && size < float64(len(list)) {
+		t.note(s, "there steps of the list are drawn one by one; a window here has steps in a row")
+	}
+}
+
+// listed are Flow-Factory's folders, with the ending of their lists.
+var listed = map[string]string{
+	"vid_prompt": ".txt", "t2is": ".jsonl", "t2is_neg": ".jsonl", "sudoku": ".jsonl", "sharegpt4o_image_mini": ".jsonl",
+}
+
+// folder translates a folder of prompts, in which Flow-Factory reads train.jsonl before train.txt.
+func (t *translation) folder(s setting) {
+	folder := t.text(s.name)
+	name := path.Base(filepath.ToSlash(folder))
+	if !rooted(folder) {
+		switch name {
+		case "pickscore", "ocr": // flow_grpo's lists
+			t.prompts("flow_grpo", "dataset/"+name, ".txt")
+			return
+		case "geneval":
+			t.prompts("flow_grpo", "dataset/"+name, "_metadata.jsonl")
+			return
+		}
+	}
+	ending, known := listed[name]
+	for _, e := range []string{".txt", ".jsonl"} {
+		if _, err := os.Stat(filepath.Join(folder, "train"+e)); err == nil {
+			ending, known = e, true
+		}
+	}
+	if !known {
+		ending = ".txt"
+		t.note(s, "train.txt and test.txt are written; there train.jsonl and test.jsonl are read where the folder has them")
+	}
+	t.prompts("Flow-Factory", folder, ending)
 }

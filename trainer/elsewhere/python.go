@@ -9,14 +9,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
 // Python's files of settings, as ml_collections writes them: functions that set config.a.b = VALUE. Nothing runs.
 // Values are literals, names of earlier ones, arithmetic, lists, dicts, os.path.join, and other functions of settings.
-// Statements of other kinds are left out, and reported.
+// What other statements and blocks may set is of unknown value, and they are reported. lines.go has statements.
 
 const (
 	mostFile  = 1 << 20
@@ -25,16 +25,26 @@ const (
 	mostLines = 100000 // that are read in all, of files and functions
 )
 
+// A place is one of a file.
+type place struct {
+	file         string
+	line, column int // from 1
+}
+
+func (p place) mistake(problem, hint string) error {
+	return config.Mistakes{{File: p.file, Line: p.line, Column: p.column, Problem: problem, Hint: hint}}
+}
+
 // A table is a ConfigDict, or a dict.
 type table struct {
 	names []string
 	of    map[string]any
-	at    map[string]string // FILE:LINE of each
+	at    map[string]place
 }
 
-func newTable() *table { return &table{of: map[string]any{}, at: map[string]string{}} }
+func newTable() *table { return &table{of: map[string]any{}, at: map[string]place{}} }
 
-func (t *table) set(name string, v any, at string) {
+func (t *table) set(name string, v any, at place) {
 	if _, ok := t.of[name]; !ok {
 		t.names = append(t.names, name)
 	}
@@ -51,14 +61,8 @@ type module struct {
 
 type function struct {
 	module *module
+	at     place
 	lines  []logical
-}
-
-// logical is a statement with its indent.
-type logical struct {
-	text   string
-	indent int
-	at     int
 }
 
 // python reads files.
@@ -66,52 +70,7 @@ type python struct {
 	unread []string
 	left   int
 	loads  int // of files
-}
-
-// statements are a file's: comments are left out, and lines in brackets are one.
-func statements(text string) (all []logical) {
-	open, carried := 0, ""
-	at := 0
-	for n, line := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
-		line, open = uncommented(line, open)
-		if carried == "" {
-			at = n + 1
-		}
-		whole := carried + line
-		if open > 0 || strings.HasSuffix(line, "\\") {
-			carried = strings.TrimSuffix(whole, "\\") + " "
-			continue
-		}
-		carried = ""
-		if text := strings.TrimSpace(whole); text != "" {
-			all = append(all, logical{text, len(whole) - len(strings.TrimLeft(whole, " \t")), at})
-		}
-	}
-	return all
-}
-
-// uncommented is a line without its comment, and the number of brackets that are open behind it.
-func uncommented(line string, open int) (string, int) {
-	quote := byte(0)
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; {
-		case quote != 0 && c == '\\':
-			i++
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '"' || c == '\'':
-			quote = c
-		case c == '#':
-			return strings.TrimRight(line[:i], " \t"), open
-		case strings.IndexByte("([{", c) >= 0:
-			open++
-		case strings.IndexByte(")]}", c) >= 0:
-			open--
-		}
-	}
-	return strings.TrimRight(line, " \t"), open
+	cards  any // gpu_number of the function that ended last and has one
 }
 
 // load reads a file's functions and names.
@@ -124,53 +83,133 @@ func (p *python) load(path string) (*module, error) {
 		return nil, err
 	}
 	m := &module{path: path, functions: map[string]function{}, names: map[string]any{"__file__": path}}
-	all := statements(string(text))
-	for i := 0; i < len(all); i++ {
-		s := all[i]
-		name, isFunction := strings.CutPrefix(s.text, "def ")
-		if !isFunction {
-			if _, _, err := p.statement(m, m.names, s, 0); err != nil {
-				p.leaves(m, s, err)
-			}
-			continue
-		}
-		end := i + 1
-		for end < len(all) && all[end].indent > s.indent {
-			end++
-		}
-		if name, args, _ := strings.Cut(name, "("); strings.HasPrefix(args, ")") {
-			m.functions[name] = function{m, all[i+1 : end]}
-			m.order = append(m.order, name)
-		}
-		i = end - 1
-	}
-	return m, nil
+	_, _, err = p.body(m, nil, statements(string(text)), 0)
+	return m, err
 }
+
+func (m *module) at(s logical) place { return place{m.path, s.at, s.indent + 1} }
 
 func (p *python) leaves(m *module, s logical, err error) {
 	p.unread = append(p.unread, fmt.Sprintf("%s:%d: %.60s: %v", filepath.Base(m.path), s.at, s.text, err))
 }
 
 // run is a function's result.
-func (p *python) run(f function, depth int) (any, map[string]any, error) {
+func (p *python) run(f function, depth int) (any, error) {
 	if depth > mostDepth {
-		return nil, nil, errors.New("functions call each other too deeply")
+		return nil, f.at.mistake("functions call each other too deeply", "")
 	}
 	locals := map[string]any{}
-	for i := 0; i < len(f.lines); i++ {
-		s := f.lines[i]
-		v, returned, err := p.statement(f.module, locals, s, depth)
+	v, _, err := p.body(f.module, locals, f.lines, depth)
+	if cards, ok := locals["gpu_number"]; ok {
+		p.cards = cards
+	}
+	return v, err
+}
+
+// body reads the statements of a function up to its return; without locals, a file's.
+func (p *python) body(m *module, locals map[string]any, all []logical, depth int) (any, bool, error) {
+	names := locals
+	if locals == nil {
+		names = m.names
+	}
+	for i, end := 0, 0; i < len(all); i = end {
+		s := all[i]
+		for end = i + 1; end < len(all) && all[end].indent > s.indent; end++ {
+		}
+		if p.left--; p.left < 0 {
+			return nil, false, m.at(s).mistake("the files are too long", "")
+		}
+		if name, args, ok := s.defines(); ok && locals == nil {
+			delete(m.functions, name)
+			if args == "" {
+				m.functions[name] = function{m, m.at(s), all[i+1 : end]}
+				m.order = append(slices.DeleteFunc(m.order, func(other string) bool { return other == name }), name)
+			}
+			continue
+		}
+		if end > i+1 {
+			p.leaves(m, s, errors.New("a block, which is not run"))
+			if err := p.skip(m, names, all[i:end], locals != nil); err != nil {
+				return nil, false, err
+			}
+			continue
+		}
+		v, returned, err := p.statement(m, names, s, depth)
 		if err != nil {
-			p.leaves(f.module, s, err)
+			p.leaves(m, s, err)
 		}
 		if returned {
-			return v, locals, nil
+			return v, true, nil
 		}
-		for strings.HasSuffix(s.text, ":") && i+1 < len(f.lines) && f.lines[i+1].indent > s.indent {
-			i++ // its block
+		if errors.Is(err, errOther) {
+			if err := p.skip(m, names, all[i:end], locals != nil); err != nil {
+				return nil, false, err
+			}
 		}
 	}
-	return nil, locals, nil
+	return nil, false, nil
+}
+
+// skip makes what unread statements may set unknown. A return among those of a function is an error.
+func (p *python) skip(m *module, names map[string]any, all []logical, function bool) error {
+	own := math.MaxInt // the indent of a function among them
+	for _, s := range all {
+		if s.indent <= own {
+			own = math.MaxInt
+		}
+		if name, _, ok := s.defines(); ok {
+			delete(m.functions, name)
+			own = min(own, s.indent)
+		}
+		for _, text := range s.parts() {
+			if name, _ := word(text); name == "return" && function && own == math.MaxInt {
+				return m.at(s).mistake("a return in a block: what the function returns is not known",
+					"write its settings out, without the block")
+			}
+			for _, t := range targets(text) {
+				p.spoil(m, names, t, m.at(s))
+			}
+		}
+	}
+	return nil
+}
+
+// spoil makes a name's value unknown; of a table whose key is not known, all values.
+func (p *python) spoil(m *module, names map[string]any, t target, at place) {
+	parts := strings.Split(t.name, ".")
+	v, ok := names[parts[0]]
+	if !ok {
+		v = m.names[parts[0]]
+	}
+	if len(parts) == 1 && !t.inside {
+		names[parts[0]] = unknown{}
+		return
+	}
+	for i, part := range parts[1:] {
+		of, _ := v.(*table)
+		if of == nil {
+			return
+		}
+		if i == len(parts)-2 && !t.inside {
+			of.set(part, unknown{}, at)
+			return
+		}
+		v = of.of[part]
+	}
+	if of, _ := v.(*table); of != nil {
+		of.spoil(at, 0)
+	}
+}
+
+// spoil makes all values of a table unknown.
+func (t *table) spoil(at place, depth int) {
+	for _, name := range t.names {
+		if inner, ok := t.of[name].(*table); !ok {
+			t.set(name, unknown{}, at)
+		} else if depth < mostDepth {
+			inner.spoil(at, depth+1)
+		}
+	}
 }
 
 var errOther = errors.New("neither an assignment nor a return")
@@ -178,43 +217,52 @@ var errOther = errors.New("neither an assignment nor a return")
 // statement reads one.
 func (p *python) statement(m *module, names map[string]any, s logical, depth int) (v any, returned bool, err error) {
 	if len(s.text) > mostText {
-		return nil, false, errors.New("it is too long")
+		return nil, false, fmt.Errorf("%w that is read: it is too long", errOther)
 	}
-	if p.left--; p.left < 0 {
-		return nil, false, errors.New("the file is too long")
-	}
-	for _, idle := range []string{"assert", "import", "from", "pass", `"`, "'", "print("} {
-		if strings.HasPrefix(s.text, idle) {
-			return nil, false, nil
+	first, rest := word(s.text)
+	idle := slices.Contains([]string{"assert", "import", "from", "pass", "print"}, first)
+	switch {
+	case idle, strings.IndexByte(`"'`, s.text[0]) >= 0:
+		return nil, false, nil
+	case first == "return":
+		v, err := (&expression{python: p, module: m, names: names, depth: depth, text: rest}).whole()
+		if err != nil {
+			v = unknown{}
 		}
-	}
-	e := &expression{python: p, module: m, names: names, depth: depth, text: s.text}
-	if rest, ok := strings.CutPrefix(s.text, "return"); ok && (rest == "" || rest[0] == ' ') {
-		e.text = rest
-		v, err := e.whole()
 		return v, true, err
 	}
-	var targets []string
-	for {
+	e := &expression{python: p, module: m, names: names, depth: depth, text: s.text}
+	var all []string
+	var sign string
+	for sign == "" {
 		name := e.path()
-		if name == "" || !e.takes("=") || strings.HasPrefix(e.rest(), "=") {
+		if name == "" {
 			break
 		}
-		targets = append(targets, name)
+		sign = e.sign("//=", "+=", "-=", "*=", "/=", "%=")
+		if sign == "" && (!e.takes("=") || strings.HasPrefix(e.rest(), "=")) {
+			break
+		}
+		all = append(all, name)
 		e.from = e.at
 	}
-	if len(targets) == 0 {
+	if len(all) == 0 {
 		return nil, false, errOther
 	}
 	e.at = e.from
-	if v, err = e.whole(); err != nil {
+	if v, err = e.whole(); err == nil && sign != "" {
+		var old any
+		if old, err = e.value(all[0]); err == nil {
+			v, err = calculated(old, strings.TrimSuffix(sign, "="), v)
+		}
+	}
+	if err != nil {
 		v = unknown{}
 	}
-	where := fmt.Sprintf("%s:%d", filepath.Base(m.path), s.at)
-	for _, target := range targets {
-		parts := strings.Split(target, ".")
+	for _, name := range all {
+		parts := strings.Split(name, ".")
 		if len(parts) == 1 {
-			names[target] = v
+			names[name] = v
 			continue
 		}
 		at, ok := names[parts[0]].(*table)
@@ -226,7 +274,7 @@ func (p *python) statement(m *module, names map[string]any, s logical, depth int
 		if !ok {
 			return nil, false, fmt.Errorf("%s is no table", parts[0])
 		}
-		at.set(parts[len(parts)-1], v, where)
+		at.set(parts[len(parts)-1], v, m.at(s))
 	}
 	return nil, false, err
 }
@@ -247,7 +295,7 @@ type expression struct {
 func (e *expression) rest() string { return e.text[e.at:] }
 
 func (e *expression) space() {
-	for e.at < len(e.text) && unicode.IsSpace(rune(e.text[e.at])) {
+	for e.at < len(e.text) && strings.IndexByte(" \t\r\n\f", e.text[e.at]) >= 0 {
 		e.at++
 	}
 }
@@ -268,17 +316,12 @@ func isName(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// path is a dotted name.
+// path is a dotted name; NAME["key"] is NAME.key.
 func (e *expression) path() string {
 	e.space()
-	begin := e.at
-	for e.at < len(e.text) && (isName(e.text[e.at]) || e.text[e.at] == '.' && e.at > begin) {
-		e.at++
-	}
-	if begin < len(e.text) && e.text[begin] >= '0' && e.text[begin] <= '9' {
-		e.at = begin
-	}
-	return e.text[begin:e.at]
+	m := dotted.FindString(e.rest())
+	e.at += len(m)
+	return plainPath(m)
 }
 
 func (e *expression) whole() (any, error) {
@@ -414,7 +457,12 @@ func calculated(v any, sign string, w any) (any, error) {
 	if b == 0 && strings.ContainsAny(sign, "/%") {
 		return nil, errors.New("a division by 0")
 	}
-	r := map[string]float64{"+": a + b, "-": a - b, "*": a * b, "/": a / b, "//": math.Floor(a / b), "%": a - b*math.Floor(a/b)}[sign]
+	r := map[string]float64{
+		"+": a + b, "-": a - b, "*": a * b, "/": a / b, "//": math.Floor(a / b), "%": a - b*math.Floor(a/b),
+	}[sign]
+	if math.IsInf(r, 0) || math.IsNaN(r) {
+		return nil, errors.New("its number is not finite")
+	}
 	_, whole := v.(int64)
 	_, both := w.(int64)
 	if whole && both && sign != "/" && math.Abs(r) < 1<<53 && r == math.Trunc(r) {
@@ -456,7 +504,7 @@ func (e *expression) atom() (any, error) {
 		return all, err
 	case e.takes("{"):
 		return e.dict()
-	case rest[0] == '"' || rest[0] == '\'' || len(rest) > 1 && strings.IndexByte("fr", rest[0]) >= 0 && (rest[1] == '"' || rest[1] == '\''):
+	case quoted.MatchString(rest):
 		return e.text1()
 	case rest[0] >= '0' && rest[0] <= '9' || rest[0] == '.':
 		return e.number()
@@ -479,7 +527,7 @@ func (e *expression) dict() (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.set(name, v, "")
+		t.set(name, v, place{})
 		if !e.takes(",") && !strings.HasPrefix(strings.TrimSpace(e.rest()), "}") {
 			return nil, errors.New("} is missing")
 		}
@@ -489,9 +537,9 @@ func (e *expression) dict() (any, error) {
 
 // text1 is a quoted text; in f"..." the values of names.
 func (e *expression) text1() (any, error) {
-	format := false
-	if c := e.text[e.at]; c == 'f' || c == 'r' {
-		format, e.at = c == 'f', e.at+1
+	format, raw := false, false
+	for ; isName(e.text[e.at]); e.at++ {
+		format, raw = format || e.text[e.at]|' ' == 'f', raw || e.text[e.at]|' ' == 'r'
 	}
 	quote := e.text[e.at]
 	end := e.at + 1
@@ -515,14 +563,15 @@ func (e *expression) text1() (any, error) {
 		}
 		text = before + strings.NewReplacer("{", "(", "}", ")").Replace(fmt.Sprint(v)) + after
 	}
-	return strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\\`, `\`).Replace(text), nil
+	if raw {
+		return text, nil
+	}
+	return strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\\`, `\`, `\n`, "\n", `\t`, "\t").Replace(text), nil
 }
 
 func (e *expression) number() (any, error) {
 	begin := e.at
-	for e.at < len(e.text) && (isName(e.text[e.at]) || e.text[e.at] == '.' || strings.IndexByte("+-", e.text[e.at]) >= 0 && strings.IndexByte("eE", e.text[e.at-1]) >= 0) {
-		e.at++
-	}
+	e.at += len(numeral.FindString(e.rest()))
 	text := strings.ReplaceAll(e.text[begin:e.at], "_", "")
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n, nil
@@ -548,6 +597,11 @@ func (e *expression) named() (any, error) {
 		}
 		return e.call(name, args)
 	}
+	return e.value(name)
+}
+
+// value is that of a name.
+func (e *expression) value(name string) (any, error) {
 	parts := strings.Split(name, ".")
 	v, ok := e.names[parts[0]]
 	if !ok {
@@ -573,11 +627,17 @@ func (e *expression) call(name string, args []any) (any, error) {
 	}
 	switch {
 	case name == "os.getcwd":
-		return "", nil
-	case name == "os.path.dirname" && len(args) == 0, name == "os.path.dirname" && texts[0] == e.module.path:
-		return filepath.Dir(e.module.path), nil
+		return ".", nil
+	case name == "os.path.dirname" && len(args) == 1:
+		return filepath.Dir(texts[0]), nil
+	case name == "os.path.abspath" && len(args) == 1:
+		return texts[0], nil
 	case name == "os.path.join":
-		return strings.TrimPrefix(filepath.ToSlash(filepath.Join(texts...)), "./"), nil
+		from := len(texts) - 1
+		for from > 0 && !rooted(texts[from]) { // a rooted one leaves those before it out
+			from--
+		}
+		return filepath.ToSlash(filepath.Join(texts[max(from, 0):]...)), nil
 	case name == "imp.load_source" && len(args) == 2:
 		return e.load(texts[1])
 	case strings.HasSuffix(name, "ConfigDict"):
@@ -608,8 +668,7 @@ func (e *expression) call(name string, args []any) (any, error) {
 	if !ok || len(args) > 0 {
 		return nil, fmt.Errorf("%s() is not known", name)
 	}
-	v, _, err := e.run(f, e.depth+1)
-	return v, err
+	return e.run(f, e.depth+1)
 }
 
 // readPython is the result of a file's function; the only one, where none is named.
@@ -619,24 +678,31 @@ func readPython(path, name string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
+	top := place{path, 1, 1}
 	if name == "" {
 		if len(m.order) != 1 {
-			return nil, fmt.Errorf("%s has %d functions of settings\nhint: %s:NAME, where NAME is one of %s", path, len(m.order), path, strings.Join(m.order, ", "))
+			return nil, top.mistake(fmt.Sprintf("%d functions of settings", len(m.order)),
+				fmt.Sprintf("%s:NAME, where NAME is one of %s", path, strings.Join(m.order, ", ")))
 		}
 		name = m.order[0]
 	}
 	f, ok := m.functions[name]
 	if !ok {
-		return nil, fmt.Errorf("%s has no function %s\nhint: there are %s", path, name, strings.Join(m.order, ", "))
+		return nil, top.mistake("no function "+name, "there are "+strings.Join(m.order, ", "))
 	}
-	v, locals, err := p.run(f, 0)
+	v, err := p.run(f, 0)
 	if err != nil {
 		return nil, err
 	}
+	p.unread = slices.Compact(slices.Sorted(slices.Values(p.unread)))
 	t, ok := v.(*table)
 	if !ok {
-		return nil, fmt.Errorf("%s: %s returns no settings that are read here: %s", path, name, strings.Join(p.unread, "; "))
+		return nil, f.at.mistake(name+" returns no settings that are read here", strings.Join(p.unread, "; "))
 	}
-	p.unread = slices.Compact(slices.Sorted(slices.Values(p.unread)))
-	return &file{program: "flow_grpo", path: path, name: name, locals: locals, settings: flat(t, ""), unread: p.unread}, nil
+	if p.cards == nil {
+		p.cards = m.names["gpu_number"]
+	}
+	return &file{
+		program: "flow_grpo", path: path, at: f.at, name: name, cards: p.cards, settings: flat(t, ""), unread: p.unread,
+	}, nil
 }

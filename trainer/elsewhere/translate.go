@@ -1,6 +1,7 @@
 // Package elsewhere translates files of other programs' settings to an experiment's file: flow_grpo's Python and
 // Flow-Factory's YAML (github.com/yifan123/flow_grpo at 9745241, github.com/X-GenGroup/Flow-Factory at a0b2bc5). Start
-// with translate.go; programs.go has each program's settings, python.go and yaml.go read the files.
+// with translate.go; programs.go has what a program's settings say together, converters.go what rows of elsewhere.toml
+// do with one; python.go, lines.go and yaml.go read the files.
 //
 //	text, err := elsewhere.Translate("config/grpo.py:pickscore_sd3")
 //
@@ -13,15 +14,18 @@ package elsewhere
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"math"
 	"os"
-	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
@@ -30,7 +34,7 @@ import (
 type setting struct {
 	name  string
 	value any
-	at    string // FILE:LINE
+	at    place
 }
 
 func (s setting) last() string { return s.name[strings.LastIndexByte(s.name, '.')+1:] }
@@ -38,8 +42,9 @@ func (s setting) last() string { return s.name[strings.LastIndexByte(s.name, '.'
 // A file is another program's.
 type file struct {
 	program, path, name string
+	at                  place // where it begins
 	settings            []setting
-	locals              map[string]any // of Python's function
+	cards               any // gpu_number of Python's function
 	unread              []string
 }
 
@@ -47,7 +52,8 @@ type file struct {
 func flat(t *table, before string) (all []setting) {
 	for _, name := range t.names {
 		inner, ok := t.of[name].(*table)
-		if ok && strings.Count(before, ".") < mostDepth && name != "reward_fn" && name != "rewards" && name != "eval_rewards" {
+		rewards := slices.Contains([]string{"reward_fn", "rewards", "eval_rewards"}, name)
+		if ok && strings.Count(before, ".") < mostDepth && !rewards {
 			all = append(all, flat(inner, before+name+".")...)
 			continue
 		}
@@ -64,25 +70,21 @@ func (f *file) get(name string) (setting, bool) {
 	return f.settings[i], true
 }
 
-func (f *file) number(name string, otherwise float64) float64 {
-	s, _ := f.get(name)
-	if n, ok := number(s.value); ok {
-		return n
-	}
-	return otherwise
-}
-
 func (f *file) text(name string) string {
 	s, _ := f.get(name)
 	text, _ := s.value.(string)
 	return text
 }
 
+// identifier is what NAME of FILE:NAME may be.
+var identifier = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+
 // Translate is the experiment's file of FILE, or of FILE:NAME, a function of it.
 func Translate(from string) ([]byte, error) {
 	at, name := from, ""
 	if _, err := os.Stat(at); err != nil {
-		if i := strings.LastIndexByte(from, ':'); i > 0 {
+		i := strings.LastIndexByte(from, ':')
+		if i > 0 && identifier.MatchString(from[i+1:]) && filepath.Ext(from[:i]) != "" {
 			at, name = from[:i], from[i+1:]
 		}
 	}
@@ -97,9 +99,13 @@ func Translate(from string) ([]byte, error) {
 		err = t.flowFactory()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
+		return nil, err
 	}
 	t.rows()
+	t.rewarded()
+	if t.wrong != nil {
+		return nil, t.wrong
+	}
 	return t.write(), nil
 }
 
@@ -108,6 +114,9 @@ func read(at, name string) (*file, error) {
 	case ".py":
 		return readPython(at, name)
 	case ".yaml", ".yml":
+		if name != "" {
+			return nil, fmt.Errorf("%s:%s: a file of Flow-Factory has no functions\nhint: %s alone", at, name, at)
+		}
 		text, err := regular.Read(at, mostFile)
 		if err != nil {
 			return nil, err
@@ -126,6 +135,52 @@ type translation struct {
 	rewards []string        // their tables
 	notes   []string        // comments
 	done    map[string]bool // settings that are written or in a comment
+	wrong   config.Mistakes
+}
+
+// mistake is a setting's.
+func (t *translation) mistake(s setting, problem, hint string) {
+	var m config.Mistakes
+	errors.As(s.at.mistake(s.name+" = "+shown(s.value)+": "+problem, hint), &m)
+	if !slices.Contains(t.wrong, m[0]) {
+		t.wrong = append(t.wrong, m...)
+	}
+}
+
+// number is that of a setting, or the one that is there without it.
+func (t *translation) number(name string, otherwise float64) float64 {
+	s, _ := t.get(name)
+	if s.value == nil || s.value == any(unknown{}) {
+		return otherwise
+	}
+	n, ok := number(s.value)
+	if !ok {
+		t.mistake(s, "no number", "")
+		return otherwise
+	}
+	return n
+}
+
+// count is a number of things.
+func (t *translation) count(name string, otherwise float64) float64 {
+	n := t.number(name, otherwise)
+	if n >= 1 && n <= 1e6 && n == math.Trunc(n) {
+		return n
+	}
+	s, _ := t.get(name)
+	t.mistake(s, "a whole number from 1 to 1,000,000 is needed", "")
+	return 1
+}
+
+// takes marks settings as translated together; false, with comments, where one's value is unknown.
+func (t *translation) takes(names ...string) bool {
+	known := true
+	for _, name := range names {
+		t.by(name, func(setting) {})
+		s, _ := t.get(name)
+		known = known && s.value != any(unknown{})
+	}
+	return known
 }
 
 // set writes a key.
@@ -146,13 +201,18 @@ func (t *translation) note(s setting, why string) {
 
 // by hands a setting to its own translation, if the file has it.
 func (t *translation) by(name string, write func(s setting)) {
-	if s, ok := t.get(name); ok {
+	s, ok := t.get(name)
+	switch {
+	case !ok || t.done[name]:
+	case s.value == any(unknown{}):
+		t.note(s, "its value is not read")
+	default:
 		t.done[name] = true
 		write(s)
 	}
 }
 
-// rows writes settings that elsewhere.toml has without a difference, and notes the rest.
+// rows writes settings by their rows of elsewhere.toml, and notes the rest.
 func (t *translation) rows() {
 	all := experiment.ElsewhereKeys()
 	for _, s := range t.settings {
@@ -165,10 +225,12 @@ func (t *translation) rows() {
 		}
 		switch _, isNumber := number(s.value); {
 		case s.value == nil:
-		case s.value == unknown{}:
+		case s.value == any(unknown{}):
 			t.note(s, "its value is not read")
 		case i < 0:
 			t.note(s, "no counterpart")
+		case all[i].By != "":
+			converters[all[i].By](t, s, all[i].Here)
 		case all[i].Here == "":
 			t.note(s, all[i].Differs)
 		case all[i].Differs != "":
@@ -236,7 +298,8 @@ func (t *translation) write() []byte {
 	if t.name != "" {
 		from += ", " + t.name
 	}
-	fmt.Fprintf(&b, "# Translated from %s: %s\n# Settings that it does not name are those of the preset.\npreset = %q\n", t.program, line(filepath.ToSlash(from)), t.preset)
+	fmt.Fprintf(&b, "# Translated from %s: %s\n", t.program, line(filepath.ToSlash(from)))
+	fmt.Fprintf(&b, "# Settings that it does not name are those of the preset.\npreset = %q\n", t.preset)
 	for _, name := range tables {
 		var lines []string
 		for _, key := range t.keys {
@@ -265,81 +328,66 @@ func (t *translation) write() []byte {
 	return b.Bytes()
 }
 
-// model is the folder of a hub's name.
-func (t *translation) model(s setting) {
-	name, _ := s.value.(string)
-	t.set("model.path", "models/"+path.Base(name))
-	if strings.Contains(name, "FLUX") {
-		t.set("sampler.guidance_kind", "embedded")
-	}
-}
-
-// precision is that of the weights.
-func (t *translation) precision(s setting) {
-	switch s.value {
-	case "bf16":
-		t.set("model.precision", "bf16")
-	case "no":
-		t.set("model.precision", "f32")
-	default:
-		t.note(s, "weights are bf16: kernels compute in bf16 or fp32")
-	}
-}
-
-// side is a square's, or [height, width].
-func (t *translation) side(table string, s setting) {
-	switch v := s.value.(type) {
-	case int64:
-		t.set(table+".width", v)
-		t.set(table+".height", v)
-	case []any:
-		if len(v) == 2 {
-			t.set(table+".width", v[1])
-			t.set(table+".height", v[0])
-		}
-	}
-}
-
-// spread is whose deviation advantages are divided by.
-func (t *translation) spread(s setting) {
-	t.set("advantage.estimator", map[bool]string{true: "global", false: "group"}[s.value == true])
-}
+// A kind is a reward.
+type kind struct{ lines, differs string }
 
 // kinds are rewards of either program, with the lines of the table here; differs is in a comment.
-var kinds = map[string]struct{ lines, differs string }{
-	"pickscore":              {"name = \"pickscore\"\npath = \"models/PickScore_v1\"\n", ""},
-	"ocr":                    {"name = \"ocr\"\npath = \"tesseract\"\n", "Tesseract reads the words; there PaddleOCR"},
-	"video_ocr":              {"name = \"ocr\"\npath = \"tesseract\"\n", "Tesseract reads the words; there PaddleOCR"},
-	"geneval":                {"name = \"geneval\"\nurl = \"http://localhost:8080/detect\"\n", "a detector of yours answers at url"},
-	"aesthetic":              {"name = \"aesthetic\"\npath = \"models/aesthetic\"\n", ""},
-	"imagereward":            {"name = \"imagereward\"\npath = \"models/ImageReward\"\n", ""},
-	"clipscore":              {"name = \"clip\"\npath = \"models/clip-vit-large-patch14\"\n", "reward.scaling says whose scale its cosine has"},
-	"clip":                   {"name = \"clip\"\npath = \"models/clip-vit-large-patch14\"\n", "reward.scaling says whose scale its cosine has"},
-	"jpeg_compressibility":   {"name = \"jpeg\"\nform = \"flow_grpo\"\n", ""},
-	"jpeg_incompressibility": {"name = \"jpeg\"\nform = \"incompressibility\"\n", ""},
-	"image_similarity":       {"name = \"likeness\"\npath = \"models/dinov2-base\"\n", "DINOv2's likeness to the source; there CLIP's"},
+var kinds = map[string]kind{
+	"pickscore": {lines: "name = \"pickscore\"\npath = \"models/PickScore_v1\"\n"},
+	"ocr":       tesseract,
+	"video_ocr": tesseract,
+	"geneval": {"name = \"geneval\"\nurl = \"http://localhost:8080/detect\"\n",
+		"a detector of yours answers at url"},
+	"aesthetic":              {lines: "name = \"aesthetic\"\npath = \"models/aesthetic\"\n"},
+	"imagereward":            {lines: "name = \"imagereward\"\npath = \"models/ImageReward\"\n"},
+	"clipscore":              cosine,
+	"clip":                   cosine,
+	"jpeg_compressibility":   {lines: "name = \"jpeg\"\nform = \"flow_grpo\"\n"},
+	"jpeg_incompressibility": {lines: "name = \"jpeg\"\nform = \"incompressibility\"\n"},
+	"image_similarity": {"name = \"likeness\"\npath = \"models/dinov2-base\"\n",
+		"DINOv2's likeness to the source; there CLIP's"},
 }
 
+var (
+	tesseract = kind{"name = \"ocr\"\npath = \"tesseract\"\n",
+		"Tesseract reads the words; there PaddleOCR"}
+	cosine = kind{"name = \"clip\"\npath = \"models/clip-vit-large-patch14\"\n",
+		"reward.scaling says whose scale its cosine has"}
+)
+
 // reward adds one; place is the setting that names it.
-func (t *translation) reward(place setting, name string, weight float64) {
+func (t *translation) reward(place setting, name string, weight any) {
+	n, ok := number(weight)
+	if !ok {
+		place.name, place.value = place.name+"."+name, weight
+		t.mistake(place, "a weight is a number", "")
+		return
+	}
 	k, ok := kinds[strings.NewReplacer("pick_score", "pickscore").Replace(strings.ToLower(name))]
 	if !ok {
 		t.note(place, "reward "+name+" has no counterpart: 'darkroom list rewards', or a program of yours (name = \"exec\")")
 		return
 	}
 	lines := k.lines
-	if weight != 1 {
-		lines += "weight = " + shown(weight) + "\n"
+	if n != 1 {
+		lines += "weight = " + shown(n) + "\n"
 	}
 	if t.rewards = append(t.rewards, lines); k.differs != "" {
 		t.note(place, "reward "+name+": "+k.differs)
 	}
 }
 
-// rewarded is an error where no reward is translated.
-func (t *translation) rewarded() error {
-	if len(t.rewards) == 0 {
-		return fmt.Errorf("none of its rewards has a counterpart: %s\nhint: write the rest by docs/elsewhere.md, with a reward of yours (docs/own-reward.md)", strings.Join(t.notes, "; "))
+// rewarded is a mistake where no reward is translated.
+func (t *translation) rewarded() {
+	if len(t.rewards) > 0 || t.wrong != nil {
+		return
 	}
-	return nil
+	at := t.at
+	for _, name := range []string{"reward_fn", "rewards"} {
+		if s, ok := t.get(name); ok {
+			at = s.at
+		}
+	}
+	errors.As(at.mistake("none of its rewards has a counterpart: "+strings.Join(t.notes, "; "),
+		"write the rest by docs/elsewhere.md, with a reward of yours (docs/own-reward.md)"), &t.wrong)
 }

@@ -2,31 +2,40 @@ package elsewhere
 
 import (
 	"fmt"
-	"path/filepath"
+	"math"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
 // readYAML is a file's settings, which are mappings, lists and values. Anchors are refused.
 func readYAML(path, text string) (*file, error) {
+	top := place{path, 1, 1}
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		says := strings.TrimPrefix(err.Error(), "yaml: ")
+		if n, err := fmt.Sscanf(says, "line %d:", &top.line); n == 1 && err == nil {
+			_, says, _ = strings.Cut(says, ": ")
+		}
+		return nil, top.mistake(says, "")
 	}
 	if len(document.Content) == 0 || document.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("%s has no settings", path)
+		return nil, top.mistake("no settings", "")
 	}
-	v, err := nodeValue(document.Content[0], filepath.Base(path))
+	v, err := nodeValue(document.Content[0], path)
 	if err != nil {
 		return nil, err
 	}
-	return &file{program: "Flow-Factory", path: path, settings: flat(v.(*table), "")}, nil
+	return &file{program: "Flow-Factory", path: path, at: top, settings: flat(v.(*table), "")}, nil
 }
+
+// words are YAML 1.1's for booleans, which PyYAML reads.
+var words = map[string]bool{"yes": true, "on": true, "true": true, "no": false, "off": false, "false": false}
 
 // nodeValue is a *table, a []any, or a value.
 func nodeValue(n *yaml.Node, path string) (any, error) {
-	at := func(n *yaml.Node) string { return fmt.Sprintf("%s:%d", path, n.Line) }
+	at := func(n *yaml.Node) place { return place{path, n.Line, n.Column} }
 	switch n.Kind {
 	case yaml.MappingNode:
 		t := newTable()
@@ -39,7 +48,7 @@ func nodeValue(n *yaml.Node, path string) (any, error) {
 		}
 		return t, nil
 	case yaml.SequenceNode:
-		var all []any
+		all := []any{}
 		for _, item := range n.Content {
 			v, err := nodeValue(item, path)
 			if err != nil {
@@ -49,19 +58,22 @@ func nodeValue(n *yaml.Node, path string) (any, error) {
 		}
 		return all, nil
 	case yaml.AliasNode:
-		return nil, fmt.Errorf("%s: an anchor's copy (*%s) is not read\nhint: write its settings out", at(n), n.Value)
+		return nil, at(n).mistake("an anchor's copy (*"+n.Value+") is not read", "write its settings out")
 	}
-	switch n.ShortTag() {
-	case "!!null":
+	truth, isWord := words[strings.ToLower(n.Value)]
+	switch tag := n.ShortTag(); {
+	case tag == "!!null":
 		return nil, nil
-	case "!!bool":
-		return strconv.ParseBool(n.Value)
-	case "!!int":
+	case isWord && (tag == "!!bool" || n.Style == 0):
+		return truth, nil
+	case tag == "!!bool":
+		return nil, at(n).mistake(fmt.Sprintf("%q is no boolean", n.Value), "true or false")
+	case tag == "!!int":
 		if whole, err := strconv.ParseInt(n.Value, 0, 64); err == nil {
 			return whole, nil
 		}
-	case "!!float":
-		if x, err := strconv.ParseFloat(n.Value, 64); err == nil {
+	case tag == "!!float":
+		if x, err := strconv.ParseFloat(n.Value, 64); err == nil && !math.IsInf(x, 0) && !math.IsNaN(x) {
 			return x, nil
 		}
 	}

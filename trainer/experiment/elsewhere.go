@@ -18,6 +18,7 @@ type Elsewhere struct {
 	Program string
 	Name    string // there
 	Here    string // a key, or a flag of a command; "": none, for the reason in Differs
+	By      string // what darkroom init --from does with it; "": it copies a number
 	Differs string // "": nothing
 }
 
@@ -34,7 +35,8 @@ var ElsewhereKeys = sync.OnceValue(func() []Elsewhere {
 	for program, names := range programs {
 		for name, here := range names {
 			key, differs, _ := strings.Cut(here, " # ")
-			all = append(all, Elsewhere{program, name, strings.TrimSpace(key), differs})
+			key, by, _ := strings.Cut(key, " | ")
+			all = append(all, Elsewhere{program, name, strings.TrimSpace(key), by, differs})
 		}
 	}
 	slices.SortFunc(all, func(a, b Elsewhere) int {
@@ -47,9 +49,13 @@ var ElsewhereKeys = sync.OnceValue(func() []Elsewhere {
 func ofOthers(name string) string {
 	var says []string
 	for _, s := range ElsewhereKeys() { // a table of theirs
-		if table, _, ok := strings.Cut(s.Name, "."); ok && table == name {
-			return fmt.Sprintf("a table of %s: 'darkroom list elsewhere' has its settings, and the key here for each", s.Program)
+		if table, _, ok := strings.Cut(s.Name, "."); ok && table == name && !slices.Contains(says, s.Program) {
+			says = append(says, s.Program)
 		}
+	}
+	if len(says) > 0 {
+		return fmt.Sprintf("a table of %s: 'darkroom list elsewhere' has its settings, and the key here for each",
+			strings.Join(says, ", "))
 	}
 	programs := map[string][]string{} // by their counterpart here, in the order of says
 	for _, s := range ElsewhereKeys() {

@@ -22,8 +22,13 @@ def words():
     }
     config.save_dir = f'logs/{config.seed}'
     config.odd = open("secret").read()
+    config.notes = """
+    config.seed = 1
+    """
+    if gpu_number > 2:
+        config.train.adam_epsilon = 1e-7
     for i in range(3):
-        config.seed = i
+        config.unused = i
     return config
 
 
