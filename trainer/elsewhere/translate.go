@@ -342,8 +342,8 @@ var kinds = map[string]kind{
 	"imagereward":            {lines: "name = \"imagereward\"\npath = \"models/ImageReward\"\n"},
 	"clipscore":              cosine,
 	"clip":                   cosine,
-	"jpeg_compressibility":   {lines: "name = \"jpeg\"\nform = \"flow_grpo\"\n"},
-	"jpeg_incompressibility": {lines: "name = \"jpeg\"\nform = \"incompressibility\"\n"},
+	"jpeg_compressibility":   {lines: "name = \"jpeg\"\njpeg.form = \"flow_grpo\"\n"},
+	"jpeg_incompressibility": {lines: "name = \"jpeg\"\njpeg.form = \"incompressibility\"\n"},
 	"image_similarity": {"name = \"likeness\"\npath = \"models/dinov2-base\"\n",
 		"DINOv2's likeness to the source; there CLIP's"},
 }
@@ -369,6 +369,9 @@ func (t *translation) reward(place setting, name string, weight any) {
 		return
 	}
 	lines := k.lines
+	if strings.HasPrefix(lines, `name = "ocr"`) {
+		lines += "ocr.formula = \"" + strings.ReplaceAll(strings.ToLower(t.program), "-", "_") + "\"\n"
+	}
 	if n != 1 {
 		lines += "weight = " + shown(n) + "\n"
 	}

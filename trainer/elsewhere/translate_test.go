@@ -134,6 +134,7 @@ func TestTranslateForms(t *testing.T) {
 		"cards.py": {"gpu_number = 4\n" + settings(""), "prompts_per_iteration = 4", "one card"},
 		// values
 		"missing.yaml": {yamlOf("nft", ""), `combine = "gdpo"|estimator = "global"`, ""},
+		"ocr.yaml":     {strings.Replace(yamlOf("nft", ""), "PickScore", "OCR", 1), `ocr.formula = "flow_factory"`, ""},
 		"dpo.yaml":     {yamlOf("dpo", ""), `combine = "gdpo"`, "estimator"},
 		"yes.yaml":     {strings.Replace(yamlOf("grpo", ""), "  num_inf", "  global_std: yes\n  num_inf", 1), `estimator = "global"`, ""},
 		"off.yaml":     {strings.Replace(yamlOf("grpo", ""), "  num_inf", "  global_std: Off\n  num_inf", 1), `estimator = "group"`, ""},
@@ -189,6 +190,17 @@ func TestTranslateRefuses(t *testing.T) {
 	} {
 		if _, err := Translate(from); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", from, err)
+		}
+	}
+}
+
+// TestKinds: what a reward's table has are keys of that reward.
+func TestKinds(t *testing.T) {
+	for name, k := range kinds {
+		lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(k.lines, " = ", "=")), "\n")
+		reward, _ := strings.CutPrefix(lines[0], "name=")
+		if _, err := experiment.ParseReward(strings.Trim(reward, `"`), lines[1:]); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
