@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What a row of elsewhere.toml does with a setting, by the name behind its key.
+// Translations of one setting each, by the name behind the key in a row of elsewhere.toml.
 
 var converters = map[string]func(t *translation, s setting, here string){
 	"model":     (*translation).model,

@@ -105,7 +105,7 @@ var (
 // plainPath has NAME["key"] as NAME.key.
 func plainPath(path string) string { return keyed.ReplaceAllString(path, ".$1") }
 
-// word is a text's first one, and what follows it.
+// word is a text's first one, and the rest.
 func word(text string) (first, rest string) {
 	text = strings.TrimSpace(text)
 	i := 0

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// What a program's settings say together: its preset, steps, batches, lists and rewards.
+// Translations of several settings together: preset, steps, batches, lists and rewards of each program.
 
 // flowGRPO translates config/grpo.py and dpo.py, for the scripts train_sd3.py, train_flux.py and their kin.
 func (t *translation) flowGRPO() error {
@@ -113,7 +113,7 @@ func (t *translation) windowed(own, few bool) {
 	}
 }
 
-// numbers are a list's; nil where one is none.
+// numbers are a list's; nil where another value is among them.
 func numbers(v any) (all []float64) {
 	list, _ := v.([]any)
 	for _, x := range list {

@@ -16,7 +16,7 @@ import (
 
 // Python's files of settings, as ml_collections writes them: functions that set config.a.b = VALUE. Nothing runs.
 // Values are literals, names of earlier ones, arithmetic, lists, dicts, os.path.join, and other functions of settings.
-// What other statements and blocks may set is of unknown value, and they are reported. lines.go has statements.
+// Settings of other statements and of blocks are of unknown value, and reported. lines.go has statements.
 
 const (
 	mostFile  = 1 << 20
@@ -150,7 +150,7 @@ func (p *python) body(m *module, locals map[string]any, all []logical, depth int
 	return nil, false, nil
 }
 
-// skip makes what unread statements may set unknown. A return among those of a function is an error.
+// skip makes the targets of unread statements unknown. A return among those of a function is an error.
 func (p *python) skip(m *module, names map[string]any, all []logical, function bool) error {
 	own := math.MaxInt // the indent of a function among them
 	for _, s := range all {

@@ -1,7 +1,7 @@
 // Package elsewhere translates files of other programs' settings to an experiment's file: flow_grpo's Python and
 // Flow-Factory's YAML (github.com/yifan123/flow_grpo at 9745241, github.com/X-GenGroup/Flow-Factory at a0b2bc5). Start
-// with translate.go; programs.go has what a program's settings say together, converters.go what rows of elsewhere.toml
-// do with one; python.go, lines.go and yaml.go read the files.
+// with translate.go; converters.go translates one setting by its row of elsewhere.toml, programs.go several together;
+// python.go, lines.go and yaml.go read the files.
 //
 //	text, err := elsewhere.Translate("config/grpo.py:pickscore_sd3")
 //
@@ -76,7 +76,7 @@ func (f *file) text(name string) string {
 	return text
 }
 
-// identifier is what NAME of FILE:NAME may be.
+// identifier matches NAME of FILE:NAME.
 var identifier = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 
 // Translate is the experiment's file of FILE, or of FILE:NAME, a function of it.

@@ -85,7 +85,7 @@ func yamlOf(trainer, more string) string {
 		"rewards:\n  - reward_model: PickScore\n" + more + "train:\n  trainer_type: " + trainer + "\n  num_inference_steps: 10\n"
 }
 
-// TestTranslateForms: what is written, and what is not, of one form of settings each.
+// TestTranslateForms: lines that are written, and lines that are not, of one form of settings each.
 func TestTranslateForms(t *testing.T) {
 	steps := func(list string) string { return yamlOf("grpo", "scheduler:\n"+list) }
 	for name, of := range map[string]struct {
@@ -194,7 +194,7 @@ func TestTranslateRefuses(t *testing.T) {
 	}
 }
 
-// TestKinds: what a reward's table has are keys of that reward.
+// TestKinds: a translated reward's keys are that reward's.
 func TestKinds(t *testing.T) {
 	for name, k := range kinds {
 		lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(k.lines, " = ", "=")), "\n")

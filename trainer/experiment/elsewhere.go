@@ -18,7 +18,7 @@ type Elsewhere struct {
 	Program string
 	Name    string // there
 	Here    string // a key, or a flag of a command; "": none, for the reason in Differs
-	By      string // what darkroom init --from does with it; "": it copies a number
+	By      string // its converter in darkroom init --from; "": a number is copied
 	Differs string // "": nothing
 }
 
