@@ -122,12 +122,13 @@ func (d *Dry) Conv(a *kernels.Conv) {
 	d.scratch(min(a.N*(a.H+s.Top+s.Bottom)*(a.W+s.Left+s.Right)*s.In*4, gemm.MostScratch))
 }
 
-// ConvBackward counts the gradient's windows.
+// ConvBackward counts the gradient's windows; on a device, all that such a call may hold.
 func (d *Dry) ConvBackward(a *kernels.ConvBackward) {
-	d.scratch(gemm.MostScratch)
-	before := d.operations
-	d.Conv(&a.Conv)
-	d.operations = before
+	if d.apart {
+		d.scratch(gemm.MostScratch)
+	} else {
+		d.scratch(d.engine.BackwardScratch(a))
+	}
 	for _, of := range []kernels.Span{a.DX, a.DWeight} { // as many for each gradient
 		if !of.Empty() {
 			d.operations += windows(&a.Conv)
