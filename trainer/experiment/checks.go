@@ -286,6 +286,9 @@ func (e *Experiment) checkPictures(r report, o loss.Form, solver sde.Solver) {
 	if o.OfFinished() && !solver.Stochastic && e.Rollout.SharedNoise && e.Rollout.Group > 1 {
 		r("rollout.shared_noise|sampler.solver|loss.objective", fmt.Sprintf("%s draws nothing, so that the samples of a group that start from one noise are all the same", e.Sampler.Solver), "write shared_noise = false, or a solver that draws")
 	}
+	if e.Rollout.TextNoise != nil && o.Learns != loss.NoisedSamples {
+		r("rollout.text_noise|loss.objective", fmt.Sprintf("objective %q compares steps with those of the roll, whose texts have noise", e.Loss.Objective), `an objective of finished samples, such as "nft", or no text_noise`)
+	}
 	if o.Has(loss.Flow) && solver.VP {
 		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is defined by a flow's velocities, and %s is for a variance-preserving ladder", e.Loss.Objective, e.Sampler.Solver), `on a ladder: objective = "dpo", "dgpo", "rwr" or "sft" on noised samples, or "clip"`)
 	}

@@ -175,6 +175,12 @@ func (e *Experiment) rolls() string {
 	case e.Rollout.SharedNoise:
 		s += " from one start noise"
 	}
+	if n := e.Rollout.TextNoise; n != nil {
+		s += fmt.Sprintf(", by texts with noise of %v of their states", n.Strength)
+		if n.Schedule == "linear" {
+			s += ", which falls to 0"
+		}
+	}
 	switch g := e.Sampler.Guidance; {
 	case g <= 1:
 		s += "; no guidance"

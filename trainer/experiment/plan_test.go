@@ -26,6 +26,8 @@ func TestFacts(t *testing.T) {
 		{"objective nft, β 2, advantages (binary) cut to ±3, 4 times of each sample; no KL", []string{"loss={objective='nft', beta=2, adv_mode='binary', adv_clip=3, times=4}"}},
 		{"objective crd, by bce, β 2, advantages cut to ±3, 4 times of each sample; no KL", []string{"loss={objective='crd', beta=2, crd_match='bce', adv_clip=3, times=4}"}},
 		{"objective sapo, token-mean, corrected by token, token_k1; KL 0.1 to base, k3", []string{"episode={}", "loss={objective='sapo', kl={weight=0.1, estimator='k3'}, correction={weights='token', reject='token_k1', bounds='2'}}"}},
+		{"samples each, by texts with noise of 0.15 of their states, which falls to 0;", []string{"preset=nft", "rollout.text_noise={}"}},
+		{"by texts with noise of 0.2 of their states; no guidance", []string{"preset=nft", "rollout.text_noise={strength=0.2, schedule='none'}", "sampler.guidance=1"}},
 		{"rollout 4 prompts of embed:scenes, 12 samples each from one start noise; no guidance", []string{"rollout.shared_noise=true", "sampler.guidance=1"}},
 		{"rollout 4 prompts of embed:scenes, 12 samples each at a step: 4 trunks with 3 branches; guidance 4.5 by two outputs", []string{"sampler.tree={kind='trunk', children=3}"}},
 		{"optimiser rate 0.5, 2 updates an iteration, gradients cut to 3, moving average 0.9", []string{"optim={lr=0.5, updates=2, grad_clip=3, ema=0.9}"}},

@@ -66,6 +66,7 @@ type Rollout struct {
 	Group               int  `toml:"group" range:"[1,1e6]" doc:"samples of a prompt"`
 	SharedNoise         bool `toml:"shared_noise" doc:"a group starts from one noise, so that steps before the window are shared"`
 
+	TextNoise  *TextNoise          `toml:"text_noise" of:"pictures" doc:"noise in the texts that samples are made by, so that those of a prompt differ; learned is the clean text (CADS)"`
 	Resample   *Resample           `toml:"resample" doc:"further prompts in place of groups that teach nothing (DAPO)"`
 	More       *prompts.More       `toml:"more" doc:"further samples of prompts that mostly fail, in the same iteration (DARS)"`
 	Curriculum *prompts.Curriculum `toml:"curriculum" doc:"prompts in proportion to how often they fail, or to how open their outcome is"`
@@ -73,6 +74,27 @@ type Rollout struct {
 	Skip       *prompts.Skip       `toml:"skip" doc:"prompts that keep teaching nothing are left out before they are rolled (GRESO)"`
 	Filter     *prompts.PassRates  `toml:"filter" doc:"prompts that the untrained model always or never solves are left out (Qwen3-VL)"`
 	Buffer     *Buffer             `toml:"buffer" doc:"groups with signal are learned from again (Skywork R1V2)"`
+}
+
+// TextNoise is [rollout.text_noise]: noise in the states of texts (CADS; Sadat et al., 2024). An objective of finished
+// samples compares no likelihoods of the roll, so that samples may come from other texts than the one that is learned.
+type TextNoise struct {
+	Strength float64 `toml:"strength" range:"(0,10]" doc:"its deviation at the start, beside the root mean square of the text's states"`
+	Schedule string  `toml:"schedule" enum:"none,linear" doc:"linear: it falls to 0 over the stage's iterations"`
+}
+
+// SetDefaults is a table before its keys are read.
+func (n *TextNoise) SetDefaults() { *n = TextNoise{Strength: 0.15, Schedule: "linear"} }
+
+// At is the strength in an iteration of a stage, from 0.
+func (n *TextNoise) At(iteration, of int) float64 {
+	switch {
+	case n == nil:
+		return 0
+	case n.Schedule == "none":
+		return n.Strength
+	}
+	return n.Strength * float64(max(0, of-iteration)) / float64(of)
 }
 
 // Evaluate is [evaluate].

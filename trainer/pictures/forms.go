@@ -99,6 +99,9 @@ func (m *Model) follow(p *Policy, settings experiment.Settings, key rng.Key, fix
 	}
 	p.Form, p.Guidance = *forms[extent{asked[0], settings.Frames()}], GuidanceOf(settings.Sampler)
 	p.Led = led(settings)
+	if p.TextNoise = 0; !fixed {
+		p.TextNoise = settings.Rollout.TextNoise.At(settings.Iteration, settings.Run.Iterations)
+	}
 	p.Texts, p.Ready, p.Sources = m.texts(p, settings.Sampler.Negative), m.ready(p, settings.Sampler.Negative), m.sourcesFor(p)
 	p.Forms = nil
 	followed := m.follows(settings)

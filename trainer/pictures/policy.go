@@ -27,6 +27,8 @@ type Policy struct {
 	Led *pipeline.Guidance
 	// Texts are the encoded prompts of some numbers, and the texts that guidance leads away from.
 	Texts func(prompts []int) (texts, negatives []*pipeline.Text, err error)
+	// TextNoise is how much noise the texts of a roll have, beside the root mean square of their states.
+	TextNoise float64
 	// Ready makes sure, before a roll, that the texts of its prompts are at hand; nil: Texts reads them when they come.
 	Ready func(prompts []int) error
 	// Sources are the sources of pictures of some keys, nil where they are made of texts alone; without it all are.
@@ -132,6 +134,9 @@ func (p *Policy) canvases(keys []trainer.Key) ([]pipeline.Picture, error) {
 	list := make([]pipeline.Picture, len(keys))
 	for i, k := range keys {
 		list[i].Text, list[i].Negative, list[i].Given = texts[i], negatives[i], sources[i]
+		if p.TextNoise > 0 {
+			list[i].Text = disturbed(texts[i], p.TextNoise, p.Draws.Of("text noise", k))
+		}
 		list[i].StartKey, list[i].StepKey = p.Draws.Keys(k)
 		if f := p.form(k); f.Forest != nil {
 			f.Forest.hang(&list[i], p.Draws, k)

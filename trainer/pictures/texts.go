@@ -1,9 +1,11 @@
 package pictures
 
 import (
+	"math"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
@@ -71,6 +73,38 @@ func (m *Model) texts(p *Policy, otherwise string) func(prompts []int) (texts, n
 		}
 		return texts, negatives, nil
 	}
+}
+
+// disturbed is a text whose states have noise (CADS; Sadat et al., 2024, "Unleashing the Diversity of Diffusion Models
+// through Condition-Annealed Sampling"): samples of a prompt then differ also where the network is sure of its text.
+// Padding, whose states are zeros, has none.
+func disturbed(t *pipeline.Text, strength float64, key rng.Key) *pipeline.Text {
+	other := *t
+	other.States = withNoise(t.States, strength, key.With("states"))
+	other.Pooled = withNoise(t.Pooled, strength, key.With("pooled"))
+	return &other
+}
+
+// withNoise adds noise to the numbers that are not zeros.
+func withNoise(x []float32, strength float64, key rng.Key) []float32 {
+	if x == nil {
+		return nil
+	}
+	squares, n := 0.0, 0
+	for _, v := range x {
+		if v != 0 {
+			squares, n = squares+float64(float64(v)*float64(v)), n+1
+		}
+	}
+	noise := make([]float32, len(x))
+	key.Normal(noise, 0)
+	deviation := float32(strength * math.Sqrt(squares/float64(max(n, 1))))
+	for i, v := range x {
+		if noise[i] = v + float32(deviation*noise[i]); v == 0 {
+			noise[i] = 0
+		}
+	}
+	return noise
 }
 
 // abouts are the texts of prompts, each followed by the text that guidance leads away from. Pictures come beside them

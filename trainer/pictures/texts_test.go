@@ -1,6 +1,7 @@
 package pictures
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
@@ -119,5 +121,76 @@ func TestTextsWithoutRoom(t *testing.T) {
 	}
 	if !slices.Equal(finals[0], finals[1]) {
 		t.Error("other bits where texts cannot be kept")
+	}
+}
+
+// TestTextNoise: a roll's texts have noise of the strength that the iteration has, each sample its own and the same one
+// again, and none in padding; an evaluation's texts have none.
+func TestTextNoise(t *testing.T) {
+	m := reading(t, model.Options{})
+	var keys []trainer.Key
+	for i := range 8 {
+		keys = append(keys, trainer.Key{Prompt: 1, Sample: i})
+	}
+	e := *m.settings.Experiment
+	e.Run.Iterations, e.Rollout.TextNoise = 4, &experiment.TextNoise{Strength: 0.2, Schedule: "linear"}
+	settings := m.settings
+	settings.Experiment = &e
+	clean, _, err := m.Texts([]int{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	padded := *clean[0]
+	padded.States = slices.Clone(padded.States)
+	clear(padded.States[len(padded.States)/2:])
+	texts := func(p *Policy) (all []*pipeline.Text) {
+		p.Texts = func(prompts []int) (texts, negatives []*pipeline.Text, err error) {
+			return slices.Repeat([]*pipeline.Text{&padded}, len(prompts)), make([]*pipeline.Text, len(prompts)), nil
+		}
+		list, err := p.canvases(keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pic := range list {
+			all = append(all, pic.Text)
+		}
+		return all
+	}
+	strength := func(of, clean []float32) float64 {
+		noise, squares := 0.0, 0.0
+		for i, v := range clean {
+			d := float64(of[i]) - float64(v)
+			if v == 0 && d != 0 {
+				t.Fatal("padding has noise")
+			}
+			noise, squares = noise+float64(d*d), squares+float64(float64(v)*float64(v))
+		}
+		return math.Sqrt(noise / squares)
+	}
+	for iteration, want := range []float64{0.2, 0.15, 0.1, 0.05} {
+		settings.Iteration = iteration
+		if err := m.Begin(settings, rng.New(7), 1); err != nil {
+			t.Fatal(err)
+		}
+		all := texts(m.Policy)
+		for i, text := range all {
+			if by := strength(text.States, padded.States); math.Abs(by-want) > 0.1*want {
+				t.Errorf("iteration %d: states have noise of %.3f of them, not %v", iteration, by, want)
+			}
+			if by := strength(text.Pooled, padded.Pooled); math.Abs(by-want) > 0.3*want {
+				t.Errorf("iteration %d: the pooled text has noise of %.3f of it, not %v", iteration, by, want)
+			}
+			if slices.Equal(text.States, all[(i+1)%len(all)].States) {
+				t.Error("two samples of a prompt have one noise")
+			}
+		}
+		for i, text := range texts(m.Policy) {
+			if !slices.Equal(text.States, all[i].States) {
+				t.Error("a sample that is rolled again has another noise")
+			}
+		}
+	}
+	if fixed := texts(m.Fixed(t.Context(), settings, rng.New(1)).(*Policy)); fixed[0] != &padded {
+		t.Error("an evaluation's texts have noise")
 	}
 }
