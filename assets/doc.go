@@ -10,6 +10,8 @@
 //	              a Mask2Former that finds shapes and letters in such scenes
 //	tiny-wan      a WanImageToVideoPipeline that makes things move in clips of 32 x 32 pixels
 //	tiny-wan-64   another one for clips of nine frames of 64 x 64 pixels, whose things may turn half way
+//	tiny-wan-64-noisy
+//	              the same one after a phase with wrong captions, through its autoencoder
 //
 // They are read as any model is, from a folder: Folder writes one where the user's
 // caches are, once for each version of its content.

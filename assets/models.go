@@ -141,7 +141,10 @@ func tomlOf(tree embed.FS, dir, what, name string) ([]byte, error) {
 }
 
 // borrowed are parts that a model has from another one: stored once, and laid into the folders of both.
-var borrowed = []struct{ model, part, of string }{{"tiny-kontext", "vae", "tiny-sd3/vae"}}
+var borrowed = []struct{ model, part, of string }{
+	{"tiny-kontext", "vae", "tiny-sd3/vae"},
+	{"tiny-wan-64-noisy", "vae", "tiny-wan-64/vae"},
+}
 
 // A model is the files of an embedded folder, in order. Those whose names end in .gz are compressed, where weights are
 // mostly zeros or many; nothing of it may be written to.

@@ -48,7 +48,7 @@ func TestFolder(t *testing.T) {
 
 // TestSizes: embedded models stay small.
 func TestSizes(t *testing.T) {
-	for name, limit := range map[string]int{"tiny-sd3": 10 << 20, "tiny-clip": 2 << 20, "tiny-vlm": 3 << 20, "tiny-kontext": 3 << 18, "tiny-wan": 3 << 18, "tiny-wan-64": 3 << 19, "tiny-mask2former": 1 << 20} {
+	for name, limit := range map[string]int{"tiny-sd3": 10 << 20, "tiny-clip": 2 << 20, "tiny-vlm": 3 << 20, "tiny-kontext": 3 << 18, "tiny-wan": 3 << 18, "tiny-wan-64": 3 << 19, "tiny-wan-64-noisy": 3 << 19, "tiny-mask2former": 1 << 20} {
 		stored, err := filesBelow(os.DirFS(name), ".", "")
 		if err != nil {
 			t.Fatal(err)
@@ -77,13 +77,15 @@ func TestBorrowed(t *testing.T) {
 		}
 		return string(text)
 	}
-	for _, file := range []string{"config.json", "diffusion_pytorch_model.safetensors"} {
-		if read("embed:tiny-kontext", file) != read("embed:tiny-sd3", file) {
-			t.Errorf("vae/%s of tiny-kontext is not tiny-sd3's", file)
+	for borrower, lender := range map[string]string{"tiny-kontext": "tiny-sd3", "tiny-wan-64-noisy": "tiny-wan-64"} {
+		for _, file := range []string{"config.json", "diffusion_pytorch_model.safetensors"} {
+			if read(Prefix+borrower, file) != read(Prefix+lender, file) {
+				t.Errorf("vae/%s of %s is not %s's", file, borrower, lender)
+			}
 		}
-	}
-	if _, err := os.Stat("tiny-kontext/vae"); err == nil {
-		t.Error("tiny-kontext/vae is stored")
+		if _, err := os.Stat(borrower + "/vae"); err == nil {
+			t.Errorf("%s/vae is stored", borrower)
+		}
 	}
 }
 

@@ -163,13 +163,14 @@ func benchmarkNames() []name {
 // modelNames are the models that are part of the program.
 func modelNames() []name {
 	what := map[string]string{
-		"embed:tiny-sd3":         "a StableDiffusion3Pipeline that draws scenes of 64 x 64 pixels",
-		"embed:tiny-clip":        "a CLIPModel that tells such scenes apart, and ranks them as drawn above damaged",
-		"embed:tiny-vlm":         "a Qwen2.5-VL that answers questions about tables of cards, and may look closer",
-		"embed:tiny-kontext":     "a FluxKontextPipeline that changes scenes of 32 x 32 pixels: their things' colours, or a thing less",
-		"embed:tiny-mask2former": "a Mask2FormerForUniversalSegmentation that finds circles, squares, triangles and letters in scenes of 64 x 64 pixels",
-		"embed:tiny-wan":         "a WanImageToVideoPipeline that makes the thing of a picture move, in clips of five frames of 32 x 32",
-		"embed:tiny-wan-64":      "a WanImageToVideoPipeline that makes the thing of a picture move, and turn half way, in clips of nine frames of 64 x 64",
+		"embed:tiny-sd3":          "a StableDiffusion3Pipeline that draws scenes of 64 x 64 pixels",
+		"embed:tiny-clip":         "a CLIPModel that tells such scenes apart, and ranks them as drawn above damaged",
+		"embed:tiny-vlm":          "a Qwen2.5-VL that answers questions about tables of cards, and may look closer",
+		"embed:tiny-kontext":      "a FluxKontextPipeline that changes scenes of 32 x 32 pixels: their things' colours, or a thing less",
+		"embed:tiny-mask2former":  "a Mask2FormerForUniversalSegmentation that finds circles, squares, triangles and letters in scenes of 64 x 64 pixels",
+		"embed:tiny-wan":          "a WanImageToVideoPipeline that makes the thing of a picture move, in clips of five frames of 32 x 32",
+		"embed:tiny-wan-64-noisy": "embed:tiny-wan-64 after wrong captions: unsure where things go",
+		"embed:tiny-wan-64":       "a WanImageToVideoPipeline that makes the thing of a picture move, and turn half way, in clips of nine frames of 64 x 64",
 	}
 	var names []name
 	for _, n := range assets.Names() {

@@ -32,7 +32,7 @@ func (o *clipOptions) check(must func(ok bool, format string, args ...any)) {
 }
 
 // embeddedClips are the sizes that embedded models of clips were trained at (assets/NAME.toml).
-var embeddedClips = map[string]struct{ frames, side int }{"embed:tiny-wan": {5, 32}, "embed:tiny-wan-64": {9, 64}}
+var embeddedClips = map[string]struct{ frames, side int }{"embed:tiny-wan": {5, 32}, "embed:tiny-wan-64": {9, 64}, "embed:tiny-wan-64-noisy": {9, 64}}
 
 // shape is that of the result, checked against the pipeline.
 func (o *options) shape(p *pipeline.Pipeline) (pipeline.Shape, error) {
