@@ -31,6 +31,7 @@ type Source struct {
 var sources = []Source{
 	{"flow_grpo/dataset/counting_edit/", "git clone --depth 1 https://github.com/yifan123/flow_grpo", "pictures: generated_images.zip of the data set jieliu/counting_edit on Hugging Face, unpacked there"},
 	{"flow_grpo/", "git clone --depth 1 https://github.com/yifan123/flow_grpo", ""},
+	{"Flow-Factory/", "git clone --depth 1 https://github.com/X-GenGroup/Flow-Factory", ""},
 	{"DanceGRPO/", "git clone --depth 1 https://github.com/XueZeyue/DanceGRPO", ""},
 	{"edit-r1-dataset/", "", "pictures and edits of yours, in the form that github.com/PKU-YuanGroup/Edit-R1 describes"},
 	{"pick-a-pic/", "", "pairs of the data set yuvalkirstain/pickapic_v2 on Hugging Face, a line each: {\"prompt\", \"a\", \"b\", \"better\"}"},

@@ -232,6 +232,11 @@ func (t *translation) flowFactory() error {
 	switch trainer {
 	case "grpo":
 		t.drawn()
+	case "awm":
+		if t.count("train.num_inference_steps", 10) < 12 {
+			t.set("loss.time_range", []any{int64(0), int64(0)})
+			t.notes = append(t.notes, "loss.time_range: all steps; the preset's range ends at step 12")
+		}
 	case "dpo": // which compares the best sample with the worst
 		t.takes("train.global_std")
 	}

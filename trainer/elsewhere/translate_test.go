@@ -135,6 +135,7 @@ func TestTranslateForms(t *testing.T) {
 		// values
 		"missing.yaml": {yamlOf("nft", ""), `combine = "gdpo"|estimator = "global"`, ""},
 		"ocr.yaml":     {strings.Replace(yamlOf("nft", ""), "PickScore", "OCR", 1), `ocr.formula = "flow_factory"`, ""},
+		"awm.yaml":     {yamlOf("awm", ""), "time_range = [0, 0]|loss.time_range: all steps", ""},
 		"dpo.yaml":     {yamlOf("dpo", ""), `combine = "gdpo"`, "estimator"},
 		"yes.yaml":     {strings.Replace(yamlOf("grpo", ""), "  num_inf", "  global_std: yes\n  num_inf", 1), `estimator = "global"`, ""},
 		"off.yaml":     {strings.Replace(yamlOf("grpo", ""), "  num_inf", "  global_std: Off\n  num_inf", 1), `estimator = "group"`, ""},
