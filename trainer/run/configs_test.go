@@ -71,7 +71,7 @@ var (
 var (
 	looking  = map[string]string{"cold_start": "embed:zoom-heldout", "zoom": "embed:zoom-heldout", "zoom_blind": "embed:zoom-heldout"}
 	changing = map[string]string{"edit": "embed:edits-in-place-heldout", "edit_naive": "embed:edits-in-place-heldout",
-		"clip": "embed:animate-heldout", "clip_naive": "embed:animate-heldout"}
+		"clip": "embed:animate64-heldout", "clip_naive": "embed:animate64-heldout"}
 	reducedSampler = []string{"sampler.eval_steps=2"}
 )
 
