@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -90,12 +91,46 @@ func differ(before, after *Experiment, counts func(key string) bool) []string {
 		return v
 	}
 	var out []string
-	for _, k := range keys {
-		if old[k] != now[k] && counts(k) {
+	for i := 0; i < len(keys); i++ {
+		k := keys[i]
+		if old[k] == now[k] || !counts(k) {
+			continue
+		}
+		if name, n := alone(keys[i:], old, now); n > 3 {
+			how := "had %d settings, and is not there"
+			if old[k] == "" {
+				how = "was not there, and has %d settings"
+			}
+			out = append(out, fmt.Sprintf("[%s] "+how, name, n))
+			i += n - 1
+		} else {
 			out = append(out, fmt.Sprintf("%s was %s, and is %s", k, said(old[k]), said(now[k])))
 		}
 	}
 	return out
+}
+
+// alone is the outermost table of the first of sorted keys that one side does not have, and how many keys are its.
+func alone(keys []string, old, now map[string]string) (table string, n int) {
+	has, other := old, now
+	if old[keys[0]] == "" {
+		has, other = now, old
+	}
+	for at, c := range keys[0] {
+		if c != '.' {
+			continue
+		}
+		table = keys[0][:at]
+		within := func(k string) bool { return strings.HasPrefix(k, table+".") }
+		if slices.ContainsFunc(slices.Collect(maps.Keys(other)), within) {
+			continue
+		}
+		for n < len(keys) && within(keys[n]) && has[keys[n]] != "" {
+			n++
+		}
+		return table, n
+	}
+	return "", 0
 }
 
 // prunesFor reports whether a tree is pruned for a share of the iterations.

@@ -148,9 +148,17 @@ func (l *Link) lost(nc *nats.Conn, err error) {
 		l.away = l.away || !quiet
 		l.mu.Unlock()
 		if !quiet && say != nil {
-			say("the trainer is out of reach: %v", err)
+			say("the trainer is out of reach: %s; it is tried again", cause(err))
 		}
 	})
+}
+
+// cause is the end of a connection in words.
+func cause(err error) string {
+	if errors.Is(err, io.EOF) {
+		return "its end of the connection was closed, as when its process ends (EOF)"
+	}
+	return err.Error()
 }
 
 // keys are the keys that it verifies with and, on a foreign server, signs with.
