@@ -79,16 +79,17 @@ func (c *decoder) unknown(e *entry, path string, all []field) {
 		what = "table"
 	}
 	if len(c.doc.mistakes) <= mostTold { // more are counted, not listed
-		hint = c.hint(e.name, all)
+		hint = c.hint(e.name, what == "table", all)
 	}
 	c.doc.add(e.key, key, fmt.Sprintf("unknown %s %q", what, key), hint)
 }
 
-func (c *decoder) hint(name string, all []field) string {
+// hint is a name that there is for one that there is not; a table is no misplaced key.
+func (c *decoder) hint(name string, table bool, all []field) string {
 	misplaced := func() bool {
 		return slices.ContainsFunc(c.keys(), func(key string) bool { return key[1+strings.LastIndexByte(key, '.'):] == name })
 	}
-	if c.doc.Hint != nil && !misplaced() {
+	if c.doc.Hint != nil && (table || !misplaced()) {
 		if says := c.doc.Hint(name); says != "" {
 			return says
 		}

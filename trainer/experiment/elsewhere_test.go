@@ -28,6 +28,7 @@ func TestOfOthers(t *testing.T) {
 	for line, want := range map[string]string{
 		"[sample]\nnum_image_per_prompt = 24":     "a table of flow_grpo: 'darkroom list elsewhere'",
 		"[rollout]\nnum_image_per_prompt = 24":    "num_image_per_prompt of flow_grpo is rollout.group here",
+		"[train]\nlearning_rate = 1e-4":           "a table of Flow-Factory, flow_grpo: 'darkroom list elsewhere'",
 		"[optim]\nlearning_rate = 1e-4":           "learning_rate of Flow-Factory, flow_grpo is optim.lr here",
 		"[loss]\nepsilon = 0.2":                   "epsilon of TRL is loss.clip_range here",
 		"[run]\nsteps = 20":                       `did you mean "sampler.steps"?`,
