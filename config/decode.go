@@ -84,7 +84,7 @@ func (c *decoder) unknown(e *entry, path string, all []field) {
 	c.doc.add(e.key, key, fmt.Sprintf("unknown %s %q", what, key), hint)
 }
 
-// hint is a name that there is for one that there is not; a table is no misplaced key.
+// hint is a similar name, or the same one elsewhere. Tables are never misplaced keys.
 func (c *decoder) hint(name string, table bool, all []field) string {
 	misplaced := func() bool {
 		return slices.ContainsFunc(c.keys(), func(key string) bool { return key[1+strings.LastIndexByte(key, '.'):] == name })
