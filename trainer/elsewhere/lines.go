@@ -2,6 +2,7 @@ package elsewhere
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -99,7 +100,7 @@ var (
 	keyed   = regexp.MustCompile(`\[ *["'](\w+)["'] *\]`)
 	quoted  = regexp.MustCompile(`^[fFrRbBuU]{0,2}["']`)
 	numeral = regexp.MustCompile(`^[0-9_]*\.?[0-9_]*([eE][+-]?[0-9_]+)?\w*`)
-	changes = regexp.MustCompile(`^(.+)\.(update|update_from_flattened_dict|setdefault|pop|popitem|clear)$`)
+	changes = regexp.MustCompile(`^(.+)\.(update|update_from_flattened_dict|setdefault|pop|popitem|clear|__setattr__|__setitem__)$`)
 )
 
 // plainPath has NAME["key"] as NAME.key.
@@ -172,8 +173,47 @@ type target struct {
 	inside bool
 }
 
-// targets are those of an assignment, a for, a del, and of methods that change a table.
-func targets(text string) (all []target) {
+// targets are those of an assignment, a for, a del, of methods that change a table, and the arguments of calls.
+func targets(text string) []target {
+	return append(assigned(text), arguments(text)...)
+}
+
+// idle are names before a bracket that change no table inside it.
+var idle = strings.Fields(`and assert copy.copy copy.deepcopy dict elif enumerate float for if in int is isinstance len
+	list max min ml_collections.ConfigDict ConfigDict not or print range return round set sorted str sum tuple type while with`)
+
+// arguments are names in the brackets of calls, which may change them.
+func arguments(text string) (all []target) {
+	if first, _ := word(text); first == "def" || first == "class" || first == "async" {
+		return nil
+	}
+	open := []bool{false} // whether a bracket is a call's, or inside of one
+	callee := ""
+	for i := 0; i < len(text); {
+		c, inside := text[i], open[len(open)-1]
+		n := 1
+		switch path := dotted.FindString(text[i:]); {
+		case c == '"' || c == '\'':
+			_, n = literal(text[i:])
+		case path != "" && (i == 0 || !isName(text[i-1]) && text[i-1] != '.'):
+			if n = len(path); strings.HasPrefix(strings.TrimLeft(text[i+n:], " \t"), "(") {
+				callee = plainPath(path)
+			} else if inside {
+				all = append(all, target{plainPath(path), true})
+			}
+		case strings.IndexByte("([{", c) >= 0:
+			open = append(open, inside || callee != "" && !slices.Contains(idle, callee))
+			callee = ""
+		case strings.IndexByte(")]}", c) >= 0 && len(open) > 1:
+			open = open[:len(open)-1]
+		}
+		i += n
+	}
+	return all
+}
+
+// assigned are targets beside calls.
+func assigned(text string) (all []target) {
 	first, rest := word(text)
 	end := 0
 	switch first {
@@ -189,7 +229,7 @@ func targets(text string) (all []target) {
 			end = len(text)
 		}
 	case "setattr":
-		return targets(strings.Replace(strings.TrimPrefix(rest, "("), ",", "[0] = ", 1))
+		return assigned(strings.Replace(strings.TrimPrefix(rest, "("), ",", "[0] = ", 1))
 	default:
 		outer(text, func(i int) bool {
 			before := text[max(0, i-1)]

@@ -145,6 +145,10 @@ func (p *python) body(m *module, locals map[string]any, all []logical, depth int
 			if err := p.skip(m, names, all[i:end], locals != nil); err != nil {
 				return nil, false, err
 			}
+		} else if err != nil {
+			for _, t := range arguments(s.text) {
+				p.spoil(m, names, t, m.at(s))
+			}
 		}
 	}
 	return nil, false, nil
@@ -246,8 +250,12 @@ func (p *python) statement(m *module, names map[string]any, s logical, depth int
 		all = append(all, name)
 		e.from = e.at
 	}
-	if len(all) == 0 {
-		return nil, false, errOther
+	if len(all) == 0 { // or a call of a function here
+		e.at = 0
+		if _, err := e.whole(); err != nil || !strings.HasSuffix(s.text, ")") {
+			return nil, false, errOther
+		}
+		return nil, false, nil
 	}
 	e.at = e.from
 	if v, err = e.whole(); err == nil && sign != "" {
@@ -265,14 +273,20 @@ func (p *python) statement(m *module, names map[string]any, s logical, depth int
 			names[name] = v
 			continue
 		}
-		at, ok := names[parts[0]].(*table)
+		first, local := names[parts[0]]
+		if !local {
+			first = m.names[parts[0]]
+		}
+		at, ok := first.(*table)
 		for _, part := range parts[1 : len(parts)-1] {
 			if ok {
 				at, ok = at.of[part].(*table)
 			}
 		}
 		if !ok {
-			return nil, false, fmt.Errorf("%s is no table", parts[0])
+			p.spoil(m, names, target{name, false}, m.at(s))
+			err = fmt.Errorf("%s is no table", strings.Join(parts[:len(parts)-1], "."))
+			continue
 		}
 		at.set(parts[len(parts)-1], v, m.at(s))
 	}

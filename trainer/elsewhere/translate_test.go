@@ -131,7 +131,14 @@ func TestTranslateForms(t *testing.T) {
 			settings("    config.train.learning_rate = lr\n"), "train.learning_rate = ?|not read: top.py:2", "\nlr"},
 		"unknown.py": {settings("    config.sample.num_image_per_prompt = open(\"n\")\n"),
 			"sample.num_image_per_prompt = ?|rollout.group and optim.updates: not known", "\ngroup"},
-		"cards.py": {"gpu_number = 4\n" + settings(""), "prompts_per_iteration = 4", "one card"},
+		"module.py": {"config = ConfigDict()\nconfig.train = ConfigDict()\n" +
+			strings.Replace(settings("    config.train.learning_rate = 5e-4\n"), "    config = ml_collections.ConfigDict()\n", "", 1),
+			"lr = 0.0005|seed = 7", "?"},
+		"call.py":   {settings("    tweak(config.train)\n"), "train.learning_rate = ?|seed = 7|not read: call.py:14", "\nlr"},
+		"inside.py": {settings("    x = 1 + tweak([config[\"train\"]])\n"), "train.learning_rate = ?|seed = 7", "\nlr"},
+		"block.py":  {settings("    if tweak(config.train):\n        pass\n"), "train.learning_rate = ?|seed = 7", "\nlr"},
+		"idle.py":   {settings("    x = len(config.train)\n    config.lock()\n    tweak(\"config.train\")\n"), "lr = 0.0001", ""},
+		"cards.py":  {"gpu_number = 4\n" + settings(""), "prompts_per_iteration = 4", "one card"},
 		// values
 		"missing.yaml": {yamlOf("nft", ""), `combine = "gdpo"|estimator = "global"`, ""},
 		"ocr.yaml":     {strings.Replace(yamlOf("nft", ""), "PickScore", "OCR", 1), `ocr.formula = "flow_factory"`, ""},
@@ -149,6 +156,15 @@ func TestTranslateForms(t *testing.T) {
 		if of.hasNot != "" && strings.Contains(text, of.hasNot) {
 			t.Errorf("%s: %q is in\n%s", name, of.hasNot, text)
 		}
+	}
+}
+
+// TestTranslateCalls: a function that is called for what it sets is read.
+func TestTranslateCalls(t *testing.T) {
+	text := "config = ConfigDict()\ndef more():\n    config.train.learning_rate = 5e-4\n" +
+		strings.Replace(settings("    more()\n"), "    config = ml_collections.ConfigDict()\n", "", 1)
+	if got := translated(t, filepath.Join(written(t, map[string]string{"f.py": text}), "f.py")+":a"); !strings.Contains(got, "lr = 0.0005") {
+		t.Error(got)
 	}
 }
 
