@@ -24,15 +24,23 @@ var converters = map[string]func(t *translation, s setting, here string){
 		}
 	},
 	"number": func(t *translation, s setting, here string) { t.set(here, t.number(s.name, 0)) },
-	"truth":  func(t *translation, s setting, here string) { t.set(here, s.value == true) },
+	"truth": func(t *translation, s setting, here string) {
+		if on, ok := t.truth(s, here); ok {
+			t.set(here, on)
+		}
+	},
 	"lora": func(t *translation, s setting, here string) {
-		t.set(here, map[bool]string{true: "lora", false: "full"}[s.value == true])
+		if on, ok := t.truth(s, here); ok {
+			t.set(here, map[bool]string{true: "lora", false: "full"}[on])
+		}
 	},
 	"spread": func(t *translation, s setting, here string) {
-		t.set(here, map[bool]string{true: "global", false: "group"}[s.value == true])
+		if on, ok := t.truth(s, here); ok {
+			t.set(here, map[bool]string{true: "global", false: "group"}[on])
+		}
 	},
-	"grouped": func(t *translation, s setting, _ string) {
-		if s.value != true {
+	"grouped": func(t *translation, s setting, here string) {
+		if on, ok := t.truth(s, here); ok && !on {
 			t.note(s, "without groups: advantages here compare samples of a prompt")
 		}
 	},
@@ -45,13 +53,13 @@ var converters = map[string]func(t *translation, s setting, here string){
 		})
 	},
 	"ema": func(t *translation, s setting, here string) {
-		if s.value != true {
+		if on, ok := t.truth(s, here); ok && !on {
 			t.set(here, int64(0))
 			t.set("evaluate.weights", "current")
 		}
 	},
 	"cfg": func(t *translation, s setting, here string) {
-		if s.value == true == (t.number("sample.guidance_scale", 1) <= 1) {
+		if on, ok := t.truth(s, here); ok && on == (t.number("sample.guidance_scale", 1) <= 1) {
 			t.note(s, "guidance of training is that of sampling: "+here)
 		}
 	},
@@ -62,14 +70,14 @@ var converters = map[string]func(t *translation, s setting, here string){
 		}
 	},
 	"beta1": func(t *translation, s setting, here string) {
-		t.set(here, []any{s.value, t.number("train.adam_beta2", 0.999)})
+		t.set(here, []any{t.number(s.name, 0.9), t.number("train.adam_beta2", 0.999)})
 	},
 	"beta2": func(t *translation, s setting, here string) {
-		t.set(here, []any{t.number("train.adam_beta1", 0.9), s.value})
+		t.set(here, []any{t.number("train.adam_beta1", 0.9), t.number(s.name, 0.999)})
 	},
 	"list": func(t *translation, s setting, here string) {
-		if _, ok := s.value.([]any); !ok {
-			t.note(s, "here "+here)
+		if numbers(s.value) == nil {
+			t.mistake(s, "a list of numbers is needed", "")
 			return
 		}
 		t.set(here, s.value)
@@ -81,6 +89,19 @@ var converters = map[string]func(t *translation, s setting, here string){
 			t.set("optim.split", true)
 		}
 	},
+}
+
+// truth is a boolean, or 0 or 1; another value becomes a comment.
+func (t *translation) truth(s setting, here string) (on, ok bool) {
+	if on, ok = s.value.(bool); ok {
+		return on, true
+	}
+	n, ok := number(s.value)
+	if !ok || n != 0 && n != 1 {
+		t.note(s, "here "+here+": neither true nor false")
+		return false, false
+	}
+	return n == 1, true
 }
 
 // named writes the name here of one there.
@@ -151,13 +172,13 @@ func (t *translation) precision(s setting, here string) {
 func (t *translation) square(s setting, here string) {
 	table := strings.TrimSuffix(here, ".width")
 	switch v := s.value.(type) {
-	case int64:
+	case int64, float64:
 		t.set(here, v)
 		t.set(table+".height", v)
 	case []any:
-		if len(v) == 2 {
-			t.set(here, v[1])
-			t.set(table+".height", v[0])
+		if pair := numbers(v); len(pair) == 2 {
+			t.set(here, pair[1])
+			t.set(table+".height", pair[0])
 			return
 		}
 		t.mistake(s, "[height, width] is needed", "")
@@ -169,6 +190,12 @@ func (t *translation) square(s setting, here string) {
 // targets are a network's layers.
 func (t *translation) targets(s setting, here string) {
 	if list, ok := s.value.([]any); ok {
+		for _, x := range list {
+			if _, ok := x.(string); !ok {
+				t.mistake(s, "a list of layers' names is needed", "")
+				return
+			}
+		}
 		t.set(here, list)
 	} else if s.value != "default" {
 		t.note(s, "layers are named one by one: "+here)

@@ -307,6 +307,10 @@ func (t *translation) drawn() {
 	} else if number.value != nil {
 		size = min(size, t.count(number.name, 1))
 	}
+	if n, _ := t.get("train.num_inference_steps"); s.value == nil && len(list) == 0 {
+		t.mistake(n, "2 steps or more are needed", "")
+		return
+	}
 	if len(list) == 0 {
 		t.mistake(s, "a list of steps is needed", "")
 		return
@@ -334,7 +338,11 @@ var listed = map[string]string{
 
 // folder translates a folder of prompts, in which Flow-Factory reads train.jsonl before train.txt.
 func (t *translation) folder(s setting) {
-	folder := t.text(s.name)
+	folder, ok := s.value.(string)
+	if !ok || folder == "" {
+		t.note(s, "no folder of prompts")
+		return
+	}
 	name := path.Base(filepath.ToSlash(folder))
 	if !rooted(folder) {
 		switch name {

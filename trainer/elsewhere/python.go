@@ -229,13 +229,13 @@ func (p *python) statement(m *module, names map[string]any, s logical, depth int
 	case idle, strings.IndexByte(`"'`, s.text[0]) >= 0:
 		return nil, false, nil
 	case first == "return":
-		v, err := (&expression{python: p, module: m, names: names, depth: depth, text: rest}).whole()
+		v, err := (&expression{python: p, module: m, names: names, depth: depth, place: m.at(s), text: rest}).whole()
 		if err != nil {
 			v = unknown{}
 		}
 		return v, true, err
 	}
-	e := &expression{python: p, module: m, names: names, depth: depth, text: s.text}
+	e := &expression{python: p, module: m, names: names, depth: depth, place: m.at(s), text: s.text}
 	var all []string
 	var sign string
 	for sign == "" {
@@ -302,6 +302,7 @@ type expression struct {
 	module   *module
 	names    map[string]any
 	depth    int
+	place    place // of its statement
 	text     string
 	at, from int
 }
@@ -387,7 +388,12 @@ func (e *expression) compared() (any, error) {
 		a, ok := number(v)
 		b, also := number(w)
 		if !ok || !also {
-			return reflect.DeepEqual(v, w) == (sign == "=="), nil
+			_, text := v.(string)
+			_, truth := v.(bool)
+			if sign[1:] != "=" || strings.ContainsAny(sign, "<>") || !text && !truth || reflect.TypeOf(v) != reflect.TypeOf(w) {
+				return nil, fmt.Errorf("%s of values that are no numbers", sign)
+			}
+			return (v == w) == (sign == "=="), nil
 		}
 		return map[string]bool{"==": a == b, "!=": a != b, "<=": a <= b, ">=": a >= b, "<": a < b, ">": a > b}[sign], nil
 	}
@@ -458,7 +464,7 @@ func calculated(v any, sign string, w any) (any, error) {
 	if a, ok := v.(string); ok && sign == "+" {
 		if b, ok := w.(string); ok {
 			if len(a)+len(b) > mostText {
-				return nil, errors.New("its text is too long")
+				return nil, errLong
 			}
 			return a + b, nil
 		}
@@ -541,7 +547,7 @@ func (e *expression) dict() (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.set(name, v, place{})
+		t.set(name, v, e.place)
 		if !e.takes(",") && !strings.HasPrefix(strings.TrimSpace(e.rest()), "}") {
 			return nil, errors.New("} is missing")
 		}
@@ -571,16 +577,52 @@ func (e *expression) text1() (any, error) {
 	for format && strings.Contains(text, "{") {
 		before, inner, _ := strings.Cut(text, "{")
 		inner, after, ok := strings.Cut(inner, "}")
-		v, err := (&expression{python: e.python, module: e.module, names: e.names, depth: e.depth, text: inner}).whole()
+		of := &expression{
+			python: e.python, module: e.module, names: e.names, depth: e.depth, place: e.place, text: inner,
+		}
+		v, err := of.whole()
 		if err != nil || !ok {
 			return nil, errors.Join(err, errors.New("an f-text that is not read"))
 		}
-		text = before + strings.NewReplacer("{", "(", "}", ")").Replace(fmt.Sprint(v)) + after
+		value, err := printed(v)
+		if err != nil {
+			return nil, err
+		}
+		text = before + strings.NewReplacer("{", "(", "}", ")").Replace(value) + after
+		if len(text) > mostText {
+			return nil, errLong
+		}
 	}
 	if raw {
 		return text, nil
 	}
 	return strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\\`, `\`, `\n`, "\n", `\t`, "\t").Replace(text), nil
+}
+
+var errLong = errors.New("its text is too long")
+
+// printed is str() of a value.
+func printed(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "None", nil
+	case string:
+		return v, nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case bool:
+		return map[bool]string{true: "True", false: "False"}[v], nil
+	case float64:
+		if size := math.Abs(v); size >= 1e16 || size < 1e-4 && size > 0 {
+			return strconv.FormatFloat(v, 'e', -1, 64), nil
+		}
+		text := strconv.FormatFloat(v, 'f', -1, 64)
+		if !strings.Contains(text, ".") {
+			text += ".0"
+		}
+		return text, nil
+	}
+	return "", errors.New("the text of a list or a table")
 }
 
 func (e *expression) number() (any, error) {
@@ -635,9 +677,12 @@ func (e *expression) value(name string) (any, error) {
 }
 
 func (e *expression) call(name string, args []any) (any, error) {
-	texts := make([]string, len(args))
+	texts, size := make([]string, len(args)), 0
 	for i, a := range args {
 		texts[i], _ = a.(string)
+		if size += len(texts[i]); size > mostText {
+			return nil, errLong
+		}
 	}
 	switch {
 	case name == "os.getcwd":
@@ -669,7 +714,7 @@ func (e *expression) call(name string, args []any) (any, error) {
 		}
 		return int64(n), nil
 	case name == "str" && len(args) == 1:
-		return fmt.Sprint(args[0]), nil
+		return printed(args[0])
 	}
 	m, function := e.module, name
 	if of, inner, ok := strings.Cut(name, "."); ok {

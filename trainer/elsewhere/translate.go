@@ -183,8 +183,11 @@ func (t *translation) takes(names ...string) bool {
 	return known
 }
 
-// set writes a key.
+// set writes a key. Whole numbers are written as such: 20 / 2 is 10.0 in Python, which no count here is.
 func (t *translation) set(key string, v any) {
+	if x, ok := v.(float64); ok && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+		v = int64(x)
+	}
 	if t.values == nil {
 		t.values = map[string]any{}
 	}
