@@ -172,6 +172,10 @@ func (t *translation) lists() {
 		if t.text("prompt_fn") == "geneval" || strings.Contains(model, "Kontext") || strings.Contains(model, "Edit") {
 			ending = "_metadata.jsonl"
 		}
+		if t.text(s.name) == "" {
+			t.mistake(s, "no folder of prompts", "")
+			return
+		}
 		t.prompts("flow_grpo", t.text(s.name), ending)
 	})
 }
@@ -340,7 +344,7 @@ var listed = map[string]string{
 func (t *translation) folder(s setting) {
 	folder, ok := s.value.(string)
 	if !ok || folder == "" {
-		t.note(s, "no folder of prompts")
+		t.mistake(s, "no folder of prompts", "")
 		return
 	}
 	name := path.Base(filepath.ToSlash(folder))

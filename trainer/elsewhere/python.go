@@ -761,7 +761,8 @@ func readPython(path, name string) (*file, error) {
 	if p.cards == nil {
 		p.cards = m.names["gpu_number"]
 	}
+	all, err := flat(nil, t, "")
 	return &file{
-		program: "flow_grpo", path: path, at: f.at, name: name, cards: p.cards, settings: flat(t, ""), unread: p.unread,
-	}, nil
+		program: "flow_grpo", path: path, at: f.at, name: name, cards: p.cards, settings: all, unread: p.unread,
+	}, err
 }

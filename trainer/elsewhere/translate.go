@@ -48,18 +48,30 @@ type file struct {
 	unread              []string
 }
 
-// flat are the settings of a table, to a depth; dicts of rewards stay values.
-func flat(t *table, before string) (all []setting) {
+const mostSettings = 10000
+
+// flat adds the settings of a table, which lies inside of others; dicts of rewards stay values.
+func flat(all []setting, t *table, before string, outer ...*table) ([]setting, error) {
+	outer = append(outer, t)
 	for _, name := range t.names {
 		inner, ok := t.of[name].(*table)
-		rewards := slices.Contains([]string{"reward_fn", "rewards", "eval_rewards"}, name)
-		if ok && strings.Count(before, ".") < mostDepth && !rewards {
-			all = append(all, flat(inner, before+name+".")...)
-			continue
+		switch at := t.at[name]; {
+		case slices.Contains(outer, inner):
+			return nil, at.mistake(before+name+" is a table inside of itself", "")
+		case len(outer) > mostDepth:
+			return nil, at.mistake(fmt.Sprintf("tables of more than %d levels", mostDepth), "")
+		case len(all) == mostSettings:
+			return nil, at.mistake(fmt.Sprintf("more than %d settings", mostSettings), "")
+		case ok && !slices.Contains([]string{"reward_fn", "rewards", "eval_rewards"}, name):
+			var err error
+			if all, err = flat(all, inner, before+name+".", outer...); err != nil {
+				return nil, err
+			}
+		default:
+			all = append(all, setting{before + name, t.of[name], at})
 		}
-		all = append(all, setting{before + name, t.of[name], t.at[name]})
 	}
-	return all
+	return all, nil
 }
 
 func (f *file) get(name string) (setting, bool) {
@@ -106,7 +118,29 @@ func Translate(from string) ([]byte, error) {
 	if t.wrong != nil {
 		return nil, t.wrong
 	}
-	return t.write(), nil
+	text := t.write()
+	return text, t.readable(text)
+}
+
+// readable is whether what is written of the settings is read here. Missing keys are in comments.
+func (t *translation) readable(text []byte) error {
+	_, err := experiment.Parse("translation", text, nil)
+	var all config.Mistakes
+	if !errors.As(err, &all) {
+		return err
+	}
+	lines := strings.Split(string(text), "\n")
+	for _, m := range all {
+		if m.Line > 0 && m.Line <= len(lines) && !strings.HasPrefix(lines[m.Line-1], "[") {
+			var here config.Mistakes
+			errors.As(t.at.mistake("translated: "+lines[m.Line-1]+": "+m.Problem, m.Hint), &here)
+			t.wrong = append(t.wrong, here...)
+		}
+	}
+	if t.wrong != nil {
+		return t.wrong
+	}
+	return nil
 }
 
 func read(at, name string) (*file, error) {
@@ -246,11 +280,14 @@ func (t *translation) rows() {
 	}
 }
 
-func shown(v any) string { return shownIn(v, 0) }
+func shown(v any) string {
+	left := mostSettings
+	return shownIn(v, 0, &left)
+}
 
-// shownIn is a value at a depth of lists and tables.
-func shownIn(v any, depth int) string {
-	if depth > 4 {
+// shownIn is a value at a depth of lists and tables, of which so many are left.
+func shownIn(v any, depth int, left *int) string {
+	if *left--; depth > 4 || *left < 0 {
 		return "?"
 	}
 	switch v := v.(type) {
@@ -269,13 +306,17 @@ func shownIn(v any, depth int) string {
 	case []any:
 		var all []string
 		for _, x := range v {
-			all = append(all, shownIn(x, depth+1))
+			if *left >= 0 {
+				all = append(all, shownIn(x, depth+1, left))
+			}
 		}
 		return "[" + strings.Join(all, ", ") + "]"
 	case *table:
 		var all []string
 		for _, name := range v.names {
-			all = append(all, name+" = "+shownIn(v.of[name], depth+1))
+			if *left >= 0 {
+				all = append(all, name+" = "+shownIn(v.of[name], depth+1, left))
+			}
 		}
 		return "{ " + strings.Join(all, ", ") + " }"
 	}

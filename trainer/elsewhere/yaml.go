@@ -27,7 +27,8 @@ func readYAML(path, text string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &file{program: "Flow-Factory", path: path, at: top, settings: flat(v.(*table), "")}, nil
+	all, err := flat(nil, v.(*table), "")
+	return &file{program: "Flow-Factory", path: path, at: top, settings: all}, err
 }
 
 // words are YAML 1.1's for booleans, which PyYAML reads.
