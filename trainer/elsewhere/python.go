@@ -201,17 +201,18 @@ func (p *python) spoil(m *module, names map[string]any, t target, at place) {
 		v = of.of[part]
 	}
 	if of, _ := v.(*table); of != nil {
-		of.spoil(at, 0)
+		of.spoil(at, map[*table]bool{})
 	}
 }
 
-// spoil makes all values of a table unknown.
-func (t *table) spoil(at place, depth int) {
+// spoil makes all values of a table unknown, and of tables in it, each of which is seen once.
+func (t *table) spoil(at place, seen map[*table]bool) {
+	seen[t] = true
 	for _, name := range t.names {
 		if inner, ok := t.of[name].(*table); !ok {
 			t.set(name, unknown{}, at)
-		} else if depth < mostDepth {
-			inner.spoil(at, depth+1)
+		} else if !seen[inner] {
+			inner.spoil(at, seen)
 		}
 	}
 }

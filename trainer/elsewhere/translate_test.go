@@ -271,6 +271,7 @@ func TestTranslateHostile(t *testing.T) {
 			"scheduler:\n  dynamics_type: [CPS]\n",
 		"self.py":   "x = imp.load_source(\"x\", __file__)\n\ndef a():\n    config = ConfigDict()\n    config.self = config\n    return config\n",
 		"spoilt.py": settings("    config.self = config\n    config.update(x)\n"),
+		"loops.py":  settings("    config.a = config\n    config.b = config\n    config.c = config\n    config.d = config\n    config.update(x)\n"),
 		"same.py":   "x = [1] == [1]\n\n" + settings(""),
 		"long.py": "a = \"xxxxxxxxxx\"\n" + strings.Repeat("a = a + a\n", 40) + "b = [1]\n" + strings.Repeat("b = [b, b]\n", 40) +
 			settings("    config.b = b\n"),
