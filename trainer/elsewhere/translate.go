@@ -122,7 +122,7 @@ func Translate(from string) ([]byte, error) {
 	return text, t.readable(text)
 }
 
-// readable is whether what is written of the settings is read here. Missing keys are in comments.
+// readable is nil, or mistakes of written settings. Missing keys are in comments.
 func (t *translation) readable(text []byte) error {
 	_, err := experiment.Parse("translation", text, nil)
 	var all config.Mistakes
@@ -285,7 +285,7 @@ func shown(v any) string {
 	return shownIn(v, 0, &left)
 }
 
-// shownIn is a value at a depth of lists and tables, of which so many are left.
+// shownIn is a value at a depth of lists and tables, with at most *left values.
 func shownIn(v any, depth int, left *int) string {
 	if *left--; depth > 4 || *left < 0 {
 		return "?"

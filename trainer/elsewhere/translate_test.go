@@ -169,7 +169,7 @@ func TestTranslateForms(t *testing.T) {
 	}
 }
 
-// TestTranslateCalls: a function that is called for what it sets is read.
+// TestTranslateCalls: a function without a result is read where it is called.
 func TestTranslateCalls(t *testing.T) {
 	text := "config = ConfigDict()\ndef more():\n    config.train.learning_rate = 5e-4\n" +
 		strings.Replace(settings("    more()\n"), "    config = ml_collections.ConfigDict()\n", "", 1)
