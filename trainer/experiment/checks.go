@@ -283,7 +283,7 @@ func (e *Experiment) checkTimes(r report, solver sde.Solver) {
 // checkPictures: estimator, tree and KL against the objective.
 func (e *Experiment) checkPictures(r report, o loss.Form, solver sde.Solver) {
 	tree, kl := e.Sampler.Tree, e.Loss.KL
-	if o.OfFinished() && !solver.Stochastic && e.Rollout.SharedNoise && e.Rollout.Group > 1 {
+	if o.OfFinished() && !solver.Stochastic && e.Rollout.SharedNoise && e.Rollout.Group > 1 && e.Rollout.TextNoise == nil {
 		r("rollout.shared_noise|sampler.solver|loss.objective", fmt.Sprintf("%s draws nothing, so that the samples of a group that start from one noise are all the same", e.Sampler.Solver), "write shared_noise = false, or a solver that draws")
 	}
 	if e.Rollout.TextNoise != nil && o.Learns != loss.NoisedSamples {

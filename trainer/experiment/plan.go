@@ -330,7 +330,7 @@ func (e *Experiment) together(window []int) int {
 	draws := solver.Draws(s.Noise)
 	drawn := e.drawn(window)
 	switch {
-	case !e.Rollout.SharedNoise || s.Tree != nil:
+	case !e.Rollout.SharedNoise || s.Tree != nil || e.Rollout.TextNoise != nil: // whose texts differ
 		return 0
 	case !draws || len(drawn) == 0 && s.Outside != s.Solver:
 		return s.Steps
@@ -433,6 +433,7 @@ const (
 	shuffling  rng.Purpose = "shuffled frames"
 	imitated   rng.Purpose = "imitated"
 	branching  rng.Purpose = "branches"
+	textNoise  rng.Purpose = "text noise"
 )
 
 // seeds lists this experiment's draws.
@@ -447,6 +448,9 @@ func (e *Experiment) seeds() []Seed {
 		all = append(all, Seed{startNoise, "iteration, prompt", "the noise that a group starts from"})
 	default:
 		all = append(all, Seed{startNoise, sample, "the noise that a sample starts from"})
+	}
+	if e.Rollout.TextNoise != nil {
+		all = append(all, Seed{textNoise, sample, "the noise in the text that a sample is made by"})
 	}
 	switch {
 	case e.Episode != nil:

@@ -66,7 +66,7 @@ type Rollout struct {
 	Group               int  `toml:"group" range:"[1,1e6]" doc:"samples of a prompt"`
 	SharedNoise         bool `toml:"shared_noise" doc:"a group starts from one noise, so that steps before the window are shared"`
 
-	TextNoise  *TextNoise          `toml:"text_noise" of:"pictures" doc:"noise in the texts that samples are made by, so that those of a prompt differ; learned is the clean text (CADS)"`
+	TextNoise  *TextNoise          `toml:"text_noise" of:"pictures" doc:"noise in the texts of a roll, so that samples of a prompt differ; learned is the clean text (after CADS)"`
 	Resample   *Resample           `toml:"resample" doc:"further prompts in place of groups that teach nothing (DAPO)"`
 	More       *prompts.More       `toml:"more" doc:"further samples of prompts that mostly fail, in the same iteration (DARS)"`
 	Curriculum *prompts.Curriculum `toml:"curriculum" doc:"prompts in proportion to how often they fail, or to how open their outcome is"`
@@ -76,7 +76,8 @@ type Rollout struct {
 	Buffer     *Buffer             `toml:"buffer" doc:"groups with signal are learned from again (Skywork R1V2)"`
 }
 
-// TextNoise is [rollout.text_noise]: noise in the states of texts (CADS; Sadat et al., 2024). An objective of finished
+// TextNoise is [rollout.text_noise]: noise in the states of texts, after CADS (Sadat et al., 2024), whose noise falls
+// over a sample's steps. Here it is the same at all steps, and falls over training. An objective of noised finished
 // samples compares no likelihoods of the roll, so that samples may come from other texts than the one that is learned.
 type TextNoise struct {
 	Strength float64 `toml:"strength" range:"(0,10]" doc:"its deviation at the start, beside the root mean square of the text's states"`

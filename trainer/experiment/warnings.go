@@ -54,7 +54,7 @@ func (e *Experiment) warnings(p StagePlan) []string {
 	if len(e.Monitors) == 0 && !e.hasGold() && !e.AllFinetune() {
 		warn("no reward is gold and no monitor watches: hacking of the trained reward would be seen by eye only")
 	}
-	if e.Rollout.SharedNoise && e.Sampler.Tree == nil && e.Kind().OfFinished() && e.Sampler.Noise == 0 {
+	if e.Rollout.SharedNoise && e.Rollout.TextNoise == nil && e.Sampler.Tree == nil && e.Kind().OfFinished() && e.Sampler.Noise == 0 {
 		warn("a group from one start noise and no noise after it is one picture, made %d times", e.Rollout.Group)
 	}
 	return all

@@ -72,7 +72,11 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, 
 		}
 	}
 	told := telling{left: len(keys), say: p.Progress}
-	for _, portion := range portions(keys, p.prompts) {
+	most := p.prompts
+	if p.TextNoise > 0 { // each sample has a text of its own
+		most = (most*len(distinct(promptsOf(keys))) + len(keys) - 1) / max(1, len(keys))
+	}
+	for _, portion := range portions(keys, most) {
 		if err := p.rollPortion(w, keys[portion[0]:portion[1]], samples[portion[0]:portion[1]], &told); err != nil {
 			return nil, err
 		}

@@ -75,8 +75,8 @@ func (m *Model) texts(p *Policy, otherwise string) func(prompts []int) (texts, n
 	}
 }
 
-// disturbed is a text whose states have noise (CADS; Sadat et al., 2024, "Unleashing the Diversity of Diffusion Models
-// through Condition-Annealed Sampling"): samples of a prompt then differ also where the network is sure of its text.
+// disturbed is a text whose states have noise (after CADS; Sadat et al., 2024, "Unleashing the Diversity of Diffusion
+// Models through Condition-Annealed Sampling"): samples of a prompt then differ also where the network is sure of it.
 // Padding, whose states are zeros, has none.
 func disturbed(t *pipeline.Text, strength float64, key rng.Key) *pipeline.Text {
 	other := *t

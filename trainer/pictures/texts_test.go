@@ -190,6 +190,13 @@ func TestTextNoise(t *testing.T) {
 			}
 		}
 	}
+	passes, err := m.passes([]trainer.Point{{Key: keys[0], State: make([]float64, m.At.Len()), Time: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if passes[0].points[0].Text != &padded {
+		t.Error("learned is a text with noise")
+	}
 	if fixed := texts(m.Fixed(t.Context(), settings, rng.New(1)).(*Policy)); fixed[0] != &padded {
 		t.Error("an evaluation's texts have noise")
 	}

@@ -340,14 +340,15 @@ func (e *Engine) ConvBackward(a *kernels.ConvBackward, par Parallel) {
 	}
 }
 
-// BackwardScratch is ConvBackward's memory for its own time: of DX the turned weight, spread gradient and Conv's own;
-// of DWeight the windows under one row of the kernel, and their packed form.
+// BackwardScratch is ConvBackward's memory for its own time: of DX the turned weight, its packed form, the spread
+// gradient and pictures; of DWeight the windows under one row of the kernel, and their packed form.
 func (e *Engine) BackwardScratch(a *kernels.ConvBackward) int {
 	s := a.Shape
 	oh, ow := s.OutSize(a.H, a.W)
 	input, weight := 0, 0
 	if !a.DX.Empty() {
-		input = s.In*s.KH*s.KW*s.Out*weightType(a).Size() + min(4*a.N*(a.H+2*s.KH)*(a.W+2*s.KW)*s.Out, MostScratch)
+		packed := e.ConvBytes(kernels.ConvShape{In: s.Out, Out: s.In, KH: s.KH, KW: s.KW, Stride: 1}, a.Math)
+		input = s.In*s.KH*s.KW*s.Out*weightType(a).Size() + packed + min(4*a.N*(a.H+2*s.KH)*(a.W+2*s.KW)*s.Out, MostScratch)
 		if s.Stride > 1 {
 			input += a.N * ((oh-1)*s.Stride + 1) * ((ow-1)*s.Stride + 1) * s.Out * a.DY.DType.Size()
 		}
@@ -355,7 +356,7 @@ func (e *Engine) BackwardScratch(a *kernels.ConvBackward) int {
 	if row := s.KW * s.In; !a.DWeight.Empty() {
 		weight = oh*ow*row*a.X.DType.Size() + min(e.PackedBytes(row, oh*ow, a.Math), MostScratch)
 	}
-	return max(input, weight)
+	return max(input, weight) + min(max(input, weight)/4, 1<<20) // arenas are longer than asked
 }
 
 // split calls f for a few pieces of n a thread.

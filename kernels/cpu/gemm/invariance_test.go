@@ -84,3 +84,44 @@ func TestSteadyState(t *testing.T) {
 		}
 	}
 }
+
+// TestBackwardScratch: the scratch memory of a convolution's backward is predicted within a quarter.
+func TestBackwardScratch(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, p := range paths(t) {
+		for _, c := range []struct {
+			m          kernels.Math
+			in, out    int
+			side, step int
+			dx, dw     bool
+		}{
+			{kernels.MathF32, 64, 64, 16, 1, true, false}, {kernels.MathBF16, 64, 96, 8, 1, true, false},
+			{kernels.MathF32, 128, 128, 8, 1, true, false}, {kernels.MathF32, 64, 64, 16, 1, false, true},
+			{kernels.MathBF16, 64, 64, 16, 2, true, true}, {kernels.MathF32, 4, 64, 16, 2, true, true},
+		} {
+			e := New(p, 1)
+			if _, fast := e.convs[c.m]; !fast {
+				continue // plain Go holds nothing
+			}
+			s := kernels.ConvShape{In: c.in, Out: c.out, KH: 3, KW: 3, Stride: c.step, Top: 1, Left: 1, Bottom: 1, Right: 1}
+			oh, ow := s.OutSize(c.side, c.side)
+			span := func(n int) kernels.Span { return matrix(r, kernels.F32, 1, n, 0, false).Span }
+			a := &kernels.ConvBackward{Conv: kernels.Conv{Math: c.m, N: 1, H: c.side, W: c.side, Shape: s, X: span(c.side * c.side * c.in), Weight: span(9 * c.in * c.out)}, DY: span(oh * ow * c.out)}
+			if c.dx {
+				a.DX = span(a.X.Len)
+			}
+			if c.dw {
+				a.DWeight = span(a.Weight.Len)
+			}
+			said := e.BackwardScratch(a)
+			e.ConvBackward(a, serial)
+			held := 0
+			for _, s := range e.stages.free {
+				held += len(s.memory)
+			}
+			if float64(held) > 1.25*float64(said) || float64(held) < 0.5*float64(said) {
+				t.Errorf("%s %+v: %d bytes are predicted, and %d held", unitOf(e), c, said, held)
+			}
+		}
+	}
+}
