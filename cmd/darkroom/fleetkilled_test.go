@@ -93,12 +93,18 @@ func (c campaign) run(t *testing.T, kills, iterations int) {
 	}
 	join := filepath.Join(dir, "parts", "run", "join")
 	train := func() (*exec.Cmd, *bytes.Buffer) {
-		if c.broker != nil {
-			_ = os.Remove(join) // so that it is written when the trainer has reached the server, which must be there until then
-		}
+		// A worker that is starting reads the file meanwhile.
+		old, err := os.Stat(join)
 		cmd, log := started(t, dir, append(slices.Clone(args), goingOn(filepath.Dir(join))...)...)
 		if !await(join) {
 			t.Errorf("no worker can join:\n%s", log)
+		}
+		for range 600 { // it is written when the trainer has reached a server, which must be there until then
+			now, gone := os.Stat(join)
+			if c.broker == nil || err != nil || gone != nil || !now.ModTime().Equal(old.ModTime()) {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
 		}
 		return cmd, log
 	}
