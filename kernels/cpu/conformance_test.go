@@ -110,6 +110,9 @@ func TestRandomShapes(t *testing.T) {
 	}
 	random := kerneltest.Random
 	if family := *shapesOf; family != "" {
+		if !slices.Contains(kerneltest.Families(), family) {
+			t.Fatalf("-shapes-of %q: families are %s", family, strings.Join(kerneltest.Families(), ", "))
+		}
 		random = func(seed, i uint64) kerneltest.Case { return kerneltest.RandomOf(family, seed, i) }
 	}
 	from, cases := *shapesFrom, *shapes
