@@ -20,6 +20,7 @@ func lowOf(e *Engine, u unit, g *kernels.Gemm) (*kernels.Gemm, *product) {
 	p := newProduct(e, u, low, g.C.Rows, g.C.Cols, low.A.Cols)
 	p.parts = parts{a: partLowA, c: partLowC, bias: partLowBias}
 	p.depth, p.rowBytes = p.kp, u.rowBytes(p.kp) // a task packs all of the pair's k at once
+	p.readInPlace()
 	return whole, p
 }
 
@@ -28,7 +29,7 @@ func (p *product) lowBytes() int {
 	if p.low == nil {
 		return 0
 	}
-	return p.low.rowBytes
+	return p.low.packedBytes()
 }
 
 // packLow packs all panels of the pair's B, of which low is the product. The returned function frees their memory.

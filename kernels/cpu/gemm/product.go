@@ -24,6 +24,7 @@ type product struct {
 	rowBlock int    // rows of a task
 	width    int    // panels of a task
 	rowBytes int    // of packed A
+	inPlace  bool   // A is not packed, but read where it lies
 	size     int    // bytes of a panel of B
 	later    bool   // there is more of an epilogue than a bias
 	simple   bool   // there is not, and the sum is one
@@ -76,11 +77,19 @@ func newProduct(e *Engine, u unit, g *kernels.Gemm, m, n, k int) *product {
 		p.depth = e.depthOf(u, m, p.kp)
 	}
 	p.rowBytes = u.rowBytes(p.depth)
+	p.readInPlace()
 	p.later = g.Act != kernels.Identity || !g.Pre.Empty() || !g.Gate.Empty() || !p.Residual.Empty() || g.Accumulate && len(g.Segments) == 0
 	p.simple = !p.later && p.alpha == 1 && len(g.Segments) == 0 && k > 0
 	p.parts = parts{a: partA, c: partC, bias: partBias}
 	p.cut()
 	return p
+}
+
+// readInPlace spares the packing of A where a task reads its rows as they are.
+func (p *product) readInPlace() {
+	if p.inPlace = len(p.Segments) == 0 && p.u.reads(p.a); p.inPlace {
+		p.rowBytes = p.a.stride
+	}
 }
 
 // depthOf is the k of a block of A. A block of few rows and all k would have every panel read from L3 for those few
@@ -224,7 +233,7 @@ func (p *product) task(m0, rows, j0, j1 int) {
 	if p.depth < p.kp {
 		held = j1 - j0
 	}
-	s := p.e.scratch.take(tmpBytes, tall*p.rowBytes, held*cBytes, sample, own, panel*4, tall*p.lowBytes(), low*cBytes, low*panel*4)
+	s := p.e.scratch.take(tmpBytes, tall*p.packedBytes(), held*cBytes, sample, own, panel*4, tall*p.lowBytes(), low*cBytes, low*panel*4)
 	if p.low != nil {
 		p.low.packRows(s, m0, rows, p.low.all())
 	}
@@ -271,8 +280,20 @@ func (p *product) panelOf(s *arena, m0, rows, j int, d depth, more bool) {
 	}
 }
 
-// packRows packs a task's block of A.
+// packedBytes is the size of a row of packed A.
+func (p *product) packedBytes() int {
+	if p.inPlace {
+		return 0
+	}
+	return p.rowBytes
+}
+
+// packRows packs a task's block of A, or points at it where it lies.
 func (p *product) packRows(s *arena, m0, rows int, d depth) {
+	if p.inPlace {
+		s.parts[p.parts.a] = p.a.at(m0, d.lo)
+		return
+	}
 	if d.hi-d.lo < p.kp {
 		p.u.packA(s.get(p.parts.a), s.get(partTmp), p.rowBytes, p.a, m0, rows, d.lo, min(d.hi, p.k)-d.lo, 0)
 		return

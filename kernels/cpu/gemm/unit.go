@@ -24,6 +24,8 @@ type unit interface {
 	rows() int
 	chunk() int
 
+	// reads says whether run takes rows of op(A) where they lie, so that nobody packs them.
+	reads(a operand) bool
 	// packA packs rows of op(A), k numbers from k0 on, at a block's k = at.
 	packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int)
 	// packB packs columns of op(B), k numbers from k0 on; p is where they begin.

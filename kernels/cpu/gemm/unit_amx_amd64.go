@@ -31,6 +31,7 @@ func (amxUnit) rows() int                 { return 32 }
 func (amxUnit) chunk() int                { return 512 }
 func (amxUnit) grain() int                { return 32 }
 func (amxUnit) direct(kernels.DType) bool { return false }
+func (amxUnit) reads(operand) bool        { return false }
 
 func (amxUnit) unpack(dst, p unsafe.Pointer, k int) {
 	to, from := (*[panel]uint16)(dst), (*[2*panel - 1]uint16)(unsafe.Add(p, k/2*128+k%2*2))

@@ -23,6 +23,7 @@ func (f32AVX2) rows() int                 { return 6 }
 func (f32AVX2) chunk() int                { return 128 }
 func (f32AVX2) passes() *passes           { return passesAVX2 }
 func (f32AVX2) direct(kernels.DType) bool { return false }
+func (f32AVX2) reads(a operand) bool      { return a.inPlace() }
 
 func (f32AVX2) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {
 	block = unsafe.Add(block, at*4)
@@ -76,6 +77,7 @@ func (wideAVX2) form() int            { return formPaired }
 func (wideAVX2) panelBytes(k int) int { return roundUp(k, 32) * panel * 2 }
 func (wideAVX2) grain() int           { return 32 }
 func (wideAVX2) chunk() int           { return 256 }
+func (wideAVX2) reads(operand) bool   { return false }
 
 func (u wideAVX2) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {
 	u.f32AVX2.packA(block, tmp, rowBytes, a, row0, rows, k0, k, at)

@@ -18,6 +18,7 @@ func (f32Unit) rows() int                     { return 14 }
 func (f32Unit) chunk() int                    { return 384 }
 func (u f32Unit) direct(d kernels.DType) bool { return d == kernels.F32 || u.finish == passesBF16 }
 func (u f32Unit) passes() *passes             { return u.finish }
+func (f32Unit) reads(a operand) bool          { return a.inPlace() }
 
 func (f32Unit) rowBytes(k int) int { return apart(roundUp(k, 32) * 4) }
 
@@ -151,6 +152,7 @@ func (wideUnit) grain() int                { return 32 }
 func (wideUnit) chunk() int                { return 256 }
 func (wideUnit) passes() *passes           { return passes512 }
 func (wideUnit) direct(kernels.DType) bool { return false }
+func (wideUnit) reads(operand) bool        { return false }
 func (wideUnit) rowBytes(k int) int        { return apart(roundUp(k, 32) * 4) }
 
 func (wideUnit) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {
@@ -178,6 +180,7 @@ func (bf16Unit) rows() int                 { return 6 }
 func (bf16Unit) chunk() int                { return 384 }
 func (bf16Unit) passes() *passes           { return passesBF16 }
 func (bf16Unit) direct(kernels.DType) bool { return true }
+func (bf16Unit) reads(operand) bool        { return false }
 func (bf16Unit) rowBytes(k int) int        { return apart(roundUp(k, 32) * 2) }
 
 func (u bf16Unit) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {

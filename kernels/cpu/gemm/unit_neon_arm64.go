@@ -32,6 +32,7 @@ func (neonUnit) rows() int                 { return 6 }
 func (neonUnit) chunk() int                { return neonChunk }
 func (u neonUnit) passes() *passes         { return u.finish }
 func (neonUnit) direct(kernels.DType) bool { return false }
+func (neonUnit) reads(operand) bool        { return false }
 
 // neonChunk is the k of a panel's part that stays in the first cache, as fp32: 16 KiB.
 const neonChunk = 128
