@@ -39,6 +39,7 @@ type product struct {
 // the shared packing of B stays in L3.
 const (
 	blockBudget  = 512 << 10
+	writeBudget  = 128 << 10 // rows of C, where k is short
 	sharedBudget = 24 << 20
 )
 
@@ -106,6 +107,9 @@ func (e *Engine) depthOf(u unit, m, k int) int {
 	return min(k, depth)
 }
 
+// shortK is a k that is over before the rows of C that it writes are out of the way.
+const shortK = 128
+
 // The fewest rows of a block of a tall product, the most, and the most blocks of C that wait for a task's next depth.
 const (
 	fewestRows = 48
@@ -123,7 +127,11 @@ func (p *product) cut() {
 		// Columns of A that fill cache lines, and are packed at more cost.
 		unit, fewest, least = 32, 96, 16
 	}
-	most := max(fewest, min(tallest, p.e.budget/p.rowBytes)) / unit * unit
+	most := max(fewest, min(tallest, p.e.budget/p.rowBytes))
+	if p.kp <= shortK { // a task writes as much as it reads
+		most = min(most, max(fewest, writeBudget/(4*p.n)))
+	}
+	most = most / unit * unit
 	blocks := (p.m + most - 1) / most
 	p.rowBlock = roundUp((p.m+blocks-1)/blocks, unit)
 	p.width = panels(p.n)
