@@ -9,11 +9,11 @@
 // rows of A into scratch, or reads them where they lie if the unit can (reads), then walks
 // over panels of 32 columns: for each panel it runs the chunks of k through a micro-kernel,
 // which adds to a scratch block of C (rows of 32 fp32, contiguous, in L1 or L2), and then
-// finishes that block: bias, activation, gate, residual, and the store in C's type. Where k is so long that few rows would fit,
-// the task packs a part of k, walks over its panels, whose blocks of C wait in scratch,
-// and goes on with the next part; the last one finishes them. B's panels come from a
-// weight packed once, from a shared packing stage (several row blocks, or several parts
-// of k), or are packed by the task itself.
+// finishes that block: bias, activation, gate, residual, and the store in C's type. Where
+// k is so long that few rows would fit, the task packs a part of k, walks over its panels,
+// whose blocks of C wait in scratch, and goes on with the next part; the last one finishes
+// them. B's panels come from a weight packed once, from a shared packing stage (several row
+// blocks, or several parts of k), or are packed by the task itself.
 //
 // # Units
 //
