@@ -1,6 +1,7 @@
 package rewards
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,16 +10,12 @@ import (
 
 	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/rewards/motion"
-	"github.com/darkroom-rl/darkroom/video"
 )
 
 // Camera judges whether the camera moves as its prompt asks (motion.Camera has the formula). The move is in
 // meta.camera, or in the words of the prompt: "pan left", "the camera tilts up", "zooming out", "rolls clockwise",
 // "static camera"; several are asked for one after another.
-type Camera struct {
-	Flow      motion.Flow // nil: DIS
-	PerSecond float64     // frames that are looked at; 0: all
-}
+type Camera struct{ MotionOptions }
 
 // moves are the words of camera moves. A pan alone is a vessel, but where a sentence or a camera begins with it.
 var moves = regexp.MustCompile(`(?i)(?:\b(pan)(?:s|ning)(?: \w+)?? |(?:^|[,.;:]\s*|\b(?:camera|slow|slowly|then|and) )(pan) )(?:to the )?(left|right)\b|` +
@@ -61,35 +58,26 @@ func (Camera) Target(prompt string, meta Meta) (asked []motion.Move, err error) 
 
 // Score judges a clip.
 func (r Camera) Score(ctx context.Context, item Item) (Score, error) {
-	if item.Clip == nil {
-		return Score{}, errNoClip
-	}
-	if err := item.Clip.Check(); err != nil {
+	c, _, err := r.picked(item)
+	if err != nil {
 		return Score{}, err
 	}
 	asked, err := r.Target(item.Prompt, item.Meta)
 	if err != nil {
 		return Score{}, err
 	}
-	c, err := item.Clip.Pick(video.Thinned(len(item.Clip.Frames), item.Clip.Rate, r.PerSecond))
-	if err != nil {
-		return Score{}, err
-	}
 	if n := len(c.Frames) - 1; len(asked) > max(n, 1) {
 		return Score{}, fmt.Errorf("%d moves are asked for, one after another, of a clip of %d frames", len(asked), n+1)
 	}
-	by := r.Flow
-	if by == nil {
-		by = FlowNamed(UsualMotion.Method)
-	}
-	m, err := motion.Of(ctx, c, by)
+	r.Method = cmp.Or(r.Method, UsualMotion.Method)
+	m, err := r.steps(ctx, item)
 	if err != nil {
 		return Score{}, err
 	}
-	seen, err := m.Camera(asked...)
+	seen := m.Camera(asked...)
 	s := Score{Value: seen.Value, Parts: map[string]float64{"pan": seen.Pan, "tilt": seen.Tilt, "zoom": seen.Zoom, "roll": seen.Roll}}
 	s.Because("camera", "from frame to frame it pans right %.2f pixels, tilts up %.2f, zooms in %.2f and rolls clockwise %.2f", seen.Pan, seen.Tilt, seen.Zoom, seen.Roll)
-	return s, err
+	return s, nil
 }
 
 // CameraKind is reward camera.
@@ -108,6 +96,6 @@ var CameraKind = Kind{
 		if err := set.built(); err != nil {
 			return Opened{}, err
 		}
-		return One(Camera{Flow: FlowNamed(set.Method), PerSecond: set.PerSecond}), nil
+		return One(Camera{set}), nil
 	}),
 }

@@ -1,6 +1,7 @@
 package rewards
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
@@ -8,9 +9,6 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/config"
-	"github.com/darkroom-rl/darkroom/rewards/motion"
-	"github.com/darkroom-rl/darkroom/video"
-	"github.com/darkroom-rl/darkroom/video/flow"
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
@@ -19,9 +17,8 @@ import (
 // the clip, one after another, by the caption of a moving scene, or by words of directions, at any speed: "a dog runs
 // to the left", "upwards, then from left to right".
 type Heading struct {
-	Flow      motion.Flow // nil: Farneback's, which is steady on small frames
-	PerSecond float64     // frames that are looked at; 0: all
-	Measure   string      // "direction", "speed"; else both
+	MotionOptions        // of method "": Farneback's flow, which is steady on small frames
+	Measure       string // "direction", "speed"; else both
 }
 
 // errAnySpeed refuses the speed of words.
@@ -73,31 +70,21 @@ func (r Heading) Target(prompt string, meta Meta) (legs [][2]float64, anySpeed b
 
 // Score judges a clip.
 func (r Heading) Score(ctx context.Context, item Item) (Score, error) {
-	if item.Clip == nil {
-		return Score{}, errNoClip
-	}
-	if err := item.Clip.Check(); err != nil {
+	_, frames, err := r.picked(item)
+	if err != nil {
 		return Score{}, err
 	}
 	asked, anySpeed, err := r.Target(item.Prompt, item.Meta)
 	if err != nil {
 		return Score{}, err
 	}
-	frames := video.Thinned(len(item.Clip.Frames), item.Clip.Rate, r.PerSecond)
 	if len(frames) > 1 && !anySpeed {
 		for i := range asked {
 			asked[i] = [2]float64{asked[i][0] * float64(frames[1]), asked[i][1] * float64(frames[1])}
 		}
 	}
-	c, err := item.Clip.Pick(frames)
-	if err != nil {
-		return Score{}, err
-	}
-	by := r.Flow
-	if by == nil {
-		by = flow.Farneback{}
-	}
-	m, err := motion.Of(ctx, c, by)
+	r.Method = cmp.Or(r.Method, "farneback")
+	m, err := r.steps(ctx, item)
 	if err != nil {
 		return Score{}, err
 	}
@@ -108,14 +95,14 @@ func (r Heading) Score(ctx context.Context, item Item) (Score, error) {
 	case r.Measure == "speed":
 		judge = m.Speed
 	}
-	h, err := judge(asked...)
+	h := judge(asked...)
 	s := Score{Value: h.Value, Parts: map[string]float64{"agreement": h.Agreement, "x": h.X, "y": h.Y}}
 	if len(asked) == 1 && !anySpeed {
 		s.Because("asked for", "%.2f, %.2f pixels from frame to frame; the clip moves %.2f, %.2f", asked[0][0], asked[0][1], h.X, h.Y)
 	} else {
 		s.Because("asked for", "%.2f, one after another; the clip moves %.2f, %.2f", asked, h.X, h.Y)
 	}
-	return s, err
+	return s, nil
 }
 
 // HeadingKey is the table of HeadingOptions.
@@ -159,8 +146,7 @@ var HeadingKind = Kind{
 			if err := k.Motion.built(); err != nil {
 				return Opened{}, err
 			}
-			h.PerSecond = k.Motion.PerSecond
-			h.Flow = FlowNamed(k.Motion.Method)
+			h.MotionOptions = *k.Motion
 		}
 		return One(h), nil
 	}),

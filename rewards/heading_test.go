@@ -44,7 +44,7 @@ func TestHeading(t *testing.T) {
 		}
 	}
 	half := Item{Prompt: "pan left", Meta: Meta{"motion": json.RawMessage("[-2.25, 0]")}, Clip: moving.Small.Draw(s, at)}
-	if got, err := (Heading{PerSecond: 8}).Score(t.Context(), half); err != nil || got.Value < 0.7 {
+	if got, err := (Heading{MotionOptions: MotionOptions{PerSecond: 8}}).Score(t.Context(), half); err != nil || got.Value < 0.7 {
 		t.Errorf("every second frame: %+v, %v", got, err)
 	}
 	turns := s

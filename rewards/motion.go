@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/rewards/motion"
@@ -24,33 +25,20 @@ import (
 // the clip's rate is known it is thinned to PerSecond frames first, as VBench does, since a
 // step of motion is longer the slower frames follow each other.
 
-// Motion judges clips.
+// Motion judges clips by a measure: "true", "magnitude", "dynamic", "flicker", "smoothness" or "warp".
 type Motion struct {
-	Flow motion.Flow // nil: as the rule says
-	MotionRule
-}
-
-// A MotionRule names the measure.
-type MotionRule struct {
-	Measure   string  `toml:"measure" enum:"true,magnitude,dynamic,flicker,smoothness,warp" doc:"which number"`
-	Method    string  `toml:"method" enum:"dis,farneback,opencv" doc:"optical flow: the quick one, the steady one, or that one by OpenCV"`
-	PerSecond float64 `toml:"per_second" range:"[0,1000]" doc:"frames that are looked at; 0 is all"`
+	Measure string
+	MotionOptions
 }
 
 // UsualMotion is true motion, by DIS, at VBench's 8 frames a second.
-var UsualMotion = MotionRule{Measure: "true", Method: "dis", PerSecond: 8}
+var UsualMotion = Motion{"true", MotionOptions{Method: "dis", PerSecond: 8}}
 
 var errNoClip = errors.New("there is no clip to judge")
 
 // Score judges a clip.
 func (r Motion) Score(ctx context.Context, item Item) (Score, error) {
-	if item.Clip == nil {
-		return Score{}, errNoClip
-	}
-	if err := item.Clip.Check(); err != nil {
-		return Score{}, err
-	}
-	c, err := item.Clip.Pick(video.Thinned(len(item.Clip.Frames), item.Clip.Rate, r.PerSecond))
+	c, _, err := r.picked(item)
 	if err != nil {
 		return Score{}, err
 	}
@@ -62,11 +50,7 @@ func (r Motion) Score(ctx context.Context, item Item) (Score, error) {
 		levels, v, err := motion.Smoothness(c)
 		return Score{Value: v, Parts: map[string]float64{"levels": levels}}, err
 	}
-	f := r.Flow
-	if f == nil {
-		f = FlowNamed(r.Method)
-	}
-	m, err := motion.Of(ctx, c, f)
+	m, err := r.steps(ctx, item)
 	if err != nil {
 		return Score{}, err
 	}
@@ -80,44 +64,30 @@ func (r Motion) Score(ctx context.Context, item Item) (Score, error) {
 	return s, nil
 }
 
-// FlowNamed is the flow that a MotionRule names.
-func FlowNamed(method string) motion.Flow {
-	switch method {
-	case "farneback":
-		return flow.Farneback{}
-	case "opencv":
-		return flow.OpenCV{}
-	}
-	return flow.DIS{}
-}
-
-func (r Motion) measure(m *motion.Motion) (s Score, err error) {
+func (r Motion) measure(m *motion.Steps) (s Score, err error) {
 	switch r.Measure {
 	case "true":
-		q, err := m.Quality()
+		q := m.Quality()
 		s.Value, s.Parts = q.Value, map[string]float64{"amount": q.Amount, "explained": q.Explained, "visible": q.Visible, "steady": q.Steady, "camera": q.Camera}
 		for i, p := range q.Pairs {
 			if p.Visible < 0.3 || p.Explained < 0.3 && p.Amount > 0.3 {
 				s.Because("not motion", "frame %d is not frame %d moved: %.0f %% of pixels return, %.0f %% of the change is explained", i+1, i, 100*p.Visible, 100*p.Explained)
 			}
 		}
-		return s, err
 	case "magnitude":
 		all := m.Magnitudes()
 		for _, v := range all {
 			s.Value += v / float64(len(all))
 		}
 	case "dynamic":
-		d, err := motion.DynamicDegree(m)
+		d, err := m.Dynamic()
 		if d.Moves {
 			s.Value = 1
 		}
 		s.Parts = map[string]float64{"threshold": d.Threshold, "needed": float64(d.Needed)}
 		return s, err
 	case "warp":
-		w, err := motion.WarpError(m)
-		s.Value = -w.Mean
-		return s, err
+		s.Value = -m.Warp().Mean
 	default:
 		return s, fmt.Errorf(`measure %q is not known: "true", "magnitude", "dynamic", "flicker", "smoothness" and "warp" are`, r.Measure)
 	}
@@ -132,7 +102,76 @@ type MotionOptions struct {
 
 // SetDefaults is VBench's.
 func (o *MotionOptions) SetDefaults() {
-	*o = MotionOptions{Method: UsualMotion.Method, PerSecond: UsualMotion.PerSecond}
+	*o = UsualMotion.MotionOptions
+}
+
+// flow is the method's.
+func (o MotionOptions) flow() motion.Flow {
+	switch o.Method {
+	case "farneback":
+		return flow.Farneback{}
+	case "opencv":
+		return flow.OpenCV{}
+	}
+	return flow.DIS{}
+}
+
+// picked are the frames of an item's clip that are looked at, and their places in it.
+func (o MotionOptions) picked(item Item) (*video.Clip, []int, error) {
+	if item.Clip == nil {
+		return nil, nil, errNoClip
+	}
+	if err := item.Clip.Check(); err != nil {
+		return nil, nil, err
+	}
+	places := video.Thinned(len(item.Clip.Frames), item.Clip.Rate, o.PerSecond)
+	c, err := item.Clip.Pick(places)
+	return c, places, err
+}
+
+// steps are those of an item's clip.
+func (o MotionOptions) steps(ctx context.Context, item Item) (*motion.Steps, error) {
+	c, places, err := o.picked(item)
+	if err != nil {
+		return nil, err
+	}
+	return item.Shared.steps(flowKey{o.Method, fmt.Sprint(places)}, func() (*motion.Steps, error) { return motion.StepsOf(ctx, c, o.flow()) })
+}
+
+// Shared has what rewards share of an item: the steps of its clip. The first one that asks finds the flow. Steps are
+// numbers, some hundred bytes for each frame, and live as long as the item.
+//
+// Invariant (test): scores have the bits of those that share nothing.
+type Shared struct {
+	mu    sync.Mutex
+	found map[flowKey]*motion.Steps
+}
+
+// flowKey names the flow of some frames of a clip.
+type flowKey struct{ method, frames string }
+
+// Share lets rewards that are asked about the item, or about copies of it, share what they find in its clip.
+func (i *Item) Share() {
+	if i.Clip != nil && i.Shared == nil {
+		i.Shared = &Shared{found: map[flowKey]*motion.Steps{}}
+	}
+}
+
+// steps finds what is not there yet. A nil Shared keeps nothing.
+func (s *Shared) steps(of flowKey, find func() (*motion.Steps, error)) (*motion.Steps, error) {
+	if s == nil {
+		return find()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if got := s.found[of]; got != nil {
+		return got, nil
+	}
+	got, err := find()
+	if err == nil {
+		s.found[of] = got
+	}
+	return got, err
 }
 
 // built refuses a flow that this program was built without.
@@ -160,7 +199,7 @@ func measured(measure string, k Kind) Kind {
 		if err := set.built(); err != nil {
 			return Opened{}, err
 		}
-		return One(Motion{MotionRule: MotionRule{Measure: measure, Method: set.Method, PerSecond: set.PerSecond}}), nil
+		return One(Motion{measure, set}), nil
 	})
 	return k
 }

@@ -2,8 +2,10 @@ package rewards
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -46,7 +48,7 @@ func TestMotion(t *testing.T) {
 		{"warp", [2]float64{-0.01, -1e-9}, [2]float64{-1e-6, 0}},
 	} {
 		for _, method := range []string{"dis", "farneback"} {
-			r := Motion{MotionRule: MotionRule{Measure: k.measure, Method: method, PerSecond: 8}}
+			r := Motion{k.measure, MotionOptions{method, 8}}
 			for i, c := range []*video.Clip{walking(6, 2), walking(6, 0)} {
 				s, err := r.Score(t.Context(), Item{Clip: c})
 				if err != nil {
@@ -66,7 +68,7 @@ func TestMotion(t *testing.T) {
 			}
 		}
 	}
-	s, err := Motion{MotionRule: UsualMotion}.Score(t.Context(), Item{Clip: cut})
+	s, err := UsualMotion.Score(t.Context(), Item{Clip: cut})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +85,7 @@ func TestMotion(t *testing.T) {
 func TestMotionThinned(t *testing.T) {
 	fast := walking(16, 0.5)
 	fast.Rate = video.Rate{Num: 32, Den: 1}
-	a, err := Motion{MotionRule: MotionRule{Measure: "magnitude", PerSecond: 8}}.Score(t.Context(), Item{Clip: fast})
+	a, err := Motion{"magnitude", MotionOptions{PerSecond: 8}}.Score(t.Context(), Item{Clip: fast})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,10 +110,41 @@ func TestMotionMissing(t *testing.T) {
 		"name":    {t.Context(), "speed", Item{Clip: walking(2, 1)}},
 		"ended":   {ended, "true", Item{Clip: walking(2, 1)}},
 	} {
-		if s, err := (Motion{MotionRule: MotionRule{Measure: k.measure}}).Score(k.ctx, k.item); err == nil {
+		if s, err := (Motion{Measure: k.measure}).Score(k.ctx, k.item); err == nil {
 			t.Errorf("%s: %v", name, s)
 		} else if name == "ended" && !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestShared: rewards of one item find the flow of its clip once for each method and choice of frames, and their scores
+// have the bits of rewards that share nothing. A flow that was not found is looked for again.
+func TestShared(t *testing.T) {
+	steady, all := MotionOptions{Method: "farneback"}, MotionOptions{Method: "dis"}
+	meta := Meta{"motion": json.RawMessage("[2, 0]"), "camera": json.RawMessage(`"pan left"`)}
+	item := Item{Clip: walking(6, 2), Meta: meta}
+	item.Clip.Rate.Num = 16
+	item.Share()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := (Heading{}).Score(ended, item); err == nil {
+		t.Fatal("a score after the end")
+	}
+	rewards := []Reward{Heading{}, Heading{Measure: "direction"}, Heading{Measure: "speed"}, Heading{MotionOptions: steady}, Camera{steady}, Camera{}, Camera{all}}
+	for _, measure := range []string{"true", "magnitude", "dynamic", "warp"} {
+		rewards = append(rewards, Motion{measure, steady}, Motion{measure, all}, Motion{measure, UsualMotion.MotionOptions})
+	}
+	for _, r := range rewards {
+		want, err := r.Score(t.Context(), Item{Clip: item.Clip, Meta: meta})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.Score(t.Context(), item); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v: %+v, %v; without sharing %+v", r, got, err, want)
+		}
+	}
+	if n := len(item.Shared.found); n != 3 { // by each method of all frames, and by DIS of those at 8 a second
+		t.Errorf("%d flows of one clip", n)
 	}
 }

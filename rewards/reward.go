@@ -31,6 +31,7 @@ type Item struct {
 	Sources    []*vision.Image // that it was made of, as the prompt's list has them
 	Image      *vision.Image
 	Clip       *video.Clip
+	Shared     *Shared // by rewards that are asked about the item; nil: nothing is
 	Transcript *Transcript
 }
 

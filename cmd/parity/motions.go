@@ -32,14 +32,15 @@ func motionClip(c *Case) {
 	m.Forward = fields(c, "forward")
 	m.Backward = fields(c, "backward")
 	flicker := must(motion.Flicker(m.Clip))
-	dynamic := must(motion.DynamicDegree(m))
+	steps := must(m.Steps())
+	dynamic := must(steps.Dynamic())
 	levels, smooth := must2(motion.Smoothness(m.Clip))
-	warp := must(motion.WarpError(m))
+	warp := steps.Warp()
 	c.Put("flicker_score", flicker)
 	c.Put("dynamic", map[string]any{"top5_mean": dynamic.Top, "threshold": dynamic.Threshold, "count_needed": dynamic.Needed, "moves": dynamic.Moves})
 	c.Put("smoothness_by_average", map[string]any{"mean_difference": levels, "score": smooth})
 	c.Put("warp_error", map[string]any{"per_pair": warp.Errors, "mean": warp.Mean, "visible_share": warp.Visible})
-	c.Put("mean_magnitude", m.Magnitudes())
+	c.Put("mean_magnitude", steps.Magnitudes())
 }
 
 // fields reads motion [N, H, W, 2].

@@ -147,7 +147,7 @@ func TestPlantedWeaknesses(t *testing.T) {
 		{"large PNG clips", ofFrames(fileSize), clips, []string{"large files"}},
 		{"control", rewards.SceneTask{}, pictures, nil},
 		{"layout", rewards.SceneLayout{}, pictures, nil},
-		{"control of clips", rewards.Motion{MotionRule: rewards.UsualMotion}, clips, nil},
+		{"control of clips", rewards.UsualMotion, clips, nil},
 		{"camera", rewards.Camera{}, asked("pans", "the camera pans right", panned(2), panned(-2)), nil},
 		{"ball", rewards.Ball{}, asked("falls", "a ball falls", thrown(1), thrown(0)), nil},
 	} {

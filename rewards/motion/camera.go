@@ -2,7 +2,6 @@ package motion
 
 import (
 	"math"
-	"slices"
 
 	"github.com/darkroom-rl/darkroom/video"
 )
@@ -49,31 +48,27 @@ func (c Camera) part(m Move) float64 {
 }
 
 // Camera compares the camera's moves with those that were asked for, one after another.
-func (m *Motion) Camera(asked ...Move) (sum Camera, err error) {
-	if err := m.Check(); err != nil {
-		return sum, err
-	}
-	n, least, steady := float64(len(m.Forward)), threshold(m.Clip)/4, m.steadiness(len(asked))
-	for t := range m.Forward {
-		home, visible := m.Home(t)
-		c, squares := cameraOf(m.Forward[t], home)
+func (s *Steps) Camera(asked ...Move) (sum Camera) {
+	n, least, steady := float64(len(s.all)), s.threshold()/4, s.steadiness(len(asked))
+	for t, p := range s.all {
+		c := p.camera
 		sum.Pan, sum.Tilt, sum.Zoom, sum.Roll = sum.Pan+c.Pan/n, sum.Tilt+c.Tilt/n, sum.Zoom+c.Zoom/n, sum.Roll+c.Roll/n
-		want := asked[m.leg(t, len(asked))]
+		want := asked[s.leg(t, len(asked))]
 		if want == Still {
-			sum.Value += (1 - min(1, median(m.Forward[t])/least)) / n
+			sum.Value += (1 - min(1, p.median/least)) / n
 			continue
 		}
 		if a := max(0, c.part(want)); a > 0 {
-			p := m.borne(t, home, visible)
-			sum.Value += float64(a*a) / squares * min(1, a/least) * p.Explained * p.Visible * steady[t] / n
+			sum.Value += float64(a*a) / p.square * min(1, a/least) * p.explained * p.visible * steady[t] / n
 		}
 	}
-	return sum, nil
+	return sum
 }
 
-// cameraOf is the camera's part of a pair's motion, and the mean square of all of it.
-func cameraOf(f *video.Field, over []bool) (c Camera, square float64) {
-	maps, all, _ := affine(f, over)
+// cameraOf is the camera's part of a pair's motion, the mean square of all of it, and the share of it that the nearest
+// affine map has: 1 for a camera that pans, turns or zooms, 0 where nothing moves.
+func cameraOf(f *video.Field, over []bool) (c Camera, square, share float64) {
+	maps, all, left := affine(f, over)
 	n, squares := 0.0, 0.0
 	for i, on := range over {
 		if on {
@@ -81,20 +76,13 @@ func cameraOf(f *video.Field, over []bool) (c Camera, square float64) {
 			n, squares = n+1, squares+squared(x, y)
 		}
 	}
+	if all != 0 {
+		share = max(1-left/all, 0)
+	}
 	if n == 0 || !(all > 0) {
-		return c, 1
+		return c, 1, share
 	}
 	far := math.Sqrt(squares / n)
 	c = Camera{Pan: -maps[0][0], Tilt: maps[1][0], Zoom: (maps[0][1] + maps[1][2]) / 2 * far, Roll: (maps[0][2] - maps[1][1]) / 2 * far}
-	return c, all / n
-}
-
-// median is that of the flow's lengths.
-func median(f *video.Field) float64 {
-	lengths := make([]float64, len(f.X))
-	for i := range lengths {
-		lengths[i] = f.Length(i)
-	}
-	slices.Sort(lengths)
-	return lengths[len(lengths)/2]
+	return c, all / n, share
 }

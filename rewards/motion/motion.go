@@ -27,25 +27,39 @@ var ErrShort = errors.New("a clip of one frame has no motion: two or more are ne
 
 // Of finds the flow of a clip, unless ctx ends first.
 func Of(ctx context.Context, c *video.Clip, f Flow) (*Motion, error) {
-	if err := c.Check(); err != nil {
+	m := &Motion{Clip: c}
+	err := pairs(ctx, c, f, func(there, back *video.Field) error {
+		m.Forward, m.Backward = append(m.Forward, there), append(m.Backward, back)
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	m := &Motion{Clip: c}
+	return m, m.Check()
+}
+
+// pairs finds the flow from each frame to the next, and back.
+func pairs(ctx context.Context, c *video.Clip, f Flow, take func(there, back *video.Field) error) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
 	for i := range len(c.Frames) - 1 {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
 		there, err := f.Between(c, i, i+1)
 		if err != nil {
-			return nil, fmt.Errorf("from frame %d to %d: %w", i, i+1, err)
+			return fmt.Errorf("from frame %d to %d: %w", i, i+1, err)
 		}
 		back, err := f.Between(c, i+1, i)
 		if err != nil {
-			return nil, fmt.Errorf("from frame %d to %d: %w", i+1, i, err)
+			return fmt.Errorf("from frame %d to %d: %w", i+1, i, err)
 		}
-		m.Forward, m.Backward = append(m.Forward, there), append(m.Backward, back)
+		if err := take(there, back); err != nil {
+			return err
+		}
 	}
-	return m, m.Check()
+	return nil
 }
 
 // Check refuses flow that does not belong to the clip.
@@ -61,34 +75,31 @@ func (m *Motion) Check() error {
 		return fmt.Errorf("%d and %d fields of motion for %d frames: one fewer than frames are needed", len(m.Forward), len(m.Backward), n+1)
 	}
 	for i := range n {
-		for _, f := range []*video.Field{m.Forward[i], m.Backward[i]} {
-			if err := f.Check(); err != nil {
-				return fmt.Errorf("motion %d: %w", i, err)
-			}
-			if f.Width != m.Clip.Width || f.Height != m.Clip.Height {
-				return fmt.Errorf("motion %d is %d x %d, the clip %d x %d", i, f.Width, f.Height, m.Clip.Width, m.Clip.Height)
-			}
+		if err := belongs(m.Clip, i, m.Forward[i], m.Backward[i]); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// Magnitudes are the mean lengths of motion from each frame to the next.
-func (m *Motion) Magnitudes() []float64 {
-	out := make([]float64, len(m.Forward))
-	for t, f := range m.Forward {
-		for i := range f.X {
-			out[t] += f.Length(i)
+// belongs refuses flow of pair i that is not of the clip's size.
+func belongs(c *video.Clip, i int, fields ...*video.Field) error {
+	for _, f := range fields {
+		if err := f.Check(); err != nil {
+			return fmt.Errorf("motion %d: %w", i, err)
 		}
-		out[t] /= float64(len(f.X))
+		if f.Width != c.Width || f.Height != c.Height {
+			return fmt.Errorf("motion %d is %d x %d, the clip %d x %d", i, f.Width, f.Height, c.Width, c.Height)
+		}
 	}
-	return out
+	return nil
 }
 
-// corners are the four pixels around where a flow leads pixel i, indices clamped to the frame, and their weights. ok
-// is false where the flow is NaN.
-func corners(f *video.Field, i int, sign float64) (at [4]int, w [4]float64, ok bool) {
-	x, y := float64(i%f.Width)+float64(sign*float64(f.X[i])), float64(i/f.Width)+float64(sign*float64(f.Y[i]))
+// corners are the four pixels around where a flow leads the pixel at (px, py), indices clamped to the frame, and their
+// weights. ok is false where the flow is NaN.
+func corners(f *video.Field, px, py int, sign float64) (at [4]int, w [4]float64, ok bool) {
+	i := py*f.Width + px
+	x, y := float64(px)+float64(sign*float64(f.X[i])), float64(py)+float64(sign*float64(f.Y[i]))
 	if !(math.Abs(x) < 1<<30 && math.Abs(y) < 1<<30) {
 		return at, w, false
 	}
@@ -131,22 +142,16 @@ type Dynamic struct {
 	Moves     bool
 }
 
-// DynamicDegree measures a clip by its forward motion.
-func DynamicDegree(m *Motion) (Dynamic, error) {
-	var d Dynamic
-	if err := m.Check(); err != nil {
-		return d, err
-	}
-	d.Threshold = threshold(m.Clip)
-	d.Needed = int(math.RoundToEven(4 * (float64(len(m.Clip.Frames)) / 16)))
+// Dynamic measures a clip by its forward motion.
+func (s *Steps) Dynamic() (Dynamic, error) {
+	d := Dynamic{Threshold: s.threshold(), Needed: int(math.RoundToEven(4 * (float64(len(s.all)+1) / 16)))}
 	count := 0
-	for _, f := range m.Forward {
-		top := longest(f)
-		if math.IsNaN(top) {
+	for _, p := range s.all {
+		if math.IsNaN(p.top) {
 			return d, errors.New("a twentieth of such small frames is no pixel: dynamic degree needs 20 or more")
 		}
-		d.Top = append(d.Top, top)
-		if top > d.Threshold {
+		d.Top = append(d.Top, p.top)
+		if p.top > d.Threshold {
 			count++
 		}
 		d.Moves = d.Moves || count >= d.Needed
@@ -154,20 +159,19 @@ func DynamicDegree(m *Motion) (Dynamic, error) {
 	return d, nil
 }
 
-func threshold(c *video.Clip) float64 { return 6 * (float64(min(c.Width, c.Height)) / 256) }
-
-// longest is the mean length of the longest 5 %, NaN where that is less than a pixel.
-func longest(f *video.Field) float64 {
-	lengths := make([]float64, len(f.X))
-	for i := range lengths {
-		lengths[i] = f.Length(i)
-	}
-	return mean(greatest(lengths, int(float64(len(lengths))*0.05)))
-}
+func threshold(width, height int) float64 { return 6 * (float64(min(width, height)) / 256) }
 
 // greatest are the n greatest numbers, which it leaves at the end of x in order.
 func greatest(x []float64, n int) []float64 {
-	first, at, end := len(x)-n, 0, len(x)
+	first := len(x) - n
+	place(x, first)
+	slices.Sort(x[first:])
+	return x[first:]
+}
+
+// place moves x[first] to where a sort would, smaller numbers before it and greater ones behind.
+func place(x []float64, first int) {
+	at, end := 0, len(x)
 	for end-at > 64 { // everything below at <= everything within <= everything from end on
 		pivot, low, high := x[at+(end-at)/2], at, end-1
 		for low <= high {
@@ -192,8 +196,6 @@ func greatest(x []float64, n int) []float64 {
 		}
 	}
 	slices.Sort(x[at:end])
-	slices.Sort(x[first:])
-	return x[first:]
 }
 
 // Card: whether the moving parts go in the wanted direction, at the wanted speed. For each pair of frames
@@ -225,24 +227,24 @@ type Heading struct {
 }
 
 // Heading compares the clip's motion with those that were asked for, one after another, in pixels a frame.
-func (m *Motion) Heading(legs ...[2]float64) (Heading, error) {
-	return m.heading(legs, func(x, y float64, asked [2]float64) float64 {
+func (s *Steps) Heading(legs ...[2]float64) Heading {
+	return s.heading(legs, func(x, y float64, asked [2]float64) float64 {
 		return max(0, 1-math.Sqrt(squared(x-asked[0], y-asked[1]))/math.Sqrt(squared(asked[0], asked[1])))
 	})
 }
 
 // Speed compares the lengths of the clip's motion with those that were asked for, one after another, wherever it goes.
-func (m *Motion) Speed(legs ...[2]float64) (Heading, error) {
-	return m.heading(legs, func(x, y float64, asked [2]float64) float64 {
+func (s *Steps) Speed(legs ...[2]float64) Heading {
+	return s.heading(legs, func(x, y float64, asked [2]float64) float64 {
 		long := math.Sqrt(squared(asked[0], asked[1]))
 		return max(0, 1-math.Abs(math.Sqrt(squared(x, y))-long)/long)
 	})
 }
 
 // Direction compares the clip's motion with directions that were asked for, one after another, at any speed.
-func (m *Motion) Direction(ways ...[2]float64) (Heading, error) {
-	least := threshold(m.Clip) / 4
-	return m.heading(ways, func(x, y float64, asked [2]float64) float64 {
+func (s *Steps) Direction(ways ...[2]float64) Heading {
+	least := s.threshold() / 4
+	return s.heading(ways, func(x, y float64, asked [2]float64) float64 {
 		long := math.Sqrt(squared(x, y))
 		if long == 0 {
 			return 0
@@ -252,42 +254,14 @@ func (m *Motion) Direction(ways ...[2]float64) (Heading, error) {
 	})
 }
 
-func (m *Motion) heading(legs [][2]float64, agrees func(x, y float64, asked [2]float64) float64) (Heading, error) {
-	var h Heading
-	if err := m.Check(); err != nil {
-		return h, err
+func (s *Steps) heading(legs [][2]float64, agrees func(x, y float64, asked [2]float64) float64) (h Heading) {
+	n, steady := float64(len(s.all)), s.steadiness(len(legs))
+	for t, p := range s.all {
+		agreement := agrees(p.x, p.y, legs[s.leg(t, len(legs))])
+		h.X, h.Y, h.Agreement = h.X+p.x/n, h.Y+p.y/n, h.Agreement+agreement/n
+		h.Value += agreement * p.explained * p.visible * steady[t] / n
 	}
-	n, steady := float64(len(m.Forward)), m.steadiness(len(legs))
-	for t := range m.Forward {
-		home, visible := m.Home(t)
-		p := m.borne(t, home, visible)
-		x, y := m.moving(t)
-		agreement := agrees(x, y, legs[m.leg(t, len(legs))])
-		h.X, h.Y, h.Agreement = h.X+x/n, h.Y+y/n, h.Agreement+agreement/n
-		h.Value += agreement * p.Explained * p.Visible * steady[t] / n
-	}
-	return h, nil
-}
-
-// moving is the mean flow of the pixels that move from frame t on.
-func (m *Motion) moving(t int) (x, y float64) {
-	f := m.Forward[t]
-	top := longest(f)
-	if !(top > 0) {
-		return 0, 0
-	}
-	n := 0.0
-	for i := range f.X {
-		at, w, ok := corners(f, i, 1)
-		if !ok || f.Length(i) < top/2 || !returns(f, m.Backward[t], i, at, w) {
-			continue
-		}
-		x, y, n = x+float64(f.X[i]), y+float64(f.Y[i]), n+1
-	}
-	if n == 0 {
-		return 0, 0
-	}
-	return x / n, y / n
+	return h
 }
 
 // squared is a motion's squared length.

@@ -122,15 +122,20 @@ func tricks() map[string]*video.Clip {
 
 func quality(t *testing.T, c *video.Clip, f motion.Flow) motion.Quality {
 	t.Helper()
-	m, err := motion.Of(t.Context(), c, f)
+	s, err := motion.StepsOf(t.Context(), c, f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := m.Quality()
+	return s.Quality()
+}
+
+func stepsOf(t *testing.T, m *motion.Motion) *motion.Steps {
+	t.Helper()
+	s, err := m.Steps()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return q
+	return s
 }
 
 // TestTricksLose: with either flow, the best of the tricks stays far below the worst of clips
@@ -216,11 +221,11 @@ func TestHackable(t *testing.T) {
 		name  string
 		moves bool
 	}{{"still", false}, {"noise", true}, {"slide show", true}, {"still with noise", false}} {
-		m, err := motion.Of(t.Context(), all[k.name], flow.Farneback{})
+		s, err := motion.StepsOf(t.Context(), all[k.name], flow.Farneback{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d, err := motion.DynamicDegree(m); err != nil || d.Moves != k.moves {
+		if d, err := s.Dynamic(); err != nil || d.Moves != k.moves {
 			t.Errorf("%s: %+v, %v; want moves %v", k.name, d, err, k.moves)
 		}
 	}
@@ -243,21 +248,21 @@ func TestMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := motion.DynamicDegree(m); err == nil {
+	if _, err := stepsOf(t, m).Dynamic(); err == nil {
 		t.Error("a twentieth of 16 pixels has a length")
 	}
 	m.Forward[0].X[3], m.Forward[0].Y[5] = float32(math.NaN()), float32(math.Inf(1))
-	if q, err := m.Quality(); err != nil || math.IsNaN(q.Value) {
-		t.Errorf("%v, %v", q, err)
+	if q := stepsOf(t, m).Quality(); math.IsNaN(q.Value) {
+		t.Errorf("%v", q)
 	}
-	if w, err := motion.WarpError(m); err != nil || math.IsNaN(w.Mean) {
-		t.Errorf("%v, %v", w, err)
+	if w := stepsOf(t, m).Warp(); math.IsNaN(w.Mean) {
+		t.Errorf("%v", w)
 	}
 	m.Backward = nil
-	if _, err := m.Quality(); err == nil {
+	if _, err := m.Steps(); err == nil {
 		t.Error("motion without a way back was measured")
 	}
-	if _, err := motion.WarpError(&motion.Motion{Clip: two, Forward: []*video.Field{video.NewField(3, 4)}, Backward: []*video.Field{video.NewField(4, 4)}}); err == nil {
+	if _, err := (&motion.Motion{Clip: two, Forward: []*video.Field{video.NewField(3, 4)}, Backward: []*video.Field{video.NewField(4, 4)}}).Steps(); err == nil {
 		t.Error("motion of another size was measured")
 	}
 }
@@ -285,10 +290,7 @@ func TestWarpExact(t *testing.T) {
 			m.Backward[0].X[i], m.Forward[0].X[i] = 9, 9
 		}
 	}
-	w, err := motion.WarpError(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := stepsOf(t, m).Warp()
 	// Columns 14 to 16 go where the way back is another; column 16 is an edge, too.
 	if w.Mean != 0 || math.Abs(w.Visible[0]-14.0/20) > 1e-9 {
 		t.Errorf("error %g over %g", w.Mean, w.Visible)
@@ -296,7 +298,7 @@ func TestWarpExact(t *testing.T) {
 	for i := range m.Forward[0].X {
 		m.Forward[0].X[i], m.Backward[0].X[i] = -3, 3
 	}
-	if w, err = motion.WarpError(m); err != nil || w.Mean < 0.1 {
-		t.Errorf("the wrong way: %g, %v", w.Mean, err)
+	if w = stepsOf(t, m).Warp(); w.Mean < 0.1 {
+		t.Errorf("the wrong way: %g", w.Mean)
 	}
 }

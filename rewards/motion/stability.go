@@ -74,39 +74,13 @@ type Warp struct {
 	Mean            float64
 }
 
-// WarpError measures a clip.
-func WarpError(m *Motion) (Warp, error) {
-	var w Warp
-	if err := m.Check(); err != nil {
-		return w, err
-	}
-	for t := range m.Forward {
-		e, visible := m.warpError(t)
-		w.Errors, w.Visible = append(w.Errors, e), append(w.Visible, visible)
+// Warp measures a clip.
+func (s *Steps) Warp() (w Warp) {
+	for _, p := range s.all {
+		w.Errors, w.Visible = append(w.Errors, p.warp), append(w.Visible, p.seen)
 	}
 	w.Mean = mean(w.Errors)
-	return w, nil
-}
-
-func (m *Motion) warpError(t int) (err, visible float64) {
-	f, from, to := m.Forward[t], m.Clip.Frames[t], m.Clip.Frames[t+1]
-	n, sum := 0, 0.0
-	for i := range f.X {
-		at, w, ok := corners(f, i, 1)
-		if !ok || !returns(f, m.Backward[t], i, at, w) || edge(f, i) {
-			continue
-		}
-		n++
-		for c := range 3 {
-			d := mix(to, at, w, 3, c)/255 - float64(from[3*i+c])/255
-			sum += float64(d * d)
-		}
-	}
-	over := n
-	if n == 0 {
-		over = len(f.X)
-	}
-	return sum / float64(3*over), float64(n) / float64(len(f.X))
+	return w
 }
 
 // returns reports whether the way back, at the four corners where pixel i goes, leads home.
@@ -118,19 +92,19 @@ func returns(there, back *video.Field, i int, at [4]int, w [4]float64) bool {
 	return off <= float64(0.01*long)+0.5
 }
 
-// edge reports whether motion changes from pixel i to the right or downwards.
-func edge(f *video.Field, i int) bool {
-	sum := 0.0
-	step := func(j int) {
-		x, y := float64(f.X[i])-float64(f.X[j]), float64(f.Y[i])-float64(f.Y[j])
-		sum += float64(x*x) + float64(y*y)
+// edge reports whether motion changes from a pixel to the right or downwards.
+func edge(f *video.Field, px, py int) bool {
+	i, sum := py*f.Width+px, 0.0
+	if px+1 < f.Width {
+		sum += change(f, i, i+1)
 	}
-	if i%f.Width+1 < f.Width {
-		step(i + 1)
-	}
-	if i+f.Width < len(f.X) {
-		step(i + f.Width)
+	if py+1 < f.Height {
+		sum += change(f, i, i+f.Width)
 	}
 	x, y := float64(f.X[i]), float64(f.Y[i])
-	return sum > float64(0.01*(float64(x*x)+float64(y*y)))+0.002
+	return sum > float64(0.01*squared(x, y))+0.002
+}
+
+func change(f *video.Field, i, j int) float64 {
+	return squared(float64(f.X[i])-float64(f.X[j]), float64(f.Y[i])-float64(f.Y[j]))
 }

@@ -1161,14 +1161,11 @@ func (v *Moves) add(ctx context.Context, s moving.Scene, px []uint8) error {
 		c.Frames = append(c.Frames, px[:each])
 		v.Thing += v.format.Look(s, px).Value / float64(v.Clips*v.format.Frames)
 	}
-	m, err := motion.Of(ctx, c, flow.Farneback{})
+	steps, err := motion.StepsOf(ctx, c, flow.Farneback{})
 	if err != nil {
 		return err
 	}
-	h, err := m.Heading(s.Legs()...)
-	if err != nil {
-		return err
-	}
+	h := steps.Heading(s.Legs()...)
 	v.Heading, v.Agreement = v.Heading+h.Value/n, v.Agreement+h.Agreement/n
 	if h.Value > 0.5 {
 		v.Right += 1 / n

@@ -115,6 +115,9 @@ func (s *rewardSet) score(e *experiment.Experiment, sent *requests, list []promp
 // results are scores without totals.
 func (s *rewardSet) results(e *experiment.Experiment, sent *requests, list []prompts.Prompt, items []rewards.Item, groups [][]int) (*scores, error) {
 	out := &scores{results: map[string][]rewards.Result{}}
+	for i := range items {
+		items[i].Share()
+	}
 	item := func(i int) rewards.Item { return ofPrompt(items[i], list[i]) }
 	groups = withoutLost(items, groups)
 	for k := range s.all {

@@ -44,11 +44,11 @@ func inspectClip(ctx context.Context, path, picture string) (*Document, error) {
 }
 
 func (in *Document) measure(m *motion.Motion) error {
-	q, err := m.Quality()
+	steps, err := m.Steps()
 	if err != nil {
 		return err
 	}
-	d, err := motion.DynamicDegree(m)
+	d, err := steps.Dynamic()
 	if err != nil {
 		return err
 	}
@@ -56,12 +56,8 @@ func (in *Document) measure(m *motion.Motion) error {
 	if err != nil {
 		return err
 	}
-	w, err := motion.WarpError(m)
-	if err != nil {
-		return err
-	}
-	mean := 0.0
-	all := m.Magnitudes()
+	q, w, mean := steps.Quality(), steps.Warp(), 0.0
+	all := steps.Magnitudes()
 	for _, v := range all {
 		mean += v / float64(len(all))
 	}

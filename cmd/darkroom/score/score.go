@@ -114,6 +114,9 @@ func (o *options) run(cmd *cobra.Command, files []string) error {
 	if o.serve != "" {
 		return serveReward(cmd, o.serve, o.Names[0], opened[0].Judge)
 	}
+	for i := range shown {
+		shown[i].item.Share()
+	}
 	for k, r := range opened {
 		judge(cmd.Context(), shown, o.Names[k], r.Judge)
 	}
