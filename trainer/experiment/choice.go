@@ -322,6 +322,8 @@ func (e *Experiment) checkOffline(r report) {
 		r(offline, "conversations cannot be learned from offline yet", "leave it out")
 	case !o.OfFinished() || e.follows() && !direct:
 		r(offline+"|loss.objective", fmt.Sprintf("objective %q looks at how samples came about, and nobody knows that of pictures in files", e.Loss.Objective), `objective = "dpo" for pairs, "sft" or "rwr" for pictures`)
+	case roll.TextNoise != nil:
+		r(offline+"|rollout.text_noise", "pictures in files are not rolled, so that no text of a roll has noise", "leave rollout.text_noise out")
 	case roll.Resample != nil || roll.Curriculum != nil || roll.Skip != nil || roll.Ban != nil || roll.Filter != nil || roll.Buffer != nil:
 		r(offline, "prompts and samples are chosen by what the model makes of them, and here it makes nothing", "leave rollout.resample, curriculum, filter and buffer out")
 	case e.Advantage.How != "rewards":

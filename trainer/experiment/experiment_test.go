@@ -610,6 +610,9 @@ func TestFinetunes(t *testing.T) {
 	if at := e.Stage(1); at.Rollout.Group != Default().Rollout.Group || at.Advantage.Singleton == "raw" {
 		t.Errorf("a stage that rolls has groups of %d, singleton %q", at.Rollout.Group, at.Advantage.Singleton)
 	}
+	if _, err := Parse("a.toml", []byte(file), []string{"rollout.text_noise={}"}); err == nil || !strings.Contains(err.Error(), "no text of a roll has noise") {
+		t.Errorf("noise in texts of pictures that are not rolled: %v", err)
+	}
 	for _, set := range []string{"rollout.offline=false", `loss.objective="rwr"`} {
 		if _, err := Parse("a.toml", []byte(file), []string{set}); err == nil || !strings.Contains(err.Error(), "there is none") {
 			t.Errorf("%s: %v", set, err)
