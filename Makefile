@@ -113,9 +113,12 @@ onnx-beside: ## ONNX files in our runner and in onnxruntime in turn; PYTHON has 
 		classifier=$$(ls "$$out"/ppocr_cls/*.onnx):1x3x48x192 yolo=$$(ls "$$out"/nudenet/*.onnx):1x3x640x640 nsfw=$$(ls "$$out"/open_nsfw/*.onnx):1x224x224x3
 
 # The embedded models, from their recipes: about six hours on two cores. What a folder has beside
-# the model (state, pictures on the way) stays behind.
+# the model (state, pictures on the way) stays behind. tiny-wan-64-noisy goes on where tiny-wan-64 ends.
 models: ## the embedded models, from their recipes: six hours
 	@set -e; for m in tiny-sd3 tiny-clip tiny-vlm tiny-kontext tiny-wan tiny-wan-64 tiny-wan-64-noisy tiny-mask2former; do \
+		if [ $$m = tiny-wan-64-noisy ] && [ ! -e models/$$m ]; then \
+			cp -r models/tiny-wan-64 models/$$m; cp assets/$$m/recipe.toml models/$$m; \
+		fi; \
 		go run ./cmd/darkroom pretrain assets/$$m.toml --out models/$$m; \
 		for f in $$(cd assets/$$m && find . -type f); do \
 			case $$f in *.gz) gzip -9n < models/$$m/$${f%.gz} > assets/$$m/$$f;; *) cp models/$$m/$$f assets/$$m/$$f;; esac; \

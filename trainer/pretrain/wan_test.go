@@ -166,6 +166,27 @@ func TestKeep(t *testing.T) {
 	gone() // after a stop between the mark and the end
 }
 
+// TestGoneOn: a copy of a finished folder under a recipe with one more phase ends where that recipe does by itself, as
+// make models has it.
+func TestGoneOn(t *testing.T) {
+	const name, phase = "encoder.block.0.layer.0.SelfAttention.q.weight", "then=[{steps=2, lr=0.05}]"
+	whole, first, more := t.TempDir(), t.TempDir(), t.TempDir()
+	want, before := weightAfter(t, whole, name, phase), weightAfter(t, first, name, "then=[]")
+	if err := os.CopyFS(more, os.DirFS(first)); err != nil {
+		t.Fatal(err)
+	}
+	recipe, err := os.ReadFile(filepath.Join(whole, recipeFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(more, recipeFile), recipe, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := weightAfter(t, more, name, phase); !slices.Equal(got, want) || slices.Equal(got, before) {
+		t.Error("the phase after a copy is another one")
+	}
+}
+
 // TestRewritten: a file without metadata is changed once, and remembers it.
 func TestRewritten(t *testing.T) {
 	dir, p := t.TempDir(), part{folder: ".", base: "model"}
