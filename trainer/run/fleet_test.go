@@ -250,12 +250,13 @@ func TestFleet(t *testing.T) {
 	of := func(sets ...string) func() *experiment.Experiment {
 		return func() *experiment.Experiment { return parse(t, sets...) }
 	}
-	kinds := map[string]func() *experiment.Experiment{"clip": of()}
+	nft := []string{"loss.objective=nft", "loss.kl.weight=1e-3", "loss.kl.estimator=velocity", "loss.times=2"}
+	kinds := map[string]func() *experiment.Experiment{"clip": of(), "text noise": of(append(nft, "rollout.text_noise={ strength = 0.5 }")...)}
 	parties := []party{{0, true, false, false}, {2, false, true, false}}
 	if *long {
 		parties = append(parties, party{workers: 1}, party{workers: 1, local: true}, party{workers: 2, local: true},
 			party{workers: 5, local: true, kills: true}, party{workers: 5}, party{workers: 4, mixed: true})
-		kinds["nft"] = of("loss.objective=nft", "loss.kl.weight=1e-3", "loss.kl.estimator=velocity", "loss.times=2")
+		kinds["nft"] = of(nft...)
 		kinds["stages"] = of(`stage=[{ iterations = 2 }, { iterations = 2, rollout = { group = 2 } }]`)
 		kinds["branchgrpo"], kinds["tempflow"], kinds["flash"] = of(branching...), of(trunks...), of(flash...)
 		kinds["resample"] = of("rollout.resample={ rolls = 3 }")
