@@ -138,7 +138,7 @@ func (o MotionOptions) steps(ctx context.Context, item Item) (*motion.Steps, err
 	return item.Shared.steps(flowKey{o.Method, fmt.Sprint(places)}, func() (*motion.Steps, error) { return motion.StepsOf(ctx, c, o.flow()) })
 }
 
-// Shared has what rewards share of an item: the steps of its clip. The first one that asks finds the flow. Steps are
+// Shared are results that rewards of one item share: the steps of its clip. The first one that asks finds the flow. Steps are
 // numbers, some hundred bytes for each frame, and live as long as the item.
 //
 // Invariant (test): scores have the bits of those that share nothing.
@@ -150,14 +150,14 @@ type Shared struct {
 // flowKey names the flow of some frames of a clip.
 type flowKey struct{ method, frames string }
 
-// Share lets rewards that are asked about the item, or about copies of it, share what they find in its clip.
+// Share lets rewards that are asked about the item, or about copies of it, share the steps of its clip.
 func (i *Item) Share() {
 	if i.Clip != nil && i.Shared == nil {
 		i.Shared = &Shared{found: map[flowKey]*motion.Steps{}}
 	}
 }
 
-// steps finds what is not there yet. A nil Shared keeps nothing.
+// steps finds those that are not there yet. A nil Shared keeps nothing.
 func (s *Shared) steps(of flowKey, find func() (*motion.Steps, error)) (*motion.Steps, error) {
 	if s == nil {
 		return find()

@@ -9,8 +9,8 @@ import (
 	"github.com/darkroom-rl/darkroom/video"
 )
 
-// Steps are the numbers of a clip's flow that measures read, a few for each frame and the next. They are what is kept
-// of a clip: its fields take ten times the bytes of its frames, and measures of one clip share its steps.
+// Steps are the numbers of a clip's flow that measures read, a few for each frame and the next. Steps alone
+// are kept of a clip, whose fields take five times the bytes of its frames, and measures of one clip share them.
 type Steps struct {
 	width, height int
 	all           []step
