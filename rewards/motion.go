@@ -138,8 +138,8 @@ func (o MotionOptions) steps(ctx context.Context, item Item) (*motion.Steps, err
 	return item.Shared.steps(flowKey{o.Method, fmt.Sprint(places)}, func() (*motion.Steps, error) { return motion.StepsOf(ctx, c, o.flow()) })
 }
 
-// Shared are results that rewards of one item share: the steps of its clip. The first one that asks finds the flow. Steps are
-// numbers, some hundred bytes for each frame, and live as long as the item.
+// Shared are results that rewards of one item share: the steps of its clip. The first one that asks finds the flow.
+// Steps are numbers, some hundred bytes for each frame, and live as long as the item.
 //
 // Invariant (test): scores have the bits of those that share nothing.
 type Shared struct {
