@@ -135,11 +135,18 @@ func TestNobodyReads(t *testing.T) {
 }
 
 // TestSecondInterrupt: in the middle of an iteration the first Ctrl-C waits for its end, and the
-// second leaves at once; the run goes on from its checkpoint.
+// second leaves at once, also where a shell that starts commands in the background has Ctrl-C ignored; the run goes on
+// from its checkpoint.
 func TestSecondInterrupt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; left out by -short")
 	}
+	for name, before := range map[string]string{"terminal": "", "background": `trap "" INT`} {
+		t.Run(name, func(t *testing.T) { secondInterrupt(t, before) })
+	}
+}
+
+func secondInterrupt(t *testing.T, before string) {
 	asked, stuck := make(chan bool, 100), atomic.Bool{}
 	stuck.Store(true)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -153,7 +160,7 @@ func TestSecondInterrupt(t *testing.T) {
 	defer stuck.Store(false)
 	dir := experimentOf(t, "pictures", 2)
 	more := []string{"--set", fmt.Sprintf("reward=[{name='http', url='%s'}]", server.URL), "--set", "evaluate.prompts=''", "--set", "evaluate.every=0"}
-	p := trainIn(dir, "", more...)
+	p := trainIn(dir, before, more...)
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -174,10 +181,10 @@ func TestSecondInterrupt(t *testing.T) {
 	_ = p.Process.Signal(syscall.SIGINT) // it leaves
 	select {
 	case code := <-over:
-		if code != -1 {
-			t.Errorf("exit code %d, and no signal\n%s", code, p.log)
+		if code != exits.Interrupted || !strings.Contains(p.log.String(), "ended at once, with no iteration saved: --resume") {
+			t.Errorf("exit code %d\n%s", code, p.log)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Second):
 		t.Fatal("the second Ctrl-C did not end it")
 	}
 	stuck.Store(false)

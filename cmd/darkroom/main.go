@@ -6,31 +6,18 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/cmd/internal/interrupts"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/outside/plain"
 )
 
 func main() {
-	// The first Ctrl-C asks the command to finish; it also restores the
-	// default, so that the second one ends the process at once.
-	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
-	context.AfterFunc(ctx, stop)
+	ctx := interrupts.Context(func() { fmt.Fprintln(os.Stderr, "darkroom: interrupted at once") }, func() { os.Exit(exits.Interrupted) })
 	os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
-
-// endings are the signals that ask the program to end. A lost terminal is one, unless nohup disabled it.
-func endings() []os.Signal {
-	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		all = append(all, syscall.SIGHUP)
-	}
-	return all
 }
 
 // execute runs one command line and returns its exit code. Whatever is printed passes plain.Writer, since

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
@@ -49,12 +48,10 @@ captions find their pictures, for a detector how many objects it finds.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
-			defer stop()
 			if o.judge != "" {
-				return o.judgeFolder(ctx, cmd)
+				return o.judgeFolder(cmd.Context(), cmd)
 			}
-			return o.make(ctx, cmd, args[0])
+			return o.make(cmd.Context(), cmd, args[0])
 		},
 	}
 	cmd.Flags().StringVar(&o.out, "out", "", "the `FOLDER` of the model (default models/NAME OF THE FILE)")

@@ -19,6 +19,7 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/inputs"
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/cmd/internal/interrupts"
 	"github.com/darkroom-rl/darkroom/cmd/internal/version"
 	"github.com/darkroom-rl/darkroom/record/folder"
 	"github.com/darkroom-rl/darkroom/record/ledger"
@@ -37,9 +38,9 @@ func Command() *cobra.Command {
 embedded model learns to draw what its captions ask for.
 
 Everything is kept in a folder: ledger, samples, pictures, checkpoints. The first Ctrl-C
-finishes the iteration and saves. --resume goes on with the same bytes; it needs the file that
-the run began with, or the run's folder alone. --restart begins anew in the folder, and renames
-the old one to FOLDER.1.`,
+finishes the iteration and saves, the second one ends at once and loses it. --resume goes on
+with the same bytes; it needs the file that the run began with, or the run's folder alone.
+--restart begins anew in the folder, and renames the old one to FOLDER.1.`,
 		Example: "  darkroom train\n  darkroom train experiment.toml --set run.seed=2 --out runs/second\n  darkroom train experiment.toml --resume\n  darkroom train runs/second --resume",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -148,6 +149,7 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 		say("stopping when the iteration or the evaluation under way is finished, which is saved; once more ends at once and loses it")
 	})
 	defer stopping()
+	interrupts.LastWords(cmd.Context(), func() { say("ended at once, %s", kept(dir)) })
 	workers := &fleet.Workers{Options: o.fleet, Dir: dir, Run: e.Run.Name, Logf: say}
 	traced := newTraces(os.Getenv, e.Run.Name, say)
 	result, err := run.Run(cmd.Context(), e, workers.Into(on.Into(run.Options{Dir: dir, Resume: o.resume, Restart: o.restart, Version: version.Read().String(),
@@ -208,6 +210,21 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 		return exits.Early{Code: exits.Interrupted, Message: "interrupted, and saved: --resume goes on"}
 	}
 	return nil
+}
+
+// kept says what a run has on the disk when it is left in the middle of an iteration.
+func kept(dir string) string {
+	f := folder.Folder{Dir: dir}
+	all, err := f.All()
+	switch {
+	case err != nil:
+		return fmt.Sprintf("what was saved is in %s: --resume goes on", dir)
+	case len(all) == 0:
+		return "with nothing saved yet: the same command begins again"
+	case all[len(all)-1].Iteration == 0:
+		return "with no iteration saved: --resume begins the first one again"
+	}
+	return fmt.Sprintf("the checkpoint of iteration %d is kept: --resume goes on after it", all[len(all)-1].Iteration)
 }
 
 // iterationWords say how many iterations there are of how many samples, by stages where there are several.
