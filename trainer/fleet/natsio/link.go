@@ -46,8 +46,8 @@ type under struct {
 	number uint64 // of its offer
 }
 
-// Join connects a worker to the run of a ticket, in a role. A server that is out of reach is tried again for a minute:
-// its trainer may be starting.
+// Join connects a worker to the run of a ticket, in a role. A server or a trainer that is out of reach is tried again for
+// a minute: it may be starting.
 func Join(ctx context.Context, t Ticket, worker string, role fleet.Role, say func(format string, args ...any)) (_ *Link, err error) {
 	if !nameable(worker) {
 		return nil, fmt.Errorf("a worker cannot be called %q: letters, digits, - and _ are possible, and %s and %s are the trainer's", worker, trainerName, fleet.Here)
@@ -120,15 +120,40 @@ func Join(ctx context.Context, t Ticket, worker string, role fleet.Role, say fun
 		l.away = false
 		l.mu.Unlock()
 		if told {
-			say("the trainer is there again")
+			say("%s is there again", l.other())
 		}
 		_ = l.hail(context.Background()) // it is asked for again with the next job
 	})
-	return l, l.listen()
+	if err := l.listen(); err != nil {
+		return nil, err
+	}
+	return l, l.awaits(ctx, t.Run)
 }
 
-// starting is how long a worker tries to reach a server for the first time.
+// starting is how long a worker tries to reach a server and its trainer for the first time.
 const starting = time.Minute
+
+// awaits waits for a trainer on a server of somebody else's, which is there without it.
+func (l *Link) awaits(ctx context.Context, run string) error {
+	if l.voucher == nil { // the trainer's own server answered
+		return nil
+	}
+	err := l.hail(ctx)
+	for began := time.Now(); err != nil && time.Since(began) < starting; err = l.hail(ctx) {
+		if time.Since(began) < pause {
+			l.say("the server of run %q is there, and its trainer gives no answer: it may be starting; it is asked again for %v", run, starting)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("joining run %q: its server is there, and its trainer gives no answer: %w\nhint: is 'darkroom train --workers' at work, and is the join file that of its run?", run, err)
+	}
+	return nil
+}
 
 // unreachable reports whether an error is a server's absence, and no refusal.
 func unreachable(err error) bool {
@@ -148,9 +173,17 @@ func (l *Link) lost(nc *nats.Conn, err error) {
 		l.away = l.away || !quiet
 		l.mu.Unlock()
 		if !quiet && say != nil {
-			say("the trainer is out of reach: %s; it is tried again", cause(err))
+			say("%s is out of reach: %s; it is tried again", l.other(), cause(err))
 		}
 	})
+}
+
+// other is who is at the other end of the connection.
+func (l *Link) other() string {
+	if l.space != "" {
+		return "the run's server"
+	}
+	return "the trainer"
 }
 
 // cause is the end of a connection in words.

@@ -4,6 +4,8 @@ package natsio
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"runtime"
@@ -84,6 +86,47 @@ func TestRemote(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestRemoteEarly: a foreign server is there without the trainer. A worker waits for the trainer, and says so.
+func TestRemoteEarly(t *testing.T) {
+	t.Parallel()
+	dir, at := t.TempDir(), "nats://"+aServer(t, "127.0.0.1")
+	b, err := Attach(Remote{URLs: at, Dir: dir, Run: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticket := b.Ticket
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	said, joined := make(chan string, 10), make(chan *Link, 1)
+	joins := func(ctx context.Context, want error) {
+		l, err := Join(ctx, ticket, "early", fleet.Rolls, func(format string, args ...any) { said <- fmt.Sprintf(format, args...) })
+		if !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+		joined <- l
+	}
+	interrupted, stop := context.WithCancel(t.Context())
+	go joins(interrupted, context.Canceled)
+	if line := <-said; !strings.Contains(line, "its trainer gives no answer") {
+		t.Error(line)
+	}
+	stop()
+	<-joined
+	go joins(t.Context(), nil)
+	<-said
+	if b, err = Attach(Remote{URLs: at, Dir: dir, Run: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	l := <-joined
+	if l == nil {
+		t.Fatal("it has not joined")
+	}
+	toil(t, l, time.Millisecond)
+	do(t, b, 3, false)
 }
 
 // TestRemotePeers: with a server of somebody else's, which has another address than the trainer, blobs go to and from
