@@ -190,7 +190,7 @@ a.toml:6:12: "run.cold" must be true or false, not an integer
 		"elsewhere": {"run.name = 'x'\n[run.heat]\nheight = 1\n", nil, `a.toml:2:6: unknown table "run.heat"
   2 | [run.heat]
     |      ~~~~
-  hint: did you mean "heat"?`},
+  hint: there are name, seed, days, cold, cook; or did you mean "heat"?`},
 		"set": {"run.name = 'x'", []string{"heat.tpo=1", "run.days=0"}, `--set: unknown key "heat.tpo"
   --set | heat.tpo=1
         | ~~~~~~~~
@@ -223,7 +223,7 @@ func TestHints(t *testing.T) {
 		For    int     `toml:"for"`
 		Clip   float64 `toml:"clip_range"`
 	}
-	for key, want := range map[string]string{"height": "there are name, a", "foo": "there are name, a", "clip_rnage": `did you mean "a.clip_range"?`, "weight": `did you mean "a.weight"?`, "nmae": `did you mean "name"?`} {
+	for key, want := range map[string]string{"height": "there are name, a", "foo": "there are name, a", "clip_rnage": `there are name, a; or did you mean "a.clip_range"?`, "weight": `there are name, a; or did you mean "a.weight"?`, "nmae": `did you mean "name"?`} {
 		var into struct {
 			Name string `toml:"name"`
 			A    other  `toml:"a"`

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"reflect"
@@ -98,10 +97,19 @@ func (c *decoder) hint(name string, table bool, all []field) string {
 	for _, f := range all {
 		here = append(here, f.name)
 	}
-	if n := cmp.Or(Near(name, here), c.elsewhere(name)); n != "" {
+	if n := Near(name, here); n != "" {
 		return fmt.Sprintf("did you mean %q?", n)
 	}
-	return "there are " + strings.Join(here, ", ")
+	const few = 8 // names, which are read at a glance
+	there := "there are " + strings.Join(here, ", ")
+	switch n := c.elsewhere(name); {
+	case n == "":
+		return there
+	case len(here) <= few:
+		return fmt.Sprintf("%s; or did you mean %q?", there, n)
+	default:
+		return fmt.Sprintf("did you mean %q?", n)
+	}
 }
 
 // elsewhere is the first key of another table that ends with a name, or with one that begins alike and differs in a

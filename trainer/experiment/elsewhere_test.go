@@ -31,6 +31,7 @@ func TestOfOthers(t *testing.T) {
 		"[train]\nlearning_rate = 1e-4":           "a table of Flow-Factory, flow_grpo: 'darkroom list elsewhere'",
 		"[optim]\nlearning_rate = 1e-4":           "learning_rate of Flow-Factory, flow_grpo is optim.lr here",
 		"[loss]\nepsilon = 0.2":                   "epsilon of TRL is loss.clip_range here",
+		"[track]\nto = \"wandb\"":                 `there are as, names, out; or did you mean "monitor.rollback.to"?`,
 		"[run]\nsteps = 20":                       `did you mean "sampler.steps"?`,
 		"[rollout]\nprompts_per_iteratoin = 2":    `did you mean "prompts_per_iteration"?`,
 		"[optim]\ngradient_accumulation_steps =2": "optim.updates (batches / this, and optim.split = true) here",
