@@ -11,6 +11,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/inspect"
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/internal/golden"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
@@ -195,6 +196,22 @@ func TestInspectRefuses(t *testing.T) {
 		code, _, errs := command("inspect", root)
 		if code != exits.Failed || !strings.Contains(errs, want) || !strings.Contains(errs, "hint: ") {
 			t.Errorf("exit %d\n%s\nwant %q", code, errs, want)
+		}
+	}
+}
+
+// TestInspectGGUF: a file of llama.cpp's format is listed with its types, and says where it goes.
+func TestInspectGGUF(t *testing.T) {
+	for name, want := range map[string]string{"gguf_sd3/model.gguf": "model.base (--base), the folder of its pipeline", "gguf_t5/model.gguf": "an encoder of T5 or UMT5"} {
+		path := filepath.Join(golden.Folder("quant"), filepath.FromSlash(name))
+		var out, errs bytes.Buffer
+		if code := execute(t.Context(), []string{"inspect", path}, strings.NewReader(""), &out, &errs); code != exits.Done {
+			t.Fatalf("exit code %d, %s", code, errs.String())
+		}
+		for _, w := range []string{want, "TENSOR", "Q8_0", "parameters", "general."} {
+			if !strings.Contains(out.String(), w) {
+				t.Errorf("%s: no %q in\n%s", name, w, out.String())
+			}
 		}
 	}
 }

@@ -23,8 +23,8 @@ func Command() *cobra.Command {
 	var flowTo string
 	cmd := &cobra.Command{
 		Use:   "inspect PATH...",
-		Short: "Say what a .safetensors or .onnx file, a model folder, a picture or a clip holds",
-		Long: `Print what Darkroom understands of a .safetensors file, an index of shards, or a folder
+		Short: "Say what a .safetensors, .gguf or .onnx file, a model folder, a picture or a clip holds",
+		Long: `Print what Darkroom understands of a .safetensors or .gguf file, an index of shards, or a folder
 in the hub's layout: a pipeline (model_index.json), a model (config.json), an
 adapter (adapter_config.json), a tokenizer. Headers are read and checked, weights are not.
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/kernels/nn/quant"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
@@ -42,6 +43,9 @@ type tensorInfo struct {
 
 // readWeights reads the headers of the weights at path: a file, an index or a folder.
 func (in *Document) readWeights(path string, tensors bool) error {
+	if quant.IsGGUF(path) {
+		return in.readGGUF(path, tensors)
+	}
 	set, err := safetensors.OpenFolder(path)
 	if err != nil {
 		return err
@@ -70,6 +74,50 @@ func (in *Document) readWeights(path string, tensors bool) error {
 	return nil
 }
 
+// readGGUF reads the header of llama.cpp's format. Of its metadata, lists and long texts (a tokenizer's) have their
+// lengths.
+func (in *Document) readGGUF(path string, tensors bool) (err error) {
+	g, err := quant.OpenGGUF(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = g.Close() }() // it was only read
+	sum := &weightsInfo{Files: []string{filepath.Base(path)}, Metadata: map[string]string{}}
+	for key, v := range g.Metadata {
+		text := fmt.Sprint(v)
+		if list, ok := v.([]any); ok {
+			text = console.Plural(int64(len(list)), "value")
+		} else if len(text) > longest {
+			text = console.Plural(int64(len(text)), "byte")
+		}
+		sum.Metadata[key] = text
+	}
+	encoder := false
+	for _, name := range g.Names() {
+		encoder = encoder || strings.HasPrefix(name, "enc.blk.")
+		shape, form, bytes := g.Stored(name)
+		n := int64(1)
+		for _, side := range shape {
+			n *= int64(side)
+		}
+		sum.count(dtypeInfo{form.String(), 1, n, bytes})
+		if tensors {
+			in.Tensors = append(in.Tensors, tensorInfo{Name: name, DType: form.String(), Shape: shape, Bytes: bytes})
+		}
+	}
+	slices.SortFunc(in.Tensors, func(a, b tensorInfo) int { return naturalOrder(a.Name, b.Name) })
+	in.Weights = sum
+	use := "a transformer in GGUF is model.path (--model), beside model.base (--base), the folder of its pipeline"
+	if encoder {
+		use = "an encoder of T5 or UMT5 in GGUF is read in its folder of the pipeline, without other weights beside it"
+	}
+	in.Notes = append(in.Notes, use)
+	return nil
+}
+
+// longest is the length of a file's own text that is printed whole, in bytes.
+const longest = 200
+
 // count adds tensors of one dtype.
 func (s *weightsInfo) count(d dtypeInfo) {
 	i := slices.IndexFunc(s.DTypes, func(x dtypeInfo) bool { return x.DType == d.DType })
@@ -88,7 +136,11 @@ func (s *weightsInfo) count(d dtypeInfo) {
 	slices.SortStableFunc(s.DTypes, func(a, b dtypeInfo) int { return -cmp.Compare(a.Bytes, b.Bytes) })
 }
 
-func isFloat(dtype string) bool { return strings.HasPrefix(dtype, "F") || dtype == "BF16" }
+// isFloat reports whether a type's elements are parameters: floats, and what GGUF compresses.
+func isFloat(dtype string) bool {
+	_, packed := quant.FormNamed(dtype)
+	return packed || strings.HasPrefix(dtype, "F")
+}
 
 // sum adds up a pipeline's parts.
 func (in *Document) sum() *weightsInfo {

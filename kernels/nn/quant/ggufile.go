@@ -194,6 +194,12 @@ func (g *GGUF) tensor(h *header, size int64) error {
 // Names lists the tensors.
 func (g *GGUF) Names() []string { return slices.Clone(g.names) }
 
+// Stored is how a tensor lies in the file.
+func (g *GGUF) Stored(name string) (shape []int, form Form, bytes int64) {
+	t := g.tensors[name]
+	return slices.Clone(t.shape), t.form, int64(t.bytes)
+}
+
 // Where says where a tensor lies, for messages.
 func (g *GGUF) Where(name string) string {
 	t, ok := g.tensors[name]
@@ -236,8 +242,8 @@ func precision(f Form) safetensors.DType {
 	return safetensors.BF16
 }
 
-// isGGUF reports whether a path has the format's ending.
-func isGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gguf") }
+// IsGGUF reports whether a path has the format's ending.
+func IsGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gguf") }
 
 // Close closes the file.
 func (g *GGUF) Close() error { return g.file.Close() }

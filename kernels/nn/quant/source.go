@@ -119,7 +119,7 @@ type File struct {
 
 // OpenFile opens a file by its ending.
 func OpenFile(path string) (*File, error) {
-	if isGGUF(path) {
+	if IsGGUF(path) {
 		g, err := OpenGGUF(path)
 		if err != nil {
 			return nil, err
