@@ -105,7 +105,7 @@ func TestRecipesFit(t *testing.T) {
 		if e, err = experiment.Parse(name+".toml", text, append(sets, `reward=[{name="jpeg"}]`, "monitor=[]")); err != nil {
 			t.Fatal(err)
 		}
-		dry, note, err := devices.Counting(e)
+		dry, note, err := devices.Counting(t.Context(), e)
 		if err != nil || !strings.Contains(note, "has no weights of ") {
 			t.Fatalf("%s: %q, %v", name, note, err)
 		}
@@ -240,7 +240,7 @@ func TestCards(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				dry, _, err := devices.Counting(e)
+				dry, _, err := devices.Counting(t.Context(), e)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -279,7 +279,7 @@ func TestEncodersAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dry, _, err := devices.Counting(e)
+	dry, _, err := devices.Counting(t.Context(), e)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"context"
+
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/gemm"
 )
@@ -17,6 +19,7 @@ type Dry struct {
 	peak   int
 
 	operations float64
+	until      context.Context // nil: none
 }
 
 var _ kernels.Repacker = (*Dry)(nil)
@@ -35,6 +38,17 @@ func NewBare(o Options) *Dry {
 
 // Bare tells loaders that weights need not be there.
 func (d *Dry) Bare() bool { return d.bare }
+
+// Until bounds the work, which asks Over now and then.
+func (d *Dry) Until(ctx context.Context) { d.until = ctx }
+
+// Over is why the work shall end, nil while it may go on.
+func (d *Dry) Over() error {
+	if d.until == nil {
+		return nil
+	}
+	return d.until.Err()
+}
 
 // Peak is the most bytes that were held since ResetPeak.
 func (d *Dry) Peak() int { return d.peak }

@@ -104,6 +104,9 @@ func (c *memoryCounter) phase(into *int64) {
 
 // iterate makes the first iteration of a stage.
 func (c *memoryCounter) iterate() error {
+	if err := c.dry.Over(); err != nil {
+		return err
+	}
 	if err := c.Begin(c.settings, rng.New(uint64(c.opened.Run.Seed)), 1); err != nil {
 		return err
 	}

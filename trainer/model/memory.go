@@ -1,6 +1,8 @@
 package model
 
 import (
+	"context"
+
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
@@ -18,6 +20,8 @@ type Dry interface {
 	ResetPeak()
 	Operations() float64 // of products and attention
 	Apart(apart bool)
+	Until(ctx context.Context)
+	Over() error // the context's, asked between iterations
 }
 
 // Memory is bytes beside the program itself: the most in each phase of an iteration, in their order, and the host's

@@ -46,6 +46,9 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memor
 
 // memoryAt is Memory with matrices in one home.
 func memoryAt(e *experiment.Experiment, o model.Options, dry model.Dry, budget int64) (need *model.Memory, err error) {
+	if err := dry.Over(); err != nil {
+		return nil, err
+	}
 	m, err := Open(e, o)
 	if err != nil {
 		return nil, err
@@ -478,6 +481,9 @@ func (m *Model) largest(settings experiment.Settings) (*Form, error) {
 
 // iterate makes one iteration, of as many samples as go through the network at once.
 func (c *counting) iterate(settings experiment.Settings) error {
+	if err := c.dry.Over(); err != nil {
+		return err
+	}
 	if err := c.begin(settings); err != nil {
 		return err
 	}

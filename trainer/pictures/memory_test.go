@@ -2,6 +2,8 @@ package pictures
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -373,5 +375,16 @@ func TestSamplesApart(t *testing.T) {
 	one, apart, together := matched(1, "exp_first"), matched(8, "exp_first"), matched(8, "sum_first")
 	if apart != one || together < one+7*128*5*latents {
 		t.Errorf("128 samples at one time take %d bytes of the host, at 8 of them %d, and at 8 together %d", one, apart, together)
+	}
+}
+
+// TestCountingEnds: an interrupted prediction ends with its context.
+func TestCountingEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dry := cpu.NewDry(cpu.Options{})
+	dry.Until(ctx)
+	if need, err := Memory(parse(t), dry, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", need, err)
 	}
 }

@@ -3,6 +3,7 @@
 package devices
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -106,9 +107,9 @@ func TellChoices(w io.Writer, be Backend) error {
 	return err
 }
 
-// Counting computes nothing and counts. For a model's folder that has settings and no weights it is one that
-// does without them, and a note says so.
-func Counting(e *experiment.Experiment) (dry func() model.Dry, note string, err error) {
+// Counting computes nothing and counts until the context ends. For a model's folder that has settings and no weights
+// it is one that does without them, and a note says so.
+func Counting(ctx context.Context, e *experiment.Experiment) (dry func() model.Dry, note string, err error) {
 	path, err := isa.Choose()
 	if err != nil {
 		return nil, "", err
@@ -117,10 +118,19 @@ func Counting(e *experiment.Experiment) (dry func() model.Dry, note string, err 
 	if dir, err := assets.Resolve(e.Model.Path); err == nil {
 		if parts, err := pipeline.Absent(dir); err == nil && len(parts) > 0 {
 			note = fmt.Sprintf("%s has no weights of %s: what config.json says was checked and counted, as if weights were bf16; 'train' needs them", e.Model.Path, strings.Join(parts, ", "))
-			return func() model.Dry { return cpu.NewBare(o) }, note, nil
+			return until(ctx, cpu.NewBare, o), note, nil
 		}
 	}
-	return func() model.Dry { return cpu.NewDry(o) }, "", nil
+	return until(ctx, cpu.NewDry, o), "", nil
+}
+
+// until makes backends whose counting ends with the context: of a large model it takes seconds.
+func until(ctx context.Context, fresh func(cpu.Options) *cpu.Dry, o cpu.Options) func() model.Dry {
+	return func() model.Dry {
+		d := fresh(o)
+		d.Until(ctx)
+		return d
+	}
 }
 
 // Dry computes nothing.

@@ -93,7 +93,7 @@ func documented(cmd *cobra.Command, e *experiment.Experiment, resolved bool) (al
 	var dry func() model.Dry
 	if on.uncounted == "" {
 		var bare string
-		if dry, bare, err = devices.Counting(on.Experiment); err != nil {
+		if dry, bare, err = devices.Counting(cmd.Context(), on.Experiment); err != nil {
 			return all, err
 		}
 		notes, err = inputs.CheckOn(on.Experiment, dry())
@@ -121,6 +121,9 @@ func documented(cmd *cobra.Command, e *experiment.Experiment, resolved bool) (al
 		all = Document{Plan: p, Why: on.uncounted + " is not here yet, and a conversation is counted by its prompts and its tokenizer"}
 	} else {
 		all = WithMemory(on.Experiment, p, dry())
+	}
+	if err := cmd.Context().Err(); err != nil {
+		return all, err
 	}
 	all.Absent, all.RewardsLater = on.absent, on.rewards
 	held, err := heldOut(e, on.absent)
