@@ -44,7 +44,7 @@ type request struct {
 
 type wireItem struct {
 	Prompt  string      `json:"prompt"`
-	Meta    Meta        `json:"meta,omitempty"`
+	Meta    Meta        `json:"meta"` // {} without any: item["meta"] is there for all programs
 	Sources few[[]byte] `json:"sources,omitempty"`
 	Image   []byte      `json:"image,omitempty"`
 	Frames  few[[]byte] `json:"frames,omitempty"`
@@ -57,6 +57,9 @@ func encodeItems(items []Item) ([]byte, error) {
 	r := request{Protocol: protocolVersion, Items: make([]wireItem, len(items))}
 	for i, item := range items {
 		w := wireItem{Prompt: item.Prompt, Meta: item.Meta}
+		if w.Meta == nil {
+			w.Meta = Meta{}
+		}
 		var err error
 		if w.Sources, err = pngsOf(item.Sources); err != nil {
 			return nil, fmt.Errorf("item %d: %w", i+1, err)
@@ -262,7 +265,10 @@ func (b *budget) picture(file []byte) (*vision.Image, error) {
 const frameRate = 1000
 
 func (w wireItem) item(left *budget) (Item, error) {
-	item := Item{Prompt: w.Prompt, Meta: w.Meta}
+	item := Item{Prompt: w.Prompt}
+	if len(w.Meta) > 0 {
+		item.Meta = w.Meta
+	}
 	var err error
 	for _, file := range w.Sources {
 		m, err := left.picture(file)

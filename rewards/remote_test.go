@@ -244,6 +244,9 @@ func TestItemsComeThrough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if n := bytes.Count(data, []byte(`"meta":{}`)); n != 2 { // where there is none, too
+		t.Errorf("%d empty metas in %s", n, data)
+	}
 	got, err := decodeItems(t.Context(), data, 1<<25)
 	if err != nil || len(got) != 3 {
 		t.Fatal(got, err)
