@@ -186,7 +186,11 @@ func (o *options) print(cmd *cobra.Command, all []Line, opened []panel.Reward) e
 	}
 	for _, name := range o.Names {
 		if !slices.ContainsFunc(all, func(s Line) bool { return s.Scores[name].Missing == "" }) {
-			return fmt.Errorf("reward %s judged none of %d items: %s", name, len(all), all[0].Scores[name].Missing)
+			why, _, more := strings.Cut(all[0].Scores[name].Missing, "\n")
+			if more {
+				why += " (all of it above)"
+			}
+			return fmt.Errorf("reward %s judged none of %d items: %s", name, len(all), why)
 		}
 	}
 	return nil
