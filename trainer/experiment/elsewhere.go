@@ -76,3 +76,24 @@ func ofOthers(name string) string {
 	}
 	return strings.Join(says, "; ")
 }
+
+// theirsFor is what a key's name means in other programs, where they mean another key; "": nothing else.
+func theirsFor(key string) string {
+	name := key[1+strings.LastIndexByte(key, '.'):]
+	var here, programs []string
+	for _, s := range ElsewhereKeys() {
+		if s.Last() != name || s.Here == "" || strings.HasSuffix(key, s.Here) {
+			continue
+		}
+		if !slices.Contains(here, s.Here) {
+			here = append(here, s.Here)
+		}
+		if !slices.Contains(programs, s.Program) {
+			programs = append(programs, s.Program)
+		}
+	}
+	if here == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s is %s here", name, strings.Join(programs, ", "), strings.Join(here, " or "))
+}

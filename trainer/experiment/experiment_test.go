@@ -367,6 +367,7 @@ func TestWarnings(t *testing.T) {
 		"evaluate.prompts are the prompts that are trained on":            {"evaluate.prompts=embed:scenes"},
 		"hacking of the trained":                                          {"monitor=[]"},
 		`loss.beta, loss.use_std are not read by objective "clip"`:        {"loss.beta=2", "loss.use_std=true"},
+		`"clip"; beta of flow_grpo is loss.kl.weight here`:                {"loss.beta=0.04"},
 		`loss.clip_range is not read by objective "dppo"`:                 {"loss.objective=dppo", "loss.clip_range=1e-3"},
 		`loss.noise_weight is not read by objective "nft"`:                {"loss.objective=nft", "loss.noise_weight=2"},
 		`advantage.credit is not read by estimator "group"`:               {"advantage.credit={gamma=0.9}"},

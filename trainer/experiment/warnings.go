@@ -241,7 +241,13 @@ func (e *Experiment) idle() []string {
 		if strings.Contains(who, " = ") {
 			how = "with "
 		}
-		all = append(all, fmt.Sprintf("%s %s not read %s%s", strings.Join(keys[who], ", "), are(len(keys[who])), how, who))
+		says := fmt.Sprintf("%s %s not read %s%s", strings.Join(keys[who], ", "), are(len(keys[who])), how, who)
+		for _, key := range keys[who] {
+			if theirs := theirsFor(key); theirs != "" {
+				says += "; " + theirs
+			}
+		}
+		all = append(all, says)
 	}
 	all = append(append(all, e.idleSettings(by)...), e.idleAverage()...)
 	return append(append(all, e.idleGates()...), e.idleMonitors()...)

@@ -26,6 +26,8 @@ func IterationLine(l *ledger.Line, t *ledger.TimingLine) string {
 	s := fmt.Sprintf("%4d  ", l.Iteration)
 	imitates := l.Samples > 0 && len(l.Rewards) == 0
 	switch {
+	case imitates && len(l.Updates) > 0:
+		s += fmt.Sprintf("loss %.4g", l.Updates[len(l.Updates)-1].Loss)
 	case imitates:
 		s += "no reward"
 	case l.Total.Missing < l.Samples:
@@ -92,6 +94,12 @@ func (e ending) again() string {
 		}
 		return nil
 	})
+	for _, name := range e.Rollout.Prompts { // of pictures that exist there are no samples
+		if list, err := e.Open(name); err == nil && last.Picture == "" && len(list) > 0 {
+			last.Text = list[0].Text
+			break
+		}
+	}
 	command := "darkroom sample --run " + word(e.dir) + " --prompt " + quoted(last.Text)
 	for _, s := range last.Sources {
 		command += " --image " + word(filepath.Join(e.dir, filepath.FromSlash(s)))
