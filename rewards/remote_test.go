@@ -244,7 +244,7 @@ func TestItemsComeThrough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := bytes.Count(data, []byte(`"meta":{}`)); n != 2 { // where there is none, too
+	if n := bytes.Count(data, []byte(`"meta":{}`)); n != 2 { // of items without one
 		t.Errorf("%d empty metas in %s", n, data)
 	}
 	got, err := decodeItems(t.Context(), data, 1<<25)

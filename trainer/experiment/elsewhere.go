@@ -77,7 +77,7 @@ func ofOthers(name string) string {
 	return strings.Join(says, "; ")
 }
 
-// theirsFor is what a key's name means in other programs, where they mean another key; "": nothing else.
+// theirsFor is another meaning of a key's name in other programs, with the key here; "": there is no other.
 func theirsFor(key string) string {
 	name := key[1+strings.LastIndexByte(key, '.'):]
 	var here, programs []string

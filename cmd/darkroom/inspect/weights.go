@@ -136,7 +136,7 @@ func (s *weightsInfo) count(d dtypeInfo) {
 	slices.SortStableFunc(s.DTypes, func(a, b dtypeInfo) int { return -cmp.Compare(a.Bytes, b.Bytes) })
 }
 
-// isFloat reports whether a type's elements are parameters: floats, and what GGUF compresses.
+// isFloat reports whether a type's elements are parameters: floats, and compressed ones of GGUF.
 func isFloat(dtype string) bool {
 	_, packed := quant.FormNamed(dtype)
 	return packed || strings.HasPrefix(dtype, "F")

@@ -212,7 +212,7 @@ func (o *options) run(cmd *cobra.Command, args []string) (err error) {
 	return nil
 }
 
-// kept says what a run has on the disk when it is left in the middle of an iteration.
+// kept is the saved part of a run that ends in the middle of an iteration, in words.
 func kept(dir string) string {
 	f := folder.Folder{Dir: dir}
 	all, err := f.All()

@@ -46,8 +46,8 @@ type under struct {
 	number uint64 // of its offer
 }
 
-// Join connects a worker to the run of a ticket, in a role. A server or a trainer that is out of reach is tried again for
-// a minute: it may be starting.
+// Join connects a worker to the run of a ticket, in a role. A server or a trainer that is out of reach is tried again
+// for a minute: it may be starting.
 func Join(ctx context.Context, t Ticket, worker string, role fleet.Role, say func(format string, args ...any)) (_ *Link, err error) {
 	if !nameable(worker) {
 		return nil, fmt.Errorf("a worker cannot be called %q: letters, digits, - and _ are possible, and %s and %s are the trainer's", worker, trainerName, fleet.Here)
@@ -178,7 +178,7 @@ func (l *Link) lost(nc *nats.Conn, err error) {
 	})
 }
 
-// other is who is at the other end of the connection.
+// other names the other end of the connection.
 func (l *Link) other() string {
 	if l.space != "" {
 		return "the run's server"
