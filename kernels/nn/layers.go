@@ -5,7 +5,6 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
-	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
 // Linear is y = x Wᵀ + b, and an adapter where one was added.
@@ -232,9 +231,10 @@ func (p *Params) Doubled(name string, in, out int) *Doubled {
 	if e == nil {
 		return d
 	}
-	w, err := make([]float32, out*in*9), error(nil)
+	var w []float32
+	var err error
 	if !r.Pool.Dry() {
-		w, err = src.Float32(w)
+		w, err = src.Float32(nil)
 	}
 	if err != nil {
 		p.fail(err)
@@ -243,7 +243,7 @@ func (p *Params) Doubled(name string, in, out int) *Doubled {
 	for i := range d.phases {
 		phase := autograd.PhaseShape(s, i/2, i%2)
 		of := &entry{name: fmt.Sprintf("%s.weight of pixels %d, %d", full, i/2, i%2), stored: []int{out, in, 2, 2}, derived: true}
-		if of.param, err = r.make(of, safetensors.FromF32(of.name, of.stored, taps(w, i/2, i%2)), matrix, phase, false); err != nil {
+		if of.param, err = r.make(of, r.made(of.name, of.stored, func() []float32 { return taps(w, i/2, i%2) }), matrix, phase, false); err != nil {
 			p.fail(fmt.Errorf("%s: %w", e.name, err))
 			return d
 		}

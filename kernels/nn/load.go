@@ -139,18 +139,18 @@ func (r *root) fresh(e *entry) (safetensors.Tensor, error) {
 	switch {
 	case r.Source != nil && !r.trains(e.name):
 		return safetensors.Tensor{}, fmt.Errorf("%s: it begins as random numbers, and is not trained: what is blank is trained, too", e.name)
-	case r.Pool.Dry():
-		like := r.Like
-		if like == 0 {
-			like = safetensors.F32
-		}
-		return safetensors.Tensor{Name: e.name, DType: like, Shape: e.stored}, nil
+	case r.Pool.Dry() && r.Like != 0:
+		return safetensors.Tensor{Name: e.name, DType: r.Like, Shape: e.stored}, nil
 	}
-	n := 1
-	for _, d := range e.stored {
-		n *= d
+	return r.made(e.name, e.stored, func() []float32 { return e.init.draw(r.Key.With(rng.Purpose(e.name)), product(e.stored)) }), nil
+}
+
+// made is a tensor that no file has. A dry backend reads no values, so none are made.
+func (r *root) made(name string, shape []int, values func() []float32) safetensors.Tensor {
+	if r.Pool.Dry() {
+		return safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: shape}
 	}
-	return safetensors.FromF32(e.name, e.stored, e.init.draw(r.Key.With(rng.Purpose(e.name)), n)), nil
+	return safetensors.FromF32(name, shape, values())
 }
 
 // squeeze leaves out a convolution's trailing axes of one.

@@ -182,7 +182,7 @@ func (r *root) drawn(name string, shape []int, init initial, conv kernels.ConvSh
 	e := &entry{name: name, stored: shape, init: init}
 	var values safetensors.Tensor
 	if r.Values[name] == nil {
-		values = safetensors.FromF32(name, shape, init.draw(k.With(rng.Purpose(name)), product(shape)))
+		values = r.made(name, shape, func() []float32 { return init.draw(k.With(rng.Purpose(name)), product(shape)) })
 	}
 	var err error
 	e.param, err = r.make(e, values, matrix, conv, true)
