@@ -59,7 +59,7 @@ func Folder(name, root string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("no model %q is embedded; there are %s", name, strings.Join(Names(), ", "))
 	}
-	dir := filepath.Join(root, base+"-"+m.digest())
+	dir := filepath.Join(root, base+"-"+m.digest)
 	if m.same(dir) {
 		return dir, nil
 	}
@@ -155,16 +155,25 @@ type file struct {
 	data []byte
 }
 
-// unpacked are the models that were asked for, by name: each is unpacked once in a program.
-var unpacked sync.Map // of func() (model, error)
+// A summed model is one with its digest.
+type summed struct {
+	model
+	digest string
+}
+
+// unpacked are the models that were asked for, by name: each is unpacked and summed once in a program.
+var unpacked sync.Map // of func() (summed, error)
 
 // modelNamed returns the model of a folder's name, with the files that it borrows.
-func modelNamed(base string) (model, error) {
+func modelNamed(base string) (summed, error) {
 	if base == "" || base == "." || strings.ContainsAny(base, `/\`) {
-		return nil, fs.ErrNotExist
+		return summed{}, fs.ErrNotExist
 	}
-	read, _ := unpacked.LoadOrStore(base, sync.OnceValues(func() (model, error) { return readModel(base) }))
-	return read.(func() (model, error))()
+	read, _ := unpacked.LoadOrStore(base, sync.OnceValues(func() (summed, error) {
+		m, err := readModel(base)
+		return summed{m, m.sum()}, err
+	}))
+	return read.(func() (summed, error))()
 }
 
 func readModel(base string) (model, error) {
@@ -220,8 +229,8 @@ func (m model) opened() (model, error) {
 	return m, nil
 }
 
-// digest is of all names and contents.
-func (m model) digest() string {
+// sum is the digest of all names and contents.
+func (m model) sum() string {
 	h := sha256.New()
 	for _, f := range m {
 		fmt.Fprintf(h, "%s %d\n", f.name, len(f.data))
