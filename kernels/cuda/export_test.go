@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
@@ -14,6 +15,12 @@ func Open(index int) (*Backend, error) { return OpenAs(index, os.Getenv(ModeVari
 
 // OpenOn starts the first device of a driver that is not the system's.
 func OpenOn(c driver.Caller, mode string) (*Backend, error) { return open(driver.New(c), 0, mode) }
+
+// Unchecked lets backends take kernels for Hopper without their check until a test ends.
+func Unchecked(t testing.TB) {
+	unchecked = true
+	t.Cleanup(func() { unchecked = false })
+}
 
 // SetMostGathered sets how many bytes of gathered operands a product may hold, for tests.
 func (b *Backend) SetMostGathered(n int) { b.reading.most = int64(n) }
