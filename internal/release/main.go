@@ -53,7 +53,10 @@ func (t target) program() string {
 }
 
 // beside lists the files packed with the program.
-var beside = []string{"README.md", "LICENSE", "CHANGELOG.md", "assets/quickstart.png", "assets/page.png", "docs", "examples"}
+var beside = []string{
+	"README.md", "LICENSE", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "LOG.md", "SECURITY.md",
+	"assets/quickstart.png", "assets/page.png", "deploy", "docs", "examples",
+}
 
 func main() {
 	out := flag.String("out", "runs/release", "folder of the archives")

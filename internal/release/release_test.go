@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -60,6 +61,24 @@ func TestArchives(t *testing.T) {
 			if slices.ContainsFunc(has, func(name string) bool { return strings.HasSuffix(name, ".go") }) {
 				t.Errorf("%s has code: %q", target.name(), has)
 			}
+		}
+	}
+}
+
+// TestLinks: files and folders that README.md links to are in the archive.
+func TestLinks(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := regexp.MustCompile(`\]\(([^)#:]+)[)#]`).FindAllSubmatch(text, -1)
+	if len(links) < 20 {
+		t.Fatalf("README.md has %d links", len(links))
+	}
+	for _, l := range links {
+		name := string(l[1])
+		if !slices.ContainsFunc(beside, func(root string) bool { return name == root || strings.HasPrefix(name, root+"/") }) {
+			t.Errorf("%s is in no archive", name)
 		}
 	}
 }
