@@ -527,11 +527,7 @@ func (c *counting) iterate(settings experiment.Settings) error {
 	}
 	trained := repeated(points, max(len(points), c.together()))
 	// A pass begins beside the optimiser's state after an update, and beside the gradients of the pass before it.
-	for _, p := range c.Moved() {
-		p.AnyGrad()
-	}
-	c.Params().Move(1, 0)
-	for range 2 {
+	for pass := range 3 {
 		sent := c.sent()
 		work, passes := c.dry.Operations(), c.Policy.Passes.Backward
 		if err := c.train(trained); err != nil {
@@ -539,8 +535,10 @@ func (c *counting) iterate(settings experiment.Settings) error {
 		}
 		c.worked(&c.need.Work.Train, work, c.Policy.Passes.Backward-passes, c.e.Run.TokenShares())
 		c.need.Sent = max(c.need.Sent, (c.sent()-sent)/int64(len(trained)))
+		if pass != 1 {
+			c.Params().Move(1, 0)
+		}
 	}
-	c.Params().Move(1, 0)
 	c.phase(&c.need.Training)
 	c.need.Gradient, c.need.Point = model.GradientBytes(c.Moved()), int64(2*8*c.At.Len())
 	return nil
