@@ -127,10 +127,15 @@ func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
 		return err
 	}
 	key := rng.New(uint64(e.Run.Seed))
-	if p.Parallel == 0 && e.Run.Memory == "" && (len(p.Served) > 0 || p.Exec != nil) { // which others answer, or not soon
-		m.Spare = m.AtOnce()
-	}
 	m.Limits, m.TurnTokens, m.Parallel, m.Sampling = p.Limits(), p.TurnTokens, p.Parallel, p.Sampling
+	if p.Parallel == 0 && e.Run.Memory == "" {
+		switch {
+		case p.Exec != nil: // code that computes on this machine
+			m.Spare = m.AtOnce()
+		case len(p.Served) > 0:
+			m.Spare = m.RowsToSpare()
+		}
+	}
 	m.VideoOptions, m.Pixels = config.Filled(p.Clips), toolserver.PixelsOf(e)
 	m.Silence, m.Exec, m.Draws, m.Prompts = p.Silence, p.Exec, trainer.Draws{Root: key}, promptReader(e, o, m.VLM.Template)
 	if m.Tools, err = toolserver.Open(p, o.Cache); err != nil {

@@ -353,6 +353,17 @@ type cache struct {
 	memories     [][]memory       // a layer, a row: of layers that keep a state
 }
 
+// TokenBytes is the size of a token's keys and values in a decoder.
+func (t TextConfig) TokenBytes(d kernels.DType) int {
+	layers := 0
+	for i := range t.Layers {
+		if t.attends(i) {
+			layers++
+		}
+	}
+	return 2 * layers * t.KVHeads * t.HeadDim * d.Size()
+}
+
 // roomStep is by how many tokens room grows: a stretch that attention rescales by.
 const roomStep = kernels.KeyBlock
 

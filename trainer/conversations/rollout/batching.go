@@ -33,6 +33,9 @@ const (
 	// episodesOnCPU is the default number of episodes under way, and episodesOnCard that of a graphics card. A step's
 	// weights are read once for all of them, which on a CPU at eight is most of the possible gain (bench decode).
 	episodesOnCPU, episodesOnCard = 8, 32
+	// spareBytes are those of spare rows' keys and values, unlimited the tokens of an episode without a limit, and
+	// mostWaiting the episodes that a tool's server may have to answer at once.
+	spareBytes, unlimited, mostWaiting = 256 << 20, 4096, 256
 	// patience is how long the others wait for an episode from its last token on: a cheap tool needs less, and a
 	// step of a large model more.
 	patience = 5 * time.Millisecond
@@ -168,6 +171,17 @@ func (b *batch) fewer() string {
 	}
 	b.p.Parallel, b.p.Spare = b.most, 0
 	return less + " from now on"
+}
+
+// RowsToSpare is how many further episodes may be under way while others wait for slow tools: as many as have keys
+// and values of spareBytes, at least as many again, and no more than mostWaiting with them.
+func (p *Policy) RowsToSpare() int {
+	tokens := p.Limits.Tokens
+	if tokens == 0 {
+		tokens = unlimited
+	}
+	row := tokens * p.VLM.Model.Text.TokenBytes(p.VLM.Arithmetic(false).DType)
+	return max(min(spareBytes/max(1, row), mostWaiting-p.AtOnce()), p.AtOnce())
 }
 
 // AtOnce is how many episodes are under way at once.

@@ -284,18 +284,19 @@ func TestSpareRows(t *testing.T) {
 	sameSamples(t, "beside two slow tools", want, rolled(t, p, all))
 }
 
-// BenchmarkSlowTools: a roll without waiting, and with a tool that sleeps for a fifth of the episodes, with and without
-// spare rows: go test -bench SlowTools -benchtime 1x.
+// BenchmarkSlowTools: a roll without waiting, and with a tool that sleeps 5 s for a fifth of the episodes, with as many
+// spare rows as are under way and with those that memory has: go test -bench SlowTools -benchtime 1x.
 func BenchmarkSlowTools(b *testing.B) {
-	const asleep = 500 * time.Millisecond
+	const asleep = 5 * time.Second
 	p := policy(b, false, ".*")
+	p.Limits.Tokens = 1024 // more than any episode has
 	var all []trainer.Key
-	for i := range 60 {
+	for i := range 480 {
 		all = append(all, keys(i)...)
 	}
 	crop := p.Protocol.Tools[0].Plan
 	for _, slow := range []bool{false, true} {
-		for _, spare := range []int{0, 8} {
+		for _, spare := range []int{p.AtOnce(), p.RowsToSpare()} {
 			b.Run(fmt.Sprintf("%d episodes, slow %v, %d spare", len(all), slow, spare), func(b *testing.B) {
 				p.Spare = spare
 				var calls, slept atomic.Int32
@@ -324,6 +325,12 @@ func TestAtOnce(t *testing.T) {
 	p := policy(t, false, ".*")
 	if n := p.AtOnce(); n != 8 {
 		t.Errorf("%d on a CPU", n)
+	}
+	row := p.VLM.Model.Text.TokenBytes(p.VLM.Arithmetic(false).DType)
+	for tokens, want := range map[int]int{100: 248, 1 << 28 / row / 20: 20, 1 << 28 / row: 8} {
+		if p.Limits.Tokens = tokens; p.RowsToSpare() != want {
+			t.Errorf("%d spare rows of %d tokens, not %d", p.RowsToSpare(), tokens, want)
+		}
 	}
 	p.VLM.Options.Pool = tensor.NewPool(card{ref.Backend{}})
 	if n := p.AtOnce(); n != 32 {
