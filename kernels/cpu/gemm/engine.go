@@ -220,6 +220,7 @@ func (l *arenas) nearest(total int) *arena {
 }
 
 func (l *arenas) put(s *arena) {
+	s.parts = [len(s.parts)]unsafe.Pointer{} // of which some may point at an operand
 	l.mu.Lock()
 	l.free = append(l.free, s)
 	l.mu.Unlock()

@@ -122,11 +122,12 @@ type shape struct {
 	wild       bool
 	epilogue   int // bits: bias, pre, gate, residual, accumulate, alpha, activation
 	segments   bool
+	far        bool // rows of A are a multiple of 4 KiB apart
 }
 
 func (s shape) String() string {
-	return fmt.Sprintf("%s %s %dx%dx%d %s,%s->%s packed=%t wild=%t epilogue=%07b segments=%t",
-		s.layout, s.math, s.m, s.n, s.k, s.ta, s.tb, s.tc, s.packed, s.wild, s.epilogue, s.segments)
+	return fmt.Sprintf("%s %s %dx%dx%d %s,%s->%s packed=%t wild=%t epilogue=%07b segments=%t far=%t",
+		s.layout, s.math, s.m, s.n, s.k, s.ta, s.tb, s.tc, s.packed, s.wild, s.epilogue, s.segments, s.far)
 }
 
 // gemm makes the operands of a case: the same for the same seed. w is the weight that
@@ -142,7 +143,11 @@ func (s shape) gemm(seed uint64) (g *kernels.Gemm, w kernels.Mat) {
 	if s.layout == kernels.TN {
 		ar, ac = s.k, s.m
 	}
-	g.A = matrix(r, s.ta, ar, ac, pad, s.wild)
+	padA := pad
+	if s.far {
+		padA = roundUp(max(ac, 1), 4096/s.ta.Size()) - ac
+	}
+	g.A = matrix(r, s.ta, ar, ac, padA, s.wild)
 	g.B = matrix(r, s.tb, br, bc, pad, s.wild)
 	g.C = matrix(r, s.tc, s.m, s.n, pad, false)
 	if s.segments {
@@ -233,7 +238,7 @@ func shallow(p isa.Path, threads int) *Engine {
 func randomShape(r *rand.Rand, m, n, k int) shape {
 	types := [...]kernels.DType{kernels.F32, kernels.BF16}
 	s := shape{layout: kernels.Layout(r.IntN(3)), math: kernels.Math(r.IntN(2)), m: m, n: n, k: k,
-		ta: types[r.IntN(2)], tb: types[r.IntN(2)], tc: types[r.IntN(2)], wild: r.IntN(4) == 0}
+		ta: types[r.IntN(2)], tb: types[r.IntN(2)], tc: types[r.IntN(2)], wild: r.IntN(4) == 0, far: r.IntN(4) == 0}
 	s.packed = s.layout != kernels.TN && r.IntN(2) == 0
 	if r.IntN(2) == 0 {
 		s.epilogue = r.IntN(128)

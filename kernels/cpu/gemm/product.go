@@ -23,7 +23,7 @@ type product struct {
 	depth    int    // k of a task's block of A: all, or less where several row blocks of all k would not fit the budget
 	rowBlock int    // rows of a task
 	width    int    // panels of a task
-	rowBytes int    // of packed A
+	rowBytes int    // distance of A's rows
 	inPlace  bool   // A is not packed, but read where it lies
 	size     int    // bytes of a panel of B
 	later    bool   // there is more of an epilogue than a bias
@@ -127,7 +127,7 @@ func (p *product) cut() {
 		// Columns of A that fill cache lines, and are packed at more cost.
 		unit, fewest, least = 32, 96, 16
 	}
-	most := max(fewest, min(tallest, p.e.budget/p.rowBytes))
+	most := max(fewest, min(tallest, p.e.budget/min(p.rowBytes, p.u.rowBytes(p.depth))))
 	if p.kp <= shortK { // a task writes as much as it reads
 		most = min(most, max(fewest, writeBudget/(4*p.n)))
 	}
