@@ -129,7 +129,7 @@ type Episode struct {
 	Tools      []string         `toml:"tools" doc:"what may be called, by its name or a part of it; empty: all that the protocol has"`
 	Tokens     int              `toml:"tokens" range:"[1,1e7]" doc:"of an episode, prompt included"`
 	Pictures   int              `toml:"pictures" range:"[1,1e4]" doc:"of an episode"`
-	Parallel   int              `toml:"parallel" range:"[0,1024]" doc:"episodes under way at once, each with keys and values of its own; 0: 8, and 32 on a graphics card, and further ones while others wait for the code that they run (as many again) or for programs and servers (as many as have keys and values of 256 MiB, at least as many again, 256 in all), unless run.memory bounds the run; no bit depends on it"`
+	Parallel   int              `toml:"parallel" range:"[0,1024]" doc:"episodes under way at once, each with keys and values of its own; 0: 8, and 32 on a graphics card, and further ones while others wait for the code that they run (as many again) or for programs and servers (as many as have keys and values of about 256 MiB, at least as many again, 256 in all), unless run.memory bounds the run; no bit depends on it"`
 	Sampling   sampling.Options `toml:"sampling" doc:"how tokens are drawn"`
 
 	Overlong  *advantage.Overlong `toml:"overlong" doc:"a penalty for answers that come near a limit (DAPO)"`

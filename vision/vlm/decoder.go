@@ -353,15 +353,19 @@ type cache struct {
 	memories     [][]memory       // a layer, a row: of layers that keep a state
 }
 
-// TokenBytes is the size of a token's keys and values in a decoder.
-func (t TextConfig) TokenBytes(d kernels.DType) int {
-	layers := 0
+// RowBytes is about the most that a row of a decoder takes: keys and values, with the room that grows ahead of tokens,
+// and the states of layers that do not attend.
+func (t TextConfig) RowBytes(tokens int, d kernels.DType) int {
+	bytes := 0
 	for i := range t.Layers {
 		if t.attends(i) {
-			layers++
+			bytes += 2 * (tokens + tokens/2) * t.KVHeads * t.HeadDim * d.Size()
+		} else {
+			r := t.delta()
+			bytes += 4 * ((t.Taps-1)*r.qkv() + r.state())
 		}
 	}
-	return 2 * layers * t.KVHeads * t.HeadDim * d.Size()
+	return bytes
 }
 
 // roomStep is by how many tokens room grows: a stretch that attention rescales by.

@@ -161,7 +161,7 @@ func (b *batch) fewer() string {
 		return ""
 	}
 	lasts := b.rows == min(b.p.AtOnce()+b.p.Spare, len(b.keys))
-	b.most, b.spare = b.rows/2, 0
+	b.most, b.spare = max(1, min(b.most, b.rows/2)), 0
 	less := fmt.Sprintf("%d episodes at once", b.most)
 	if b.most == 1 {
 		less = "one episode at once"
@@ -180,7 +180,7 @@ func (p *Policy) RowsToSpare() int {
 	if tokens == 0 {
 		tokens = unlimited
 	}
-	row := tokens * p.VLM.Model.Text.TokenBytes(p.VLM.Arithmetic(false).DType)
+	row := p.VLM.Model.Text.RowBytes(tokens, p.VLM.Arithmetic(false).DType)
 	return max(min(spareBytes/max(1, row), mostWaiting-p.AtOnce()), p.AtOnce())
 }
 

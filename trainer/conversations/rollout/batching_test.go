@@ -326,8 +326,8 @@ func TestAtOnce(t *testing.T) {
 	if n := p.AtOnce(); n != 8 {
 		t.Errorf("%d on a CPU", n)
 	}
-	row := p.VLM.Model.Text.TokenBytes(p.VLM.Arithmetic(false).DType)
-	for tokens, want := range map[int]int{100: 248, 1 << 28 / row / 20: 20, 1 << 28 / row: 8} {
+	token := p.VLM.Model.Text.RowBytes(2, p.VLM.Arithmetic(false).DType) / 3 // 1.5 times two of them
+	for tokens, want := range map[int]int{100: 248, 1 << 28 / token * 2 / 3 / 20: 20, 1 << 28 / token: 8} {
 		if p.Limits.Tokens = tokens; p.RowsToSpare() != want {
 			t.Errorf("%d spare rows of %d tokens, not %d", p.RowsToSpare(), tokens, want)
 		}
@@ -534,6 +534,25 @@ func TestMemoryRunsOutLate(t *testing.T) {
 	half := len(all) / 2
 	if len(said) != 2 || !strings.Contains(said[0], fmt.Sprintf("%d episodes at once from now on", half)) || !strings.Contains(said[1], "one episode at once in this roll") || p.Parallel != half {
 		t.Errorf("%d at once from now on: %q", p.Parallel, said)
+	}
+}
+
+// TestMemoryRunsOutOfSpareRows: rows for the time of slow tools are given up before any others.
+func TestMemoryRunsOutOfSpareRows(t *testing.T) {
+	p := policy(t, false, ".*")
+	all := keys(0)
+	want := rolled(t, p, all)
+	p.Parallel, p.Spare = 2, 20
+	fails := true
+	p.Progress = func(done, _ int) {
+		if fails && done == 1 {
+			fails = false
+			panic(full{})
+		}
+	}
+	sameSamples(t, "after a failure", want, rolled(t, p, all))
+	if fails || p.Parallel != 2 || p.Spare != 0 {
+		t.Errorf("failed %t; %d at once and %d spare rows from now on", !fails, p.Parallel, p.Spare)
 	}
 }
 
