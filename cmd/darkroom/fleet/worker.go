@@ -452,7 +452,10 @@ func (c *crew) as(ctx context.Context, role string) (err error) {
 		ticket = ticket.Further()
 	}
 	link, err := natsio.Join(ctx, ticket, t.name, t.role, c.say)
-	if err != nil {
+	switch {
+	case errors.Is(err, fleet.ErrOver): // while it waited for the trainer
+		return nil
+	case err != nil:
 		return err
 	}
 	defer func() { err = errors.Join(err, link.Close()) }()

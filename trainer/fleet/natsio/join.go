@@ -32,6 +32,7 @@ type Ticket struct {
 	Credentials string    `json:"-"`              // a file of such a server; the worker's own
 	Until       time.Time `json:"until,omitzero"` // after which it lets no newcomer in
 	own         string    // the seed of the worker's key; "": each link makes one
+	silence     *notice   // that the trainer gives no answer, said once for all links; nil: each link says it
 }
 
 // mostTicket bounds a join file, in bytes.
@@ -46,6 +47,7 @@ func ReadTicket(path string) (t Ticket, err error) {
 	if err != nil {
 		return t, err
 	}
+	t.silence = &notice{}
 	if err := json.Unmarshal(text, &t); err != nil {
 		return t, fmt.Errorf("%s: it is no join file: %w", path, err)
 	}

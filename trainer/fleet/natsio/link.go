@@ -37,7 +37,7 @@ type Link struct {
 	over    map[session]bool // those that were another one when it was asked for: none of them comes again
 	at      map[fleet.Hash]*under
 	end     error // why no further job is taken
-	away    bool  // the trainer was said to be out of reach
+	away    bool  // the other end of the connection was said to be out of reach
 }
 
 // under is a job under way.
@@ -46,8 +46,8 @@ type under struct {
 	number uint64 // of its offer
 }
 
-// Join connects a worker to the run of a ticket, in a role. A server or a trainer that is out of reach is tried again
-// for a minute: it may be starting.
+// Join connects a worker to the run of a ticket, in a role. A server that is out of reach is tried again for a minute:
+// it may be starting. The trainer of a server of somebody else's is waited for without an end.
 func Join(ctx context.Context, t Ticket, worker string, role fleet.Role, say func(format string, args ...any)) (_ *Link, err error) {
 	if !nameable(worker) {
 		return nil, fmt.Errorf("a worker cannot be called %q: letters, digits, - and _ are possible, and %s and %s are the trainer's", worker, trainerName, fleet.Here)
@@ -112,7 +112,7 @@ func Join(ctx context.Context, t Ticket, worker string, role fleet.Role, say fun
 		l.past = b
 	}
 	nc.SetClosedHandler(func(nc *nats.Conn) { // it does not close by itself unless it is refused
-		l.ends(fmt.Errorf("%w: its key is not taken any more (%v)", fleet.ErrDismissed, nc.LastError()))
+		l.ends(shut(nc))
 	})
 	nc.SetReconnectHandler(func(*nats.Conn) {
 		l.mu.Lock()
@@ -127,21 +127,48 @@ func Join(ctx context.Context, t Ticket, worker string, role fleet.Role, say fun
 	if err := l.listen(); err != nil {
 		return nil, err
 	}
-	return l, l.awaits(ctx, t.Run)
+	return l, l.awaits(ctx, t)
 }
 
-// starting is how long a worker tries to reach a server and its trainer for the first time.
+// shut is the end by a connection that the server has closed.
+func shut(nc *nats.Conn) error {
+	return fmt.Errorf("%w: its key is not taken any more (%v)", fleet.ErrDismissed, nc.LastError())
+}
+
+// starting is how long a worker tries to reach a server for the first time.
 const starting = time.Minute
 
-// awaits waits for a trainer on a server of somebody else's, which is there without it.
-func (l *Link) awaits(ctx context.Context, run string) error {
+// awaits waits for a trainer on a server of somebody else's, which is there without it. The wait has no end of its own:
+// what starts workers with a machine, or in a cluster's queue, may do so long before the trainer.
+func (l *Link) awaits(ctx context.Context, t Ticket) error {
 	if l.voucher == nil { // the trainer's own server answered
 		return nil
 	}
-	err := l.hail(ctx)
-	for began := time.Now(); err != nil && time.Since(began) < starting; err = l.hail(ctx) {
-		if time.Since(began) < pause {
-			l.say("the server of run %q is there, and its trainer gives no answer: it may be starting; it is asked again for %v", run, starting)
+	if t.silence == nil {
+		t.silence = &notice{}
+	}
+	for {
+		err := l.hail(ctx)
+		if errors.Is(err, nats.ErrConnectionClosed) {
+			l.ends(shut(l.nc)) // its handler may come later
+		}
+		switch end := l.ended(); {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case end != nil:
+			return fmt.Errorf("joining run %q: %w", t.Run, end)
+		case err == nil:
+			return nil
+		case errors.Is(err, errSeal):
+			return fmt.Errorf("joining run %q: the answer on its server is not from the trainer of the join file: %w\nhint: was the run begun anew since? Copy the join file again from its folder", t.Run, err)
+		case !unanswered(err):
+			return fmt.Errorf("joining run %q: asking its trainer: %w", t.Run, err)
+		}
+		if last := l.nc.LastError(); errors.Is(last, nats.ErrPermissionViolation) { // the server says so beside the request
+			err = last
+		}
+		if t.silence.due(time.Now()) {
+			l.say("the server of run %q is there, and its trainer gives no answer (%v): it may be starting; this worker waits for it", t.Run, err)
 		}
 		select {
 		case <-time.After(pause):
@@ -149,10 +176,28 @@ func (l *Link) awaits(ctx context.Context, run string) error {
 			return ctx.Err()
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("joining run %q: its server is there, and its trainer gives no answer: %w\nhint: is 'darkroom train --workers' at work, and is the join file that of its run?", run, err)
+}
+
+// unanswered reports whether an error is the absence of an answer, which may come yet.
+func unanswered(err error) bool {
+	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrDisconnected)
+}
+
+// A notice is a line about something that all links of a process meet: one of them says it, and again after a minute.
+type notice struct {
+	mu   sync.Mutex
+	said time.Time
+}
+
+// due reports whether the line is to be said now; who asks says it.
+func (n *notice) due(now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.said.IsZero() && now.Sub(n.said) < time.Minute {
+		return false
 	}
-	return nil
+	n.said = now
+	return true
 }
 
 // unreachable reports whether an error is a server's absence, and no refusal.
@@ -161,8 +206,8 @@ func unreachable(err error) bool {
 	return errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, io.EOF) || errors.As(err, &dial)
 }
 
-// lost says that the trainer is out of reach, unless it comes back at once, or has ended the run: its last word and the
-// end of the connection come together.
+// lost says that the other end of the connection is out of reach, unless it comes back at once, or the trainer has ended
+// the run: its last word and the end of the connection come together.
 func (l *Link) lost(nc *nats.Conn, err error) {
 	if err == nil {
 		return
@@ -312,6 +357,13 @@ func (l *Link) ends(why error) {
 	}
 }
 
+// ended is why no further job is taken; nil while jobs are.
+func (l *Link) ended() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.end
+}
+
 // withdrawn stops a job that was offered before it was withdrawn.
 func (l *Link) withdrawn(s sealed) {
 	var name fleet.Hash
@@ -333,10 +385,7 @@ const pause = 500 * time.Millisecond
 // Next implements fleet.Link.
 func (l *Link) Next(ctx context.Context) (fleet.Job, error) {
 	for ctx.Err() == nil {
-		l.mu.Lock()
-		end := l.end
-		l.mu.Unlock()
-		if end != nil {
+		if end := l.ended(); end != nil {
 			return fleet.Job{}, end
 		}
 		m := l.look(ctx)

@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
@@ -21,7 +23,13 @@ import (
 // aServer is one of somebody else's, on this machine.
 func aServer(t *testing.T, host string) string {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: host, Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	return guarded(t, host, nil).Addr().(*net.TCPAddr).String()
+}
+
+// guarded is such a server, which asks whom it lets in.
+func guarded(t *testing.T, host string, lets server.Authentication) *server.Server {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: host, Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, CustomClientAuthentication: lets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +41,7 @@ func aServer(t *testing.T, host string) string {
 	if !s.ReadyForConnections(20 * time.Second) {
 		t.Fatal("the server does not come up")
 	}
-	return s.Addr().(*net.TCPAddr).String()
+	return s
 }
 
 // TestRemote: two runs of one name on a foreign server do not get each other's messages; results for a trainer that
@@ -88,45 +96,171 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestRemoteEarly: a foreign server is there without the trainer. A worker waits for the trainer, and says so.
-func TestRemoteEarly(t *testing.T) {
-	t.Parallel()
-	dir, at := t.TempDir(), "nats://"+aServer(t, "127.0.0.1")
+// left is the ticket of a run on a server whose trainer is away.
+func left(t *testing.T, at, dir string) Ticket {
+	t.Helper()
 	b, err := Attach(Remote{URLs: at, Dir: dir, Run: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ticket := b.Ticket
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	said, joined := make(chan string, 10), make(chan *Link, 1)
-	joins := func(ctx context.Context, want error) {
-		l, err := Join(ctx, ticket, "early", fleet.Rolls, func(format string, args ...any) { said <- fmt.Sprintf(format, args...) })
-		if !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
-		}
-		joined <- l
+	ticket, err := ReadTicket(b.Join)
+	if err != nil {
+		t.Fatal(err)
 	}
-	interrupted, stop := context.WithCancel(t.Context())
-	go joins(interrupted, context.Canceled)
-	if line := <-said; !strings.Contains(line, "its trainer gives no answer") {
+	return ticket
+}
+
+// early is a worker that joins in a role before its trainer.
+type early struct {
+	*testing.T
+	said   chan string
+	joined chan *Link
+	err    error // once joined has its link
+}
+
+func joinsEarly(ctx context.Context, t *testing.T, ticket Ticket, name string) *early {
+	e := &early{T: t, said: make(chan string, 10), joined: make(chan *Link, 1)}
+	go func() {
+		l, err := Join(ctx, ticket, name, fleet.Rolls, func(format string, args ...any) { e.said <- fmt.Sprintf(format, args...) })
+		e.err = err
+		e.joined <- l
+	}()
+	return e
+}
+
+// says is its next line.
+func (e *early) says() string {
+	e.Helper()
+	select {
+	case line := <-e.said:
+		return line
+	case <-e.joined:
+		e.Fatalf("it ended without a line: %v", e.err)
+	case <-time.After(20 * time.Second):
+		e.Fatal("it says nothing")
+	}
+	return ""
+}
+
+// ends is its link.
+func (e *early) ends() *Link {
+	e.Helper()
+	select {
+	case l := <-e.joined:
+		return l
+	case <-time.After(20 * time.Second):
+		e.Fatal("it goes on waiting")
+	}
+	return nil
+}
+
+// TestRemoteEarly: a foreign server is there without the trainer. A worker waits for the trainer until it is
+// interrupted, and says so, in one line for all of its roles.
+func TestRemoteEarly(t *testing.T) {
+	t.Parallel()
+	dir, at := t.TempDir(), "nats://"+aServer(t, "127.0.0.1")
+	ticket := left(t, at, dir)
+	ctx, stop := context.WithCancel(t.Context())
+	interrupted := joinsEarly(ctx, t, ticket, "early")
+	if line := interrupted.says(); !strings.Contains(line, "its trainer gives no answer") {
 		t.Error(line)
 	}
 	stop()
-	<-joined
-	go joins(t.Context(), nil)
-	<-said
-	if b, err = Attach(Remote{URLs: at, Dir: dir, Run: "test"}); err != nil {
+	if interrupted.ends(); !errors.Is(interrupted.err, context.Canceled) {
+		t.Error(interrupted.err)
+	}
+	ticket.silence = &notice{} // of another process
+	one := joinsEarly(t.Context(), t, ticket, "early")
+	one.says()
+	two := joinsEarly(t.Context(), t, ticket.Further(), "early-score")
+	select {
+	case <-one.joined:
+		t.Fatal("it does not wait: ", one.err)
+	case <-two.joined:
+		t.Fatal("it does not wait: ", two.err)
+	case <-time.After(4 * pause): // both have asked again
+	}
+	b, err := Attach(Remote{URLs: at, Dir: dir, Run: "test"})
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	l := <-joined
-	if l == nil {
-		t.Fatal("it has not joined")
+	for _, e := range []*early{one, two} {
+		if toil(t, e.ends(), time.Millisecond); e.err != nil {
+			t.Fatal(e.err)
+		}
+		if len(e.said) > 0 {
+			t.Errorf("it says so again: %s", <-e.said)
+		}
 	}
-	toil(t, l, time.Millisecond)
 	do(t, b, 3, false)
+}
+
+// TestNotice: a line that is due once is due again after a minute.
+func TestNotice(t *testing.T) {
+	var n notice
+	began := time.Now()
+	for after, want := range []bool{true, false, false, true, false} {
+		if got := n.due(began.Add(time.Duration(after) * 25 * time.Second)); got != want {
+			t.Errorf("after %d s: %v", 25*after, got)
+		}
+	}
+}
+
+// TestRemoteForged: where somebody else answers in the trainer's place, a worker ends at once.
+func TestRemoteForged(t *testing.T) {
+	t.Parallel()
+	at := "nats://" + aServer(t, "127.0.0.1")
+	ticket := left(t, at, t.TempDir())
+	other, err := ticket.attach("other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.Subscribe(ticket.Space.subject(hail), func(m *nats.Msg) { _ = m.Respond(make([]byte, sealHead+16)) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	e := joinsEarly(t.Context(), t, ticket, "early")
+	if e.ends(); !errors.Is(e.err, errSeal) || !strings.Contains(e.err.Error(), "hint:") {
+		t.Error(e.err)
+	}
+	if len(e.said) > 0 {
+		t.Errorf("it is no silence: %s", <-e.said)
+	}
+}
+
+// door lets clients in while it is open.
+type door struct{ open atomic.Bool }
+
+func (d *door) Check(server.ClientAuthentication) bool { return d.open.Load() }
+
+// TestRemoteShut: a server that lets a waiting worker in no longer ends its wait.
+func TestRemoteShut(t *testing.T) {
+	t.Parallel()
+	in := &door{}
+	in.open.Store(true)
+	s := guarded(t, "127.0.0.1", in)
+	e := joinsEarly(t.Context(), t, left(t, "nats://"+s.Addr().String(), t.TempDir()), "early")
+	e.says()
+	in.open.Store(false)
+	all, err := s.Connz(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all.Conns {
+		if err := s.DisconnectClientByID(c.Cid); err != nil {
+			t.Error(err)
+		}
+	}
+	if e.ends(); !errors.Is(e.err, fleet.ErrDismissed) {
+		t.Error(e.err)
+	}
 }
 
 // TestRemotePeers: with a server of somebody else's, which has another address than the trainer, blobs go to and from
