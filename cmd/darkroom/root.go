@@ -32,7 +32,7 @@ func newRoot() *cobra.Command {
 models with reinforcement learning, in one binary, with no Python.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 stopped by a
-monitor, 130 interrupted and saved.`,
+monitor, 130 interrupted (the first Ctrl-C saves, a second one ends at once).`,
 		Example:       "  darkroom doctor\n  darkroom list paths --json",
 		SilenceErrors: true,
 		SilenceUsage:  true,

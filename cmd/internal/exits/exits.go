@@ -16,7 +16,7 @@ const (
 	Failed      = 1
 	Wrong       = 2   // wrong usage or config: nothing was done
 	Stopped     = 3   // a monitor stopped the run
-	Interrupted = 130 // the first Ctrl-C; everything that can be saved was saved
+	Interrupted = 130 // by a signal: the first one saves first; after a second one work since the last checkpoint is lost
 )
 
 // An Early is a run that ended before its end, as it should have, with its own exit code.
