@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/console"
+	"github.com/darkroom-rl/darkroom/data/prompts"
 	"github.com/darkroom-rl/darkroom/record/folder"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -87,6 +89,7 @@ func (e ending) write(w io.Writer) {
 // again is the command that samples one of the run's own prompts, from its picture where it has one.
 func (e ending) again() string {
 	last := ledger.SampleLine{Text: "..."}
+	var images []string
 	_ = folder.ReadLines(filepath.Join(e.dir, "samples.jsonl"), func(text []byte) error { // without it the prompt stays open
 		var l ledger.SampleLine
 		if err := json.Unmarshal(text, &l); err == nil && l.Picture != "" {
@@ -96,18 +99,34 @@ func (e ending) again() string {
 	})
 	for _, name := range e.Rollout.Prompts { // of pictures that exist there are no samples
 		if list, err := e.Open(name); err == nil && last.Picture == "" && len(list) > 0 {
-			last.Text = list[0].Text
+			last.Text, images = list[0].Text, sourceFiles(list[0], name)
 			break
 		}
 	}
 	command := "darkroom sample --run " + word(e.dir) + " --prompt " + quoted(last.Text)
 	for _, s := range last.Sources {
-		command += " --image " + word(filepath.Join(e.dir, filepath.FromSlash(s)))
+		images = append(images, filepath.Join(e.dir, filepath.FromSlash(s)))
+	}
+	for _, path := range images {
+		command += " --image " + word(path)
 	}
 	if run.ModalityOf(e.Experiment).Name == "clips" {
 		return command + " --out a.gif"
 	}
 	return command + " --out a.png"
+}
+
+// sourceFiles are the pictures that a prompt of a list changes or animates; FILE for one without a file of its own: it
+// is drawn, or lies in a table.
+func sourceFiles(p prompts.Prompt, list string) (all []string) {
+	for _, source := range p.Sources() {
+		path := filepath.Join(p.Folder(list), filepath.FromSlash(source))
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+			path = "FILE"
+		}
+		all = append(all, path)
+	}
+	return all
 }
 
 // word is a path in a shell's command, quoted where it has to be.

@@ -2,6 +2,7 @@ package train
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/record/folder"
 	"github.com/darkroom-rl/darkroom/record/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
@@ -93,5 +95,59 @@ func TestAgain(t *testing.T) {
 	}
 	if got, want := e.again(), "--prompt 'make the dog'\\''s nose red' --image "+filepath.Join(dir, "images", "source_1.png")+" --out a.png"; !strings.HasSuffix(got, want) {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestAgainEdits: without samples of its own the command has the first prompt of the run's list, and its pictures.
+func TestAgainEdits(t *testing.T) {
+	dir := t.TempDir()
+	list := filepath.Join(dir, "edits.jsonl")
+	row := `{"prompt":"make it night","image":["a b.png","embed:edits/3"]}` + "\n"
+	for name, text := range map[string]string{list: row, filepath.Join(dir, "a b.png"): "a picture"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := ending{Experiment: &experiment.Experiment{}, dir: dir}
+	e.Rollout.Prompts = []string{list}
+	if got, want := e.again(), "--prompt 'make it night' --image '"+filepath.Join(dir, "a b.png")+"' --image FILE --out a.png"; !strings.HasSuffix(got, want) {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestKept: what is said of a run that ends in the middle names the way that its folder allows.
+func TestKept(t *testing.T) {
+	for name, resumes := range map[string]bool{"": false, "fleet.jsonl": false, "pass_rates.jsonl": true, "heldout.jsonl": true} {
+		written := []string{folder.Config}
+		if name != "" {
+			written = append(written, name)
+		}
+		dir := filepath.Join(t.TempDir(), "run")
+		f, err := folder.Open(dir, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range written {
+			err = errors.Join(err, os.WriteFile(f.Path(file), []byte("{}\n"), 0o600))
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		said := kept(dir)
+		f, err = folder.Open(dir, resumes)
+		if err != nil || strings.Contains(said, "--resume") != resumes || strings.Contains(said, "the same command") == resumes {
+			t.Errorf("%q: %s; that way leads to %v", name, said, err)
+		}
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		if resumes {
+			if _, err := folder.Open(dir, false); !errors.Is(err, folder.ErrUsed) {
+				t.Errorf("%q: the same command: %v", name, err)
+			}
+		}
 	}
 }

@@ -220,6 +220,9 @@ func kept(dir string) string {
 	case err != nil:
 		return fmt.Sprintf("what was saved is in %s: --resume goes on", dir)
 	case len(all) == 0:
+		if worth, err := f.Worth(); err != nil || worth {
+			return "with what was measured before the first iteration saved: --resume goes on from there"
+		}
 		return "with nothing saved yet: the same command begins again"
 	case all[len(all)-1].Iteration == 0:
 		return "with no iteration saved: --resume begins the first one again"
