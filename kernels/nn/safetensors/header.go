@@ -115,7 +115,7 @@ func notSafetensors(first []byte, n uint64) error {
 		{"PK\x03\x04", "a zip archive (PyTorch's .bin or .pt, most likely)", "convert it to safetensors; Darkroom does not read pickled files"},
 		{"\x80\x02", "a Python pickle", "convert it to safetensors; Darkroom does not read pickled files"},
 		{"\x89PNG", "a picture", "name the weights' file"}, {"\xff\xd8\xff", "a picture", "name the weights' file"},
-		{"GGUF", "a GGUF file", "its name must end in .gguf: rename it"},
+		{"GGUF", "a GGUF file", "a transformer or T5 in GGUF is read under a name that ends in .gguf; other parts need safetensors"},
 		{"<", "a web page or XML, not weights", "the download failed, or needs a login at the hub: fetch the file again"},
 	} {
 		if bytes.HasPrefix(first, []byte(k.prefix)) {

@@ -33,7 +33,7 @@ func hostile() map[string]string {
 		"\x00\x00\x00\x00\x00\x00\x00\x00{}": "too few for any JSON",
 		"version https://git-lfs.github.com/spec/v1\noid sha256:00\n":              "git lfs pull",
 		"PK\x03\x04 archive/data.pkl":                                              "pickled",
-		"GGUF\x03\x00\x00\x00\x01\x01":                                             "its name must end in .gguf: rename it",
+		"GGUF\x03\x00\x00\x00\x01\x01":                                             "a name that ends in .gguf; other parts need safetensors",
 		"a red circle on white\n":                                                  "this is text, not weights",
 		"<!DOCTYPE html><html>":                                                    "web page",
 		raw("[]", 0):                                                               "starts with byte 0x5b",
