@@ -115,7 +115,7 @@ func TestAgainEdits(t *testing.T) {
 	}
 }
 
-// TestKept: what is said of a run that ends in the middle names the way that its folder allows.
+// TestKept: the last words of a run that ends in the middle name the way that its folder allows.
 func TestKept(t *testing.T) {
 	for name, resumes := range map[string]bool{"": false, "fleet.jsonl": false, "pass_rates.jsonl": true, "heldout.jsonl": true} {
 		written := []string{folder.Config}

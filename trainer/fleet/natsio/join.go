@@ -32,7 +32,7 @@ type Ticket struct {
 	Credentials string    `json:"-"`              // a file of such a server; the worker's own
 	Until       time.Time `json:"until,omitzero"` // after which it lets no newcomer in
 	own         string    // the seed of the worker's key; "": each link makes one
-	silence     *notice   // that the trainer gives no answer, said once for all links; nil: each link says it
+	silence     *notice   // of a trainer that gives no answer, once for all links; nil: each link has its own
 }
 
 // mostTicket bounds a join file, in bytes.

@@ -139,7 +139,7 @@ func shut(nc *nats.Conn) error {
 const starting = time.Minute
 
 // awaits waits for a trainer on a server of somebody else's, which is there without it. The wait has no end of its own:
-// what starts workers with a machine, or in a cluster's queue, may do so long before the trainer.
+// systemd, Slurm and Kubernetes may start workers long before the trainer.
 func (l *Link) awaits(ctx context.Context, t Ticket) error {
 	if l.voucher == nil { // the trainer's own server answered
 		return nil
@@ -206,8 +206,8 @@ func unreachable(err error) bool {
 	return errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, io.EOF) || errors.As(err, &dial)
 }
 
-// lost says that the other end of the connection is out of reach, unless it comes back at once, or the trainer has ended
-// the run: its last word and the end of the connection come together.
+// lost says that the other end of the connection is out of reach, unless it comes back at once, or the trainer has
+// ended the run: its last word and the end of the connection come together.
 func (l *Link) lost(nc *nats.Conn, err error) {
 	if err == nil {
 		return
