@@ -135,7 +135,7 @@ func (o MotionOptions) steps(ctx context.Context, item Item) (*motion.Steps, err
 	if err != nil {
 		return nil, err
 	}
-	return item.Shared.steps(flowKey{o.Method, fmt.Sprint(places)}, func() (*motion.Steps, error) { return motion.StepsOf(ctx, c, o.flow()) })
+	return item.Shared.steps(flowKey{item.Clip, o.Method, fmt.Sprint(places)}, func() (*motion.Steps, error) { return motion.StepsOf(ctx, c, o.flow()) })
 }
 
 // Shared are results that rewards of one item share: the steps of its clip. The first one that asks finds the flow.
@@ -147,8 +147,11 @@ type Shared struct {
 	found map[flowKey]*motion.Steps
 }
 
-// flowKey names the flow of some frames of a clip.
-type flowKey struct{ method, frames string }
+// flowKey names the flow of some frames of a clip. Copies of an item share results, and may have another clip.
+type flowKey struct {
+	clip           *video.Clip
+	method, frames string
+}
 
 // Share lets rewards that are asked about the item, or about copies of it, share the steps of its clip.
 func (i *Item) Share() {

@@ -148,3 +148,25 @@ func TestShared(t *testing.T) {
 		t.Errorf("%d flows of one clip", n)
 	}
 }
+
+// TestSharedOfOtherClip: a copy of an item that has another clip has that clip's score, and both stay found.
+func TestSharedOfOtherClip(t *testing.T) {
+	item := Item{Clip: walking(4, 2)}
+	item.Share()
+	changed := item
+	changed.Clip = walking(4, 1)
+	for range 2 {
+		for _, of := range []Item{item, changed} {
+			want, err := UsualMotion.Score(t.Context(), Item{Clip: of.Clip})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := UsualMotion.Score(t.Context(), of); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v, %v; without sharing %+v", got, err, want)
+			}
+		}
+	}
+	if n := len(item.Shared.found); n != 2 {
+		t.Errorf("%d flows of two clips", n)
+	}
+}
