@@ -135,16 +135,23 @@ func (o MotionOptions) steps(ctx context.Context, item Item) (*motion.Steps, err
 	if err != nil {
 		return nil, err
 	}
-	return item.Shared.steps(flowKey{item.Clip, o.Method, fmt.Sprint(places)}, func() (*motion.Steps, error) { return motion.StepsOf(ctx, c, o.flow()) })
+	return item.Shared.steps(ctx, flowKey{item.Clip, o.Method, fmt.Sprint(places)}, func() (*motion.Steps, error) { return motion.StepsOf(ctx, c, o.flow()) })
 }
 
-// Shared are results that rewards of one item share: the steps of its clip. The first one that asks finds the flow.
-// Steps are numbers, some hundred bytes for each frame, and live as long as the item.
+// Shared are results that rewards of one item share: the steps of its clip. The first one that asks finds the flow, and
+// others wait for it; by another method, or of other frames, nobody waits. An error is of the one that met it: the next
+// one looks again. Steps are numbers, some hundred bytes for each frame, and live as long as the item.
 //
 // Invariant (test): scores have the bits of those that share nothing.
 type Shared struct {
 	mu    sync.Mutex
-	found map[flowKey]*motion.Steps
+	found map[flowKey]*sought
+}
+
+// sought are steps that are there, or are none, as soon as done is closed.
+type sought struct {
+	done  chan struct{}
+	steps *motion.Steps
 }
 
 // flowKey names the flow of some frames of a clip. Copies of an item share results, and may have another clip.
@@ -156,23 +163,50 @@ type flowKey struct {
 // Share lets rewards that are asked about the item, or about copies of it, share the steps of its clip.
 func (i *Item) Share() {
 	if i.Clip != nil && i.Shared == nil {
-		i.Shared = &Shared{found: map[flowKey]*motion.Steps{}}
+		i.Shared = &Shared{found: map[flowKey]*sought{}}
 	}
 }
 
-// steps finds those that are not there yet. A nil Shared keeps nothing.
-func (s *Shared) steps(of flowKey, find func() (*motion.Steps, error)) (*motion.Steps, error) {
+// steps finds those that are not there yet, or waits for who does, unless ctx ends first. A nil Shared keeps nothing.
+func (s *Shared) steps(ctx context.Context, of flowKey, find func() (*motion.Steps, error)) (*motion.Steps, error) {
 	if s == nil {
 		return find()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if got := s.found[of]; got != nil {
-		return got, nil
+	for {
+		s.mu.Lock()
+		at, there := s.found[of]
+		if !there {
+			at = &sought{done: make(chan struct{})}
+			s.found[of] = at
+		}
+		s.mu.Unlock()
+		if !there {
+			return s.find(of, at, find)
+		}
+		select {
+		case <-at.done:
+			if at.steps != nil {
+				return at.steps, nil
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
+}
+
+// find finds steps that others may wait for. What fails, or panics, makes room for the next one.
+func (s *Shared) find(of flowKey, at *sought, find func() (*motion.Steps, error)) (*motion.Steps, error) {
+	defer func() {
+		if at.steps == nil {
+			s.mu.Lock()
+			delete(s.found, of)
+			s.mu.Unlock()
+		}
+		close(at.done)
+	}()
 	got, err := find()
 	if err == nil {
-		s.found[of] = got
+		at.steps = got
 	}
 	return got, err
 }

@@ -7,8 +7,11 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
+	"github.com/darkroom-rl/darkroom/rewards/motion"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -168,5 +171,64 @@ func TestSharedOfOtherClip(t *testing.T) {
 	}
 	if n := len(item.Shared.found); n != 2 {
 		t.Errorf("%d flows of two clips", n)
+	}
+}
+
+// TestSharedTogether: rewards that ask for one flow at a time find it once, and one whose context ends does not wait;
+// other methods wait for nobody; and where the one that looks fails or panics, one of those that wait looks again.
+func TestSharedTogether(t *testing.T) {
+	errFound := errors.New("no flow")
+	for name, end := range map[string]func() (*motion.Steps, error){
+		"found":  func() (*motion.Steps, error) { return &motion.Steps{}, nil },
+		"failed": func() (*motion.Steps, error) { return nil, errFound },
+		"ended":  func() (*motion.Steps, error) { return nil, context.Canceled },
+		"panic":  func() (*motion.Steps, error) { panic(errFound) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				item := Item{Clip: walking(2, 1)}
+				item.Share()
+				key := flowKey{clip: item.Clip, method: "dis"}
+				var looked atomic.Int32
+				release := make(chan struct{})
+				go func() {
+					defer func() { _ = recover() }()
+					_, _ = item.Shared.steps(t.Context(), key, func() (*motion.Steps, error) {
+						<-release
+						looked.Add(1)
+						return end()
+					})
+				}()
+				synctest.Wait()
+				find := func() (*motion.Steps, error) { looked.Add(1); return &motion.Steps{}, nil }
+				var got [3]*motion.Steps
+				for i := range got {
+					go func() { got[i], _ = item.Shared.steps(t.Context(), key, find) }()
+				}
+				impatient, cancel := context.WithCancel(t.Context())
+				over := make(chan error, 1)
+				go func() {
+					_, err := item.Shared.steps(impatient, key, find)
+					over <- err
+				}()
+				if s, err := item.Shared.steps(t.Context(), flowKey{clip: item.Clip, method: "farneback"}, find); s == nil || err != nil {
+					t.Errorf("by another method: %v, %v", s, err)
+				}
+				synctest.Wait()
+				cancel()
+				if err := <-over; !errors.Is(err, context.Canceled) {
+					t.Errorf("a wait that ended: %v", err)
+				}
+				close(release)
+				synctest.Wait()
+				want := int32(2) // by each method
+				if name != "found" {
+					want++
+				}
+				if n := looked.Load(); n != want || got[0] == nil || got[1] != got[0] || got[2] != got[0] {
+					t.Errorf("looked %d times, not %d: %v", n, want, got)
+				}
+			})
+		})
 	}
 }
