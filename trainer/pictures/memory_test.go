@@ -378,13 +378,48 @@ func TestSamplesApart(t *testing.T) {
 	}
 }
 
-// TestCountingEnds: an interrupted prediction ends with its context.
+// TestCountingEnds: a prediction ends at whichever look its context is over. It looks before anything is asked for, and
+// before each iteration.
 func TestCountingEnds(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	dry := cpu.NewDry(cpu.Options{})
-	dry.Until(ctx)
-	if need, err := Memory(parse(t), dry, 0); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, %v", need, err)
+	predict := func(n int) (*ending, error) {
+		dry := cpu.NewDry(cpu.Options{})
+		ctx := &ending{Context: t.Context(), dry: dry, n: n}
+		dry.Until(ctx)
+		_, err := Memory(parse(t), dry, 0)
+		ctx.done = append(ctx.done, dry.Operations())
+		return ctx, err
 	}
+	whole, err := predict(math.MaxInt)
+	if err != nil || len(whole.done) < 3 || whole.asked != 0 {
+		t.Fatalf("%v; looks after %v operations, the first beside %d bytes", err, whole.done, whole.asked)
+	}
+	for i, all := 1, whole.done[len(whole.done)-1]; i < len(whole.done); i++ {
+		if part := whole.done[i] - whole.done[i-1]; part > all/2 {
+			t.Errorf("%g of %g operations without a look", part, all)
+		}
+	}
+	for n := 1; n < len(whole.done); n++ {
+		if got, err := predict(n); !errors.Is(err, context.Canceled) || !slices.Equal(got.done[:n], whole.done[:n]) || got.done[n] != got.done[n-1] {
+			t.Errorf("over at look %d: %v; looks after %v operations", n, err, got.done)
+		}
+	}
+}
+
+// ending is a context that is over at the n-th look.
+type ending struct {
+	context.Context
+	dry   *cpu.Dry
+	n     int
+	asked int       // bytes at the first look
+	done  []float64 // operations at each look
+}
+
+func (c *ending) Err() error {
+	if len(c.done) == 0 {
+		c.asked = c.dry.Peak()
+	}
+	if c.done = append(c.done, c.dry.Operations()); len(c.done) >= c.n {
+		return context.Canceled
+	}
+	return nil
 }
