@@ -56,10 +56,11 @@ func OpenAs(index int, mode string) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open(driver.New(l), index, mode)
+	return open(driver.New(l), index, mode, (*Backend).chooseHopper)
 }
 
-func open(d *driver.Driver, index int, mode string) (b *Backend, err error) {
+// open starts a device. hopper decides which kernels for Hopper are taken.
+func open(d *driver.Driver, index int, mode string, hopper func(*Backend) error) (b *Backend, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	// The thread may still have the context of a lost device, by whose error every call fails. At first there is no
@@ -85,14 +86,14 @@ func open(d *driver.Driver, index int, mode string) (b *Backend, err error) {
 	if b.mode.times {
 		b.profile = &profile{sums: map[string]KernelTime{}, first: time.Now()}
 	}
-	if err = b.begin(version); err != nil {
+	if err = b.begin(version, hopper); err != nil {
 		b.Close()
 		return nil, fmt.Errorf("cuda:%d (%s): %w", index, b.device.Name, err)
 	}
 	return b, nil
 }
 
-func (b *Backend) begin(version int) (err error) {
+func (b *Backend) begin(version int, hopper func(*Backend) error) (err error) {
 	if b.dev, err = b.d.Device(b.device.Index); err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (b *Backend) begin(version int) (err error) {
 	if b.ring, err = b.memory.Take(ringBytes); err != nil {
 		return err
 	}
-	if err = b.chooseHopper(); err != nil {
+	if err = hopper(b); err != nil {
 		return err
 	}
 	return b.beginProducts(version)

@@ -4,7 +4,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
@@ -14,12 +13,23 @@ import (
 func Open(index int) (*Backend, error) { return OpenAs(index, os.Getenv(ModeVariable)) }
 
 // OpenOn starts the first device of a driver that is not the system's.
-func OpenOn(c driver.Caller, mode string) (*Backend, error) { return open(driver.New(c), 0, mode) }
+func OpenOn(c driver.Caller, mode string) (*Backend, error) {
+	return open(driver.New(c), 0, mode, (*Backend).chooseHopper)
+}
 
-// Unchecked lets backends take kernels for Hopper without their check until a test ends.
-func Unchecked(t testing.TB) {
-	unchecked = true
-	t.Cleanup(func() { unchecked = false })
+// OpenUnchecked starts the first device, and takes kernels for Hopper without their check: tests open many backends,
+// and hold each kernel to ref themselves.
+func OpenUnchecked(mode string) (*Backend, error) {
+	l, err := driver.OpenLibrary()
+	if err != nil {
+		return nil, err
+	}
+	return open(driver.New(l), 0, mode, func(b *Backend) error {
+		w := &b.hopper
+		there := w.module != 0
+		w.attention.use, w.products.use, w.pairs.use, w.gradients.use = there, there, there, there
+		return nil
+	})
 }
 
 // SetMostGathered sets how many bytes of gathered operands a product may hold, for tests.

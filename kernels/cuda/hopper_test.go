@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"os"
 	"strings"
 	"testing"
 
@@ -22,8 +23,14 @@ func newHopper(t *testing.T) (*rig, *double.Control) {
 	t.Helper()
 	c := double.New(t)
 	c.Set(13000, 1, 90, 2<<30)
-	cuda.Unchecked(t)
-	return openRig(t), c
+	return openHopper(t), c
+}
+
+// openHopper is openRig without the check of kernels for Hopper.
+func openHopper(t *testing.T) *rig {
+	t.Helper()
+	b, err := cuda.OpenUnchecked(os.Getenv(cuda.ModeVariable))
+	return rigOf(t, b, err)
 }
 
 // TestHopper: the check of the kernels passes, and attention by wgmma is near to ref, as tensor cores are held.
@@ -199,12 +206,12 @@ func TestHopperRecord(t *testing.T) {
 	if err := r.Choose(with); err != nil || !r.HopperRuns() || !r.HopperMultiplies() {
 		t.Errorf("%v", err)
 	}
-	early, products := openRig(t), `{"by": "own", "attention": "wgmma", "own": "wgmma,ex2.approx"}`
+	early, products := openHopper(t), `{"by": "own", "attention": "wgmma", "own": "wgmma,ex2.approx"}`
 	if err := early.Choose([]byte(products)); err != nil || !early.HopperMultiplies() || strings.Contains(string(record(early)), "adapters") {
 		t.Errorf("%v: %s goes on with pairs in the sums of products", err, products)
 	}
 	c.Set(13000, 1, 80, 2<<30)
-	other := openRig(t)
+	other := openHopper(t)
 	without := record(other)
 	if err := other.Choose(with); err == nil || !strings.Contains(err.Error(), "this device is of 8.0") {
 		t.Errorf("%v", err)

@@ -148,7 +148,7 @@ func testHopperGradientResults(r *rig, a, b kernels.Mat, segments []int) {
 func TestHopperGradientsOfARun(t *testing.T) {
 	newHopper(t)
 	record := func(mode string) ([]byte, *cuda.Backend) {
-		b, err := cuda.OpenAs(0, mode)
+		b, err := cuda.OpenUnchecked(mode)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 func TestHopperTrial(t *testing.T) {
 	r, _ := newHopper(t)
 	t.Setenv(cuda.ModeVariable, "trial")
-	trial := openRig(t)
+	trial := openHopper(t)
 	if !trial.HopperRuns() || !trial.HopperMultiplies() {
 		t.Fatal(trial)
 	}

@@ -31,6 +31,12 @@ func newRig(t *testing.T) *rig {
 func openRig(t *testing.T) *rig {
 	t.Helper()
 	b, err := cuda.Open(0)
+	return rigOf(t, b, err)
+}
+
+// rigOf closes an opened backend when the test ends.
+func rigOf(t *testing.T, b *cuda.Backend, err error) *rig {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
