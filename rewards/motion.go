@@ -139,8 +139,8 @@ func (o MotionOptions) steps(ctx context.Context, item Item) (*motion.Steps, err
 }
 
 // Shared are results that rewards of one item share: the steps of its clip. The first one that asks finds the flow, and
-// others wait for it; by another method, or of other frames, nobody waits. An error is of the one that met it: the next
-// one looks again. Steps are numbers, some hundred bytes for each frame, and live as long as the item.
+// others wait for it. Other methods, and other frames, do not wait. An error is not shared: the next one finds it.
+// Steps are numbers, some hundred bytes for each frame, and live as long as the item.
 //
 // Invariant (test): scores have the bits of those that share nothing.
 type Shared struct {
@@ -148,7 +148,7 @@ type Shared struct {
 	found map[flowKey]*sought
 }
 
-// sought are steps that are there, or are none, as soon as done is closed.
+// sought are steps under way until done is closed; nil after an error.
 type sought struct {
 	done  chan struct{}
 	steps *motion.Steps
@@ -167,7 +167,7 @@ func (i *Item) Share() {
 	}
 }
 
-// steps finds those that are not there yet, or waits for who does, unless ctx ends first. A nil Shared keeps nothing.
+// steps finds those that are not there yet, or waits for them until ctx ends. A nil Shared keeps nothing.
 func (s *Shared) steps(ctx context.Context, of flowKey, find func() (*motion.Steps, error)) (*motion.Steps, error) {
 	if s == nil {
 		return find()
@@ -194,7 +194,7 @@ func (s *Shared) steps(ctx context.Context, of flowKey, find func() (*motion.Ste
 	}
 }
 
-// find finds steps that others may wait for. What fails, or panics, makes room for the next one.
+// find finds steps that others may wait for. After an error, or a panic, the next one may.
 func (s *Shared) find(of flowKey, at *sought, find func() (*motion.Steps, error)) (*motion.Steps, error) {
 	defer func() {
 		if at.steps == nil {

@@ -175,7 +175,7 @@ func TestSharedOfOtherClip(t *testing.T) {
 }
 
 // TestSharedTogether: rewards that ask for one flow at a time find it once, and one whose context ends does not wait;
-// other methods wait for nobody; and where the one that looks fails or panics, one of those that wait looks again.
+// other methods do not wait; after an error or a panic, one of those that wait finds the flow.
 func TestSharedTogether(t *testing.T) {
 	errFound := errors.New("no flow")
 	for name, end := range map[string]func() (*motion.Steps, error){
