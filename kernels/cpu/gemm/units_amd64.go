@@ -24,6 +24,13 @@ func unitsOf(path isa.Path) map[kernels.Math]unit {
 	return nil
 }
 
+// inPlace says whether a block kernel can read an operand's lines as they are: fp32, at a distance that does not put
+// all of a block's lines into one set of L1.
+func (o operand) inPlace() bool {
+	off := o.stride % 4096
+	return !o.across && o.dtype == kernels.F32 && min(off, 4096-off) >= 64
+}
+
 // lentBy is the unit of Blocks: attention writes weights into panels itself, with k
 // paired, so on path AMX it borrows the unit of path BF16, whose bits are the same.
 func lentBy(path isa.Path, m kernels.Math, u unit) unit {

@@ -28,13 +28,6 @@ func apart(n int) int {
 	return n
 }
 
-// inPlace says whether a block kernel can read an operand's lines as they are: fp32, at a distance that does not put
-// all of a block's lines into one set of L1.
-func (o operand) inPlace() bool {
-	off := o.stride % 4096
-	return !o.across && o.dtype == kernels.F32 && min(off, 4096-off) >= 64
-}
-
 // over runs a block kernel over rows in blocks as equal as they can be: of one size,
 // then of one less.
 func (b *block) over(rows, most int, kernel []func(*block)) {
