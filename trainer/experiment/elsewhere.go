@@ -57,13 +57,23 @@ func ofOthers(name string) string {
 		return fmt.Sprintf("a table of %s: 'darkroom list elsewhere' has its settings, and the key here for each",
 			strings.Join(says, ", "))
 	}
+	return counterparts(name, "")
+}
+
+// theirsFor is another meaning of a key's name in other programs, with the key here; "": there is no other.
+func theirsFor(key string) string { return counterparts(key[1+strings.LastIndexByte(key, '.'):], key) }
+
+// counterparts says which keys here, but one, do the same as keys of other programs with a name. Differences are for
+// readers who have no key here yet.
+func counterparts(name, but string) string {
+	var says []string
 	programs := map[string][]string{} // by their counterpart here, in the order of says
 	for _, s := range ElsewhereKeys() {
-		if s.Last() != name || s.Here == "" {
+		if s.Last() != name || s.Here == "" || but != "" && strings.HasSuffix(but, s.Here) {
 			continue
 		}
 		here := s.Here
-		if s.Differs != "" {
+		if s.Differs != "" && but == "" {
 			here += " (" + s.Differs + ")"
 		}
 		if programs[here] == nil {
@@ -75,25 +85,4 @@ func ofOthers(name string) string {
 		says[i] = fmt.Sprintf("%s of %s is %s here", name, strings.Join(programs[here], ", "), here)
 	}
 	return strings.Join(says, "; ")
-}
-
-// theirsFor is another meaning of a key's name in other programs, with the key here; "": there is no other.
-func theirsFor(key string) string {
-	name := key[1+strings.LastIndexByte(key, '.'):]
-	var here, programs []string
-	for _, s := range ElsewhereKeys() {
-		if s.Last() != name || s.Here == "" || strings.HasSuffix(key, s.Here) {
-			continue
-		}
-		if !slices.Contains(here, s.Here) {
-			here = append(here, s.Here)
-		}
-		if !slices.Contains(programs, s.Program) {
-			programs = append(programs, s.Program)
-		}
-	}
-	if here == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s of %s is %s here", name, strings.Join(programs, ", "), strings.Join(here, " or "))
 }

@@ -97,10 +97,12 @@ func (e ending) again() string {
 		}
 		return nil
 	})
-	for _, name := range e.Rollout.Prompts { // of pictures that exist there are no samples
-		if list, err := e.Open(name); err == nil && last.Picture == "" && len(list) > 0 {
-			last.Text, images = list[0].Text, sourceFiles(list[0], name)
-			break
+	if last.Picture == "" { // of pictures that exist there are no samples
+		for _, name := range e.Rollout.Prompts {
+			if list, err := e.Open(name); err == nil && len(list) > 0 {
+				last.Text, images = list[0].Text, sourceFiles(list[0], name)
+				break
+			}
 		}
 	}
 	command := "darkroom sample --run " + word(e.dir) + " --prompt " + quoted(last.Text)

@@ -107,7 +107,8 @@ func (e *Engine) depthOf(u unit, m, k int) int {
 	return min(k, depth)
 }
 
-// shortK is a k that is over before the rows of C that it writes are out of the way.
+// shortK is the most k of a product that writes about as much memory as it reads: fewer rows of C at a time then leave
+// room in the caches.
 const shortK = 128
 
 // The fewest rows of a block of a tall product, the most, and the most blocks of C that wait for a task's next depth.
@@ -128,7 +129,7 @@ func (p *product) cut() {
 		unit, fewest, least = 32, 96, 16
 	}
 	most := max(fewest, min(tallest, p.e.budget/min(p.rowBytes, p.u.rowBytes(p.depth))))
-	if p.kp <= shortK { // a task writes as much as it reads
+	if p.kp <= shortK {
 		most = min(most, max(fewest, writeBudget/(4*p.n)))
 	}
 	most = most / unit * unit
