@@ -51,7 +51,7 @@ var floors = map[string][][]string{
 	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program", "onnx/proto", "detr"}, {"onnx", "swin"}, {"mask2former", "hed", "rtdetr", "owl", "groundingdino"}, {"detectors", "ppocr", "onnx/nodetest", "faces"}},
 	"video":        {{"."}, {"flow"}, {"dit", "vae"}},
 	"diffusion":    {{"."}, {"mmdit", "resnet", "single", "t5"}, {"flux", "flux2", "qwenimage", "unet", "vae", "zimage"}, {"pipeline"}},
-	"rewards":      {{"boxes", "edits", "motion", "call"}, {"tables"}, {"."}, {"answers", "neural", "preference", "scorers"}, {"judge"}, {"kinds"}, {"eval"}},
+	"rewards":      {{"boxes", "edits", "motion", "call"}, {"evidence", "tables"}, {"."}, {"answers", "neural", "preference", "scorers"}, {"judge"}, {"kinds"}, {"eval"}},
 	"data":         {{"sft"}, {"prompts"}, {"album", "preferences", "suites"}},
 	"record":       {{"folder"}, {"ledger"}},
 	"trainer": {
@@ -79,10 +79,11 @@ var pure = []string{"trainer/advantage", "trainer/diagnosis", "trainer/loss"}
 var standardOnly = []string{"sde", "config"}
 
 // narrow packages import, of ours, these folders alone: an experiment's file is read, checked and planned
-// without the engine.
+// without the engine, and a record is read without rewards' networks.
 var narrow = map[string][]string{
 	"trainer/experiment": {"assets", "outside/regular", "portable", "kernels/rng", "kernels/exchange", "sde", "rewards", "vision/tools", "config", "trainer/advantage", "trainer/diagnosis", "trainer/loss",
 		"trainer/optim", "trainer/sampling", "data/prompts", "record/ledger"},
+	"record/ledger": {"portable", "record/folder", "rewards/evidence", "vision/tools"},
 }
 
 // testOnly modules must not become part of the program.
@@ -283,6 +284,7 @@ func TestArrowsFails(t *testing.T) {
 		"settings, vlm": {"trainer/experiment/a.go", module + "/vision/vlm", "may import of ours only"},
 		"settings' own": {"trainer/experiment/a.go", module + "/rewards/boxes", ""},
 		"its test":      {"trainer/experiment/a_test.go", module + "/trainer/judges", ""},
+		"record":        {"record/ledger/a.go", module + "/rewards", "may import of ours only"},
 		"sde":           {"sde/a.go", "gonum.org/v1/gonum/stat", "standard library only"},
 		"cgo":           {"kernels/cuda/a.go", "C", "no C compiler"},
 		"oracle":        {"kernels/autograd/a.go", "gorgonia.org/gorgonia", "for tests only"},

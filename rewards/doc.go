@@ -12,8 +12,8 @@
 //
 // The value of each below its formula, a Kind (kind.go), is all that files, checks and plans know of it. answers/ has
 // the rules for replies of language models, judge/ asks models for their opinion, neural/ and preference/ are
-// networks; kinds/ lists all of them. boxes/, edits/ and motion/ are the mathematics below. Combination in combine.go
-// makes several rewards of a batch one, by weights, scales and gates.
+// networks; kinds/ lists all of them. boxes/, edits/ and motion/ are the mathematics below, evidence/ the reasons of a
+// score. Combination in combine.go makes several rewards of a batch one, by weights, scales and gates.
 //
 // A reward that failed is missing, and is written NaN. It is never 0: a 0 would train against the sample for a
 // mistake of the judge. Higher is better. Each reward has a unit of its own, which is why weights have scales.

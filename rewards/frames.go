@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -147,7 +148,7 @@ func (f Framed) join(frames []Result) Result {
 		}
 	}
 	for i, v := range values {
-		s.Evidence = append(s.Evidence, Evidence{What: "frame", Text: strconv.Itoa(i * max(1, f.Every)), Value: v})
+		s.Evidence = append(s.Evidence, evidence.Reason{What: "frame", Text: strconv.Itoa(i * max(1, f.Every)), Value: v})
 	}
 	return checked(s, nil)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
@@ -94,7 +95,7 @@ func (l Layout) Score(ctx context.Context, item Item) (Score, error) {
 		return Score{}, err
 	}
 	for _, w := range want {
-		s.Evidence = append(s.Evidence, Evidence{What: "asked for", Text: w.Label, Box: &w.Box})
+		s.Evidence = append(s.Evidence, evidence.Reason{What: "asked for", Text: w.Label, Box: &w.Box})
 	}
 	s.Evidence = append(s.Evidence, matched(found, pairs)...)
 	return s, nil

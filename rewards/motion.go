@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/darkroom-rl/darkroom/config"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/rewards/motion"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/video/flow"
@@ -59,7 +60,7 @@ func (r Motion) Score(ctx context.Context, item Item) (Score, error) {
 		return Score{}, err
 	}
 	for i, v := range m.Magnitudes() {
-		s.Evidence = append(s.Evidence, Evidence{What: "flow", Text: fmt.Sprintf("mean pixels from frame %d to %d of those looked at", i, i+1), Value: v})
+		s.Evidence = append(s.Evidence, evidence.Reason{What: "flow", Text: fmt.Sprintf("mean pixels from frame %d to %d of those looked at", i, i+1), Value: v})
 	}
 	return s, nil
 }

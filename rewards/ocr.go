@@ -9,6 +9,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/rewards/edits"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
@@ -68,7 +69,7 @@ func (o OCR) Score(ctx context.Context, item Item) (Score, error) {
 	if err != nil {
 		return Score{}, err
 	}
-	s := Score{Evidence: []Evidence{{What: "asked for", Text: target}}}
+	s := Score{Evidence: []evidence.Reason{{What: "asked for", Text: target}}}
 	var each []float64
 	for i, frame := range frames {
 		lines, err := o.Reader.Read(ctx, frame)
@@ -76,7 +77,7 @@ func (o OCR) Score(ctx context.Context, item Item) (Score, error) {
 			return Score{}, fmt.Errorf("reading frame %d of %d: %w", i+1, len(frames), err)
 		}
 		each = append(each, o.Of(target, lines))
-		s.Evidence = append(s.Evidence, Evidence{What: "read", Text: Joined(lines), Value: each[i]})
+		s.Evidence = append(s.Evidence, evidence.Reason{What: "read", Text: Joined(lines), Value: each[i]})
 	}
 	s.Value = o.Mean(each)
 	return s, nil

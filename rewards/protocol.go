@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/rewards/call"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -166,7 +167,7 @@ func decodeScore(raw json.RawMessage) (Score, error) {
 		Value    json.RawMessage    `json:"value"`
 		Missing  *string            `json:"missing"`
 		Parts    map[string]float64 `json:"parts"`
-		Evidence []Evidence         `json:"evidence"`
+		Evidence []evidence.Reason  `json:"evidence"`
 	}
 	switch err := json.Unmarshal(raw, &s); {
 	case err != nil:

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/rewards/call"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -46,7 +47,7 @@ var brightness = Func(func(_ context.Context, item Item) (Score, error) {
 	if item.Image == nil {
 		return Score{}, ErrNoImage
 	}
-	return Score{Value: float64(item.Image.Pix[0]), Parts: map[string]float64{"red": float64(item.Image.Pix[0])}, Evidence: []Evidence{{What: "read", Text: item.Prompt}}}, nil
+	return Score{Value: float64(item.Image.Pix[0]), Parts: map[string]float64{"red": float64(item.Image.Pix[0])}, Evidence: []evidence.Reason{{What: "read", Text: item.Prompt}}}, nil
 })
 
 func gray(v uint8) *vision.Image {
@@ -269,7 +270,7 @@ func TestItemsComeThrough(t *testing.T) {
 }
 
 func TestScoreJSON(t *testing.T) {
-	data, err := json.Marshal(Score{Value: 0.5, Evidence: []Evidence{{What: "read", Text: "x"}}})
+	data, err := json.Marshal(Score{Value: 0.5, Evidence: []evidence.Reason{{What: "read", Text: "x"}}})
 	if err != nil || string(data) != `{"value":0.5,"evidence":[{"what":"read","text":"x"}]}` {
 		t.Errorf("%s, %v", data, err)
 	}

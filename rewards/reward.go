@@ -9,6 +9,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
 	"github.com/darkroom-rl/darkroom/rewards/call"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -84,20 +85,12 @@ func (t *Transcript) Last() string {
 type Score struct {
 	Value    float64            `json:"value"`
 	Parts    map[string]float64 `json:"parts,omitempty"`
-	Evidence []Evidence         `json:"evidence,omitempty"`
-}
-
-// Evidence is one thing that a score rests on, so that a person can see why.
-type Evidence struct {
-	What  string     `json:"what"`           // "found", "asked for", "read", "judge", "format" ...
-	Text  string     `json:"text,omitempty"` // a label, words, a reason
-	Box   *boxes.Box `json:"box,omitempty"`  // in pixels
-	Value float64    `json:"value,omitempty"`
+	Evidence []evidence.Reason  `json:"evidence,omitempty"`
 }
 
 // Because appends a reason.
 func (s *Score) Because(what, format string, args ...any) {
-	s.Evidence = append(s.Evidence, Evidence{What: what, Text: fmt.Sprintf(format, args...)})
+	s.Evidence = append(s.Evidence, evidence.Reason{What: what, Text: fmt.Sprintf(format, args...)})
 }
 
 // A Result is a score, or why it is missing.

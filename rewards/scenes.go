@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
@@ -93,17 +94,17 @@ func (l SceneLayout) Score(ctx context.Context, item Item) (Score, error) {
 	value, pairs, err := l.Match(seen, want)
 	s := Score{Value: value}
 	for _, w := range want {
-		s.Evidence = append(s.Evidence, Evidence{What: "asked for", Text: w.Label, Box: &w.Box})
+		s.Evidence = append(s.Evidence, evidence.Reason{What: "asked for", Text: w.Label, Box: &w.Box})
 	}
 	s.Evidence = append(s.Evidence, matched(seen, pairs)...)
 	return s, err
 }
 
 // matched are found boxes with the scores of their pairs.
-func matched(found []boxes.Labelled, pairs []boxes.Pair) []Evidence {
-	all := make([]Evidence, len(found))
+func matched(found []boxes.Labelled, pairs []boxes.Pair) []evidence.Reason {
+	all := make([]evidence.Reason, len(found))
 	for i, f := range found {
-		all[i] = Evidence{What: "found", Text: f.Label, Box: &f.Box}
+		all[i] = evidence.Reason{What: "found", Text: f.Label, Box: &f.Box}
 	}
 	for _, p := range pairs {
 		all[p.Found].Value = p.Score
@@ -128,7 +129,7 @@ func (t SceneTask) Score(ctx context.Context, item Item) (Score, error) {
 		s.Value = truth(r.Strict)
 	}
 	if scene.Family == scenes.Word {
-		s.Evidence = []Evidence{{What: "asked for", Text: scene.Text}}
+		s.Evidence = []evidence.Reason{{What: "asked for", Text: scene.Text}}
 		if lines, err := (SceneReader{}).Read(ctx, m); err == nil { // an unreadable text has a score, too
 			s.Because("read", "%s", Joined(lines))
 		}
@@ -136,7 +137,7 @@ func (t SceneTask) Score(ctx context.Context, item Item) (Score, error) {
 	}
 	found, err := SceneDetector{}.Detect(ctx, m, nil)
 	for _, d := range found {
-		s.Evidence = append(s.Evidence, Evidence{What: "found", Text: strings.TrimSpace(d.Color + " " + d.Class), Box: &d.Box, Value: d.Score})
+		s.Evidence = append(s.Evidence, evidence.Reason{What: "found", Text: strings.TrimSpace(d.Color + " " + d.Class), Box: &d.Box, Value: d.Score})
 	}
 	return s, err
 }
@@ -150,7 +151,7 @@ func (SceneGround) Score(_ context.Context, item Item) (Score, error) {
 	if err != nil {
 		return Score{}, err
 	}
-	return Score{Value: scene.Ground(m.Pix), Evidence: []Evidence{{What: "asked for", Text: scene.Background}}}, nil
+	return Score{Value: scene.Ground(m.Pix), Evidence: []evidence.Reason{{What: "asked for", Text: scene.Background}}}, nil
 }
 
 // SceneShade judges the background's colour.
@@ -162,7 +163,7 @@ func (SceneShade) Score(_ context.Context, item Item) (Score, error) {
 	if err != nil {
 		return Score{}, err
 	}
-	return Score{Value: scene.Shade(m.Pix), Evidence: []Evidence{{What: "asked for", Text: scene.Background}}}, nil
+	return Score{Value: scene.Shade(m.Pix), Evidence: []evidence.Reason{{What: "asked for", Text: scene.Background}}}, nil
 }
 
 // SceneReader is the built-in recogniser of drawn words: it reads the letters of the built-in font in scenes. A

@@ -12,7 +12,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/record/folder"
-	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
@@ -171,7 +171,7 @@ type ScoreLine struct {
 	Value    *float64           `json:"value"`
 	Missing  string             `json:"missing,omitempty"`
 	Parts    map[string]float64 `json:"parts,omitempty"`
-	Evidence []rewards.Evidence `json:"evidence,omitempty"`
+	Evidence []evidence.Reason  `json:"evidence,omitempty"`
 }
 
 // TranscriptLine is a line of transcripts.jsonl: an episode with every token.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
@@ -147,12 +148,12 @@ func sized(b boxes.Box) boxes.Rect {
 }
 
 // foundBoxes are boxes as evidence.
-func foundBoxes(list []any, name string) []rewards.Evidence {
-	var all []rewards.Evidence
+func foundBoxes(list []any, name string) []evidence.Reason {
+	var all []evidence.Reason
 	for _, entry := range list {
 		o, _ := entry.(pytext.Object)
 		if b, ok := boxOf(entry, name); ok {
-			all = append(all, rewards.Evidence{What: "found", Text: written(o["label"]), Box: &b})
+			all = append(all, evidence.Reason{What: "found", Text: written(o["label"]), Box: &b})
 		}
 	}
 	return all

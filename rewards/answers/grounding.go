@@ -8,6 +8,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
@@ -52,11 +53,11 @@ func (g Grounding) against(reply string, want boxes.Box) (rewards.Score, error) 
 		x, _ := pytext.Float(m[i+1])
 		b[i] = x / float64(g.Seen[i%2]) * float64(g.Original[i%2])
 	}
-	s := rewards.Score{Value: PixelOverlap(b, want), Evidence: []rewards.Evidence{{What: "asked for", Box: &want}}}
+	s := rewards.Score{Value: PixelOverlap(b, want), Evidence: []evidence.Reason{{What: "asked for", Box: &want}}}
 	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) { // numbers beyond all measure
 		return judged(0, "reply", reply), nil
 	}
-	s.Evidence = append(s.Evidence, rewards.Evidence{What: "found", Box: &b, Value: s.Value})
+	s.Evidence = append(s.Evidence, evidence.Reason{What: "found", Box: &b, Value: s.Value})
 	return s, nil
 }
 
@@ -85,11 +86,11 @@ func GIoU(reply, truth string) (rewards.Score, error) {
 	if !ok {
 		return judged(0, "reply", reply), nil
 	}
-	s := rewards.Score{Value: GIoUReward(want, found), Evidence: []rewards.Evidence{{What: "asked for", Box: &want}}}
+	s := rewards.Score{Value: GIoUReward(want, found), Evidence: []evidence.Reason{{What: "asked for", Box: &want}}}
 	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) || found[0] > found[2] || found[1] > found[3] {
 		return judged(0, "reply", reply), nil
 	}
-	s.Evidence = append(s.Evidence, rewards.Evidence{What: "found", Box: &found, Value: s.Value})
+	s.Evidence = append(s.Evidence, evidence.Reason{What: "found", Box: &found, Value: s.Value})
 	return s, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/abadojack/whatlanggo"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 )
 
 // Card: language consistency (DeepSeek-R1, 2025, section 2.3.2, by words of the chain of thought; GLM-4.5V has it,
@@ -70,7 +71,7 @@ func (Language) Score(_ context.Context, item rewards.Item) (rewards.Score, erro
 	s.Value = float64(letters[want]) / float64(all)
 	for _, in := range append([]whatlanggo.Lang{want}, spoken...) {
 		if n := letters[in]; n > 0 {
-			s.Evidence = append(s.Evidence, rewards.Evidence{What: "language", Text: in.String(), Value: float64(n) / float64(all)})
+			s.Evidence = append(s.Evidence, evidence.Reason{What: "language", Text: in.String(), Value: float64(n) / float64(all)})
 			delete(letters, in)
 		}
 	}

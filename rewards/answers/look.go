@@ -5,6 +5,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 )
 
 // Card: was the closer look a useful one? A crop is useful where it shows the object of the question: at least Share
@@ -43,12 +44,12 @@ func (l Look) Score(_ context.Context, item rewards.Item) (rewards.Score, error)
 		return rewards.Score{}, err
 	}
 	var s rewards.Score
-	s.Evidence = append(s.Evidence, rewards.Evidence{What: "asked for", Box: &target})
+	s.Evidence = append(s.Evidence, evidence.Reason{What: "asked for", Box: &target})
 	for _, c := range item.Transcript.Crops {
 		if c.Picture != 0 {
 			continue
 		}
-		s.Evidence = append(s.Evidence, rewards.Evidence{What: "crop", Box: &c.Box})
+		s.Evidence = append(s.Evidence, evidence.Reason{What: "crop", Box: &c.Box})
 		if l.Useful(c.Box, target, item.Transcript.Width, item.Transcript.Height) {
 			s.Value = 1
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
@@ -176,7 +177,7 @@ func Spotting(reply, truth string) (rewards.Score, error) {
 				best, at = over, j
 			}
 		}
-		s.Evidence = append(s.Evidence, rewards.Evidence{What: "found", Text: shown(f.text), Box: &f.box})
+		s.Evidence = append(s.Evidence, evidence.Reason{What: "found", Text: shown(f.text), Box: &f.box})
 		if best >= 0.5 {
 			taken[at] = true
 			sum += apart(normalised(f.text), normalised(want[at].text))

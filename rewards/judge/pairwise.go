@@ -12,6 +12,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/call"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
@@ -158,7 +159,7 @@ func result(i int, rate float64, comparisons []Comparison, problems []error) rew
 		switch {
 		case !c.Missing:
 			r.Missing = nil
-			r.Evidence = append(r.Evidence, rewards.Evidence{What: "judge", Text: fmt.Sprintf("%d against %d: %s", c.First, c.Second, c.Reply)})
+			r.Evidence = append(r.Evidence, evidence.Reason{What: "judge", Text: fmt.Sprintf("%d against %d: %s", c.First, c.Second, c.Reply)})
 		case r.Missing != nil:
 			r.Missing = fmt.Errorf("it was compared with nothing: %w", problems[k])
 		}

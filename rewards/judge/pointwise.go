@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
@@ -148,7 +149,7 @@ func (p Pointwise) Score(ctx context.Context, item rewards.Item) (rewards.Score,
 	if !ok {
 		return rewards.Score{}, fmt.Errorf("%w: %.200q", errUnreadable, reply)
 	}
-	return rewards.Score{Value: v, Parts: parts, Evidence: []rewards.Evidence{{What: "judge", Text: reply}}}, nil
+	return rewards.Score{Value: v, Parts: parts, Evidence: []evidence.Reason{{What: "judge", Text: reply}}}, nil
 }
 
 // Card: marks in a judge's words. The first "Final Score:" or "Alignment Score (1-5):" counts, with one digit of its

@@ -14,6 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/config"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/clip"
 )
@@ -157,7 +158,7 @@ func (g GenEval) Score(ctx context.Context, item rewards.Item) (rewards.Score, e
 		s.Because("wrong", "%s", why)
 	}
 	for _, d := range found {
-		s.Evidence = append(s.Evidence, rewards.Evidence{What: "found", Text: strings.TrimSpace(d.Color + " " + d.Class), Box: &d.Box, Value: d.Score})
+		s.Evidence = append(s.Evidence, evidence.Reason{What: "found", Text: strings.TrimSpace(d.Color + " " + d.Class), Box: &d.Box, Value: d.Score})
 	}
 	return s, nil
 }

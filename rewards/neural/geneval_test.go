@@ -10,6 +10,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
@@ -62,7 +63,7 @@ func TestGenEval(t *testing.T) {
 		if got, _ := g.Score(t.Context(), item); !near(got.Value, c.slip) {
 			t.Errorf("%s: with upstream's slip %v, want %v", c.name, got.Value, c.slip)
 		}
-		if c.strict == 0 && !slices.ContainsFunc(got.Evidence, func(e rewards.Evidence) bool { return e.What == "wrong" }) {
+		if c.strict == 0 && !slices.ContainsFunc(got.Evidence, func(e evidence.Reason) bool { return e.What == "wrong" }) {
 			t.Errorf("%s: it does not say what is wrong: %+v", c.name, got.Evidence)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -165,7 +166,7 @@ func (s Subject) Score(ctx context.Context, item rewards.Item) (score rewards.Sc
 		}
 	}
 	score.Value = value
-	score.Evidence = []rewards.Evidence{{What: "least alike", Text: fmt.Sprintf("frame %d", (least+1)*max(1, s.Every)), Value: each[least]}}
+	score.Evidence = []evidence.Reason{{What: "least alike", Text: fmt.Sprintf("frame %d", (least+1)*max(1, s.Every)), Value: each[least]}}
 	return score, nil
 }
 
@@ -224,7 +225,7 @@ func mean(frames []rewards.Score) rewards.Result {
 			for name, v := range f.Parts {
 				s.Parts[name] += v / float64(len(frames))
 			}
-			s.Evidence = append(s.Evidence, rewards.Evidence{What: "frame", Text: fmt.Sprint(t), Value: f.Value})
+			s.Evidence = append(s.Evidence, evidence.Reason{What: "frame", Text: fmt.Sprint(t), Value: f.Value})
 		}
 	}
 	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {

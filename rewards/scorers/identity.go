@@ -14,6 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/faces"
 	"github.com/darkroom-rl/darkroom/vision/features"
@@ -72,7 +73,7 @@ func (r Identity) Score(ctx context.Context, item rewards.Item) (rewards.Score, 
 	if err != nil {
 		return rewards.Score{}, err
 	}
-	return rewards.Score{Value: v, Evidence: []rewards.Evidence{{What: "face", Box: (*boxes.Box)(&face.Box), Value: face.Score}}}, nil
+	return rewards.Score{Value: v, Evidence: []evidence.Reason{{What: "face", Box: (*boxes.Box)(&face.Box), Value: face.Score}}}, nil
 }
 
 var errNoFace = errors.New("there is no face")

@@ -13,6 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/faces"
 	"github.com/darkroom-rl/darkroom/vision/onnx"
@@ -268,7 +269,7 @@ func (o *ONNX) scoreBoxes(ctx context.Context, m *vision.Image) (rewards.Score, 
 	covered := make([]bool, m.Width*m.Height)
 	for i, d := range found {
 		b := d.Box
-		s.Evidence = append(s.Evidence, rewards.Evidence{What: "found", Text: d.Class, Box: &b, Value: d.Score})
+		s.Evidence = append(s.Evidence, evidence.Reason{What: "found", Text: d.Class, Box: &b, Value: d.Score})
 		switch o.Reduce {
 		case "count":
 			s.Value++

@@ -17,7 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/record/ledger"
-	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -249,7 +249,7 @@ func (v *evaluation) append(of subject, all *samples, places [][4]int) error {
 // boxed reports whether a score's evidence has a box.
 func boxed(scores map[string]ledger.ScoreLine) bool {
 	for _, s := range scores {
-		if slices.ContainsFunc(s.Evidence, func(e rewards.Evidence) bool { return e.Box != nil }) {
+		if slices.ContainsFunc(s.Evidence, func(e evidence.Reason) bool { return e.Box != nil }) {
 			return true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/rewards/kinds"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/view/field"
@@ -16,7 +17,7 @@ import (
 )
 
 // marks are the boxes of evidence: found ones with their scores, wanted ones dashed.
-func marks(found []rewards.Evidence) (all []vision.Mark) {
+func marks(found []evidence.Reason) (all []vision.Mark) {
 	for _, e := range found {
 		if e.Box == nil {
 			continue

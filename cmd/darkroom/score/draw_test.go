@@ -8,6 +8,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
@@ -17,13 +18,13 @@ import (
 func TestDraw(t *testing.T) {
 	m := vision.New(40, 40)
 	with := Line{File: "a/b.png", item: rewards.Item{Image: m}}
-	with.add("layout", rewards.Result{Score: rewards.Score{Value: 1, Evidence: []rewards.Evidence{
+	with.add("layout", rewards.Result{Score: rewards.Score{Value: 1, Evidence: []evidence.Reason{
 		{What: "found", Text: "dog", Box: &boxes.Box{5, 5, 30, 30}, Value: 0.5}, {What: "asked for", Text: "dog", Box: &boxes.Box{2, 2, 20, 20}}, {What: "wrong", Text: "a word"}}}})
 	with.add("jpeg", rewards.Result{Score: rewards.Score{Value: 1}})
 	without := Line{File: "c.png"}
 	without.add("layout", rewards.Result{Score: rewards.Score{Value: 0}})
 	reply := Line{File: "items.jsonl:1", item: rewards.Item{Transcript: &rewards.Transcript{Shown: []*vision.Image{m}}}}
-	reply.add("accuracy", rewards.Result{Score: rewards.Score{Evidence: []rewards.Evidence{{What: "found", Box: &boxes.Box{5, 5, 30, 30}}}}})
+	reply.add("accuracy", rewards.Result{Score: rewards.Score{Evidence: []evidence.Reason{{What: "found", Box: &boxes.Box{5, 5, 30, 30}}}}})
 	if n, _, err := draw(t.Context(), t.TempDir(), []Line{reply}, []string{"accuracy"}); err != nil || n != 1 {
 		t.Errorf("of a reply: %d, %v", n, err)
 	}

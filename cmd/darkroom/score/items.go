@@ -19,6 +19,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -37,7 +38,7 @@ type Line struct {
 type Part struct {
 	Value    *float64           `json:"value,omitempty"`
 	Parts    map[string]float64 `json:"parts,omitempty"`
-	Evidence []rewards.Evidence `json:"evidence,omitempty"`
+	Evidence []evidence.Reason  `json:"evidence,omitempty"`
 	Missing  string             `json:"missing,omitempty"`
 }
 

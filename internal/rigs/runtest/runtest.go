@@ -17,8 +17,8 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/record/ledger"
-	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/evidence"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
@@ -171,11 +171,11 @@ func (w *writer) samples(i int) []ledger.HeldOutLine {
 }
 
 // evidence is the boxes of a scene's objects: where they were asked for, and found to the right of it.
-func (w *writer) evidence(s scenes.Scene) (all []rewards.Evidence) {
+func (w *writer) evidence(s scenes.Scene) (all []evidence.Reason) {
 	for i, o := range s.Objects {
 		want, found := boxes.Box(o.Box), boxes.Box{o.Box[0] + 3, o.Box[1] + 1, o.Box[2] + 3, o.Box[3] + 1}
 		label := o.Color + " " + o.Shape + w.Text
-		all = append(all, rewards.Evidence{What: "asked for", Text: label, Box: &want}, rewards.Evidence{What: "found", Text: label, Box: &found, Value: 0.9 - 0.1*float64(i)})
+		all = append(all, evidence.Reason{What: "asked for", Text: label, Box: &want}, evidence.Reason{What: "found", Text: label, Box: &found, Value: 0.9 - 0.1*float64(i)})
 	}
 	return all
 }
