@@ -2,8 +2,12 @@ package safetensors
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"testing"
+	"unicode/utf8"
 )
 
 // FuzzHeader takes any bytes for a file. An accepted file must be wholly covered by its tensors, each of the size of
@@ -78,6 +82,49 @@ func FuzzIndex(f *testing.F) {
 		var e *Error
 		if err != nil && (!errors.As(err, &e) || e.Hint == "") {
 			t.Fatalf("an error without a remedy: %v", err)
+		}
+	})
+}
+
+// FuzzTokens holds the walker's tokens to those of encoding/json, of any JSON.
+func FuzzTokens(f *testing.F) {
+	f.Add([]byte(`{"a":[1,-2.5e3,{}],"b\"\\":"é\u00e9\ud800","":null} `))
+	f.Add([]byte("[ ]"))
+	f.Add([]byte(`"\\"`))
+	f.Add([]byte("7"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := newWalker(text, 0)
+		if (err == nil) != (json.Valid(text) && utf8.Valid(text)) {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if err != nil {
+			return
+		}
+		dec := json.NewDecoder(bytes.NewReader(text))
+		dec.UseNumber()
+		value := string(bytes.Trim(text, " \t\r\n"))
+		for {
+			want, err := dec.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%q: %v", text, err)
+			}
+			tok := p.next()
+			got := string(tok)
+			if tok[0] == '"' {
+				got = unquoted(tok)
+			}
+			if want == nil {
+				want = "null"
+			}
+			if got != fmt.Sprint(want) || p.at != int(dec.InputOffset()) {
+				t.Fatalf("%q: %s at %d, want %v at %d", text, tok, p.at, want, dec.InputOffset())
+			}
+		}
+		if whole, _ := newWalker(text, 0); string(whole.value()) != value {
+			t.Fatalf("%q is not the whole value", text)
 		}
 	})
 }

@@ -304,14 +304,16 @@ func parseIndex(text []byte) (*index, error) {
 			var m struct {
 				Total float64 `json:"total_size"` // some writers put 1234.0
 			}
-			err := p.value(&m)
+			if err := json.Unmarshal(p.value(), &m); err != nil {
+				return problem(hintAgain, "metadata before byte %d of the file: %v", p.at, err)
+			}
 			if m.Total > 0 && m.Total < 1<<53 {
 				ix.total = int64(m.Total)
 			}
-			return err
+			return nil
 		}
-		var skipped json.RawMessage
-		return p.value(&skipped)
+		p.value()
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -319,7 +321,7 @@ func parseIndex(text []byte) (*index, error) {
 	if len(ix.home) == 0 {
 		return nil, problem(hintAgain, "the index has no weight_map, or an empty one")
 	}
-	return ix, p.end()
+	return ix, nil
 }
 
 func (p *walker) weightMap(home map[string]string) error {
@@ -327,7 +329,7 @@ func (p *walker) weightMap(home map[string]string) error {
 		if _, twice := home[name]; twice {
 			return tensorProblem(name, hintWriter, "listed twice in the index")
 		}
-		file, err := p.text("the file of " + shorten(name))
+		file, err := p.string("the file of " + shorten(name))
 		if err != nil {
 			return err
 		}
