@@ -1,12 +1,14 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/outside/regular"
@@ -58,7 +60,7 @@ func openMerges(dir string) (*Tokenizer, error) {
 		return nil, err
 	}
 	m := newBPE(vocabulary)
-	var merges [][2]string
+	var merges []pieces
 	for i, line := range strings.Split(string(lines), "\n") {
 		line = strings.TrimRight(line, "\r")
 		if line == "" || i == 0 && strings.HasPrefix(line, "#version") {
@@ -68,7 +70,7 @@ func openMerges(dir string) (*Tokenizer, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s:%d: %.40q is not two pieces", filepath.Join(dir, "merges.txt"), i+1, line)
 		}
-		merges = append(merges, [2]string{a, b})
+		merges = append(merges, pieces{a, b})
 	}
 	settings, err := readSettings(dir)
 	if err != nil {
@@ -169,18 +171,20 @@ func (s settingsFile) added(vocabulary map[string]int32) []added {
 // likeCLIP is how CLIP splits: lower case, words, single digits.
 func (t *Tokenizer) likeCLIP(m *bpe) error {
 	m.suffix = "</w>"
-	normal, err := readNormalizer([]byte(`{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Replace","pattern":{"Regex":"\\s+"},"content":" "},{"type":"Lowercase"}]}`))
-	if err != nil {
+	normal := normalizerFile{Type: "Sequence", Normalizers: []normalizerFile{
+		{Type: "NFC"}, {Type: "Replace", Pattern: pattern{Regex: new(`\s+`)}, Content: " "}, {Type: "Lowercase"},
+	}}
+	var err error
+	if t.normalize, err = normal.build(); err != nil {
 		return err
 	}
-	t.normalize = normal
 	t.split, err = readSplitter([]byte(`{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"<\\|startoftext\\|>|<\\|endoftext\\|>|'s|'t|'re|'ve|'m|'ll|'d|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+"},"behavior":"Removed","invert":true},{"type":"ByteLevel"}]}`))
 	return err
 }
 
 // likeQwen is how Qwen2 splits.
 func (t *Tokenizer) likeQwen() (err error) {
-	if t.normalize, err = readNormalizer([]byte(`{"type":"NFC"}`)); err != nil {
+	if t.normalize, err = (normalizerFile{Type: "NFC"}).build(); err != nil {
 		return err
 	}
 	t.split, err = readSplitter([]byte(`{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},"behavior":"Isolated"},{"type":"ByteLevel","use_regex":false}]}`))
@@ -192,7 +196,7 @@ func (t *Tokenizer) likeQwen() (err error) {
 // file is tokenizer.json.
 type file struct {
 	Added      []added         `json:"added_tokens"`
-	Normalizer json.RawMessage `json:"normalizer"`
+	Normalizer *normalizerFile `json:"normalizer"`
 	Split      json.RawMessage `json:"pre_tokenizer"`
 	Post       json.RawMessage `json:"post_processor"`
 	Decoder    json.RawMessage `json:"decoder"`
@@ -202,7 +206,7 @@ type file struct {
 type modelFile struct {
 	Type        string          `json:"type"`
 	Vocab       json.RawMessage `json:"vocab"`
-	Merges      json.RawMessage `json:"merges"`
+	Merges      []pieces        `json:"merges"`
 	Unknown     *string         `json:"unk_token"`
 	UnknownID   *int32          `json:"unk_id"`
 	Suffix      string          `json:"end_of_word_suffix"`
@@ -243,8 +247,10 @@ func Read(data []byte) (*Tokenizer, error) {
 	if t.model, err = f.Model.build(); err != nil {
 		return nil, err
 	}
-	if t.normalize, err = readNormalizer(f.Normalizer); err != nil {
-		return nil, err
+	if f.Normalizer != nil {
+		if t.normalize, err = f.Normalizer.build(); err != nil {
+			return nil, err
+		}
 	}
 	if t.split, err = readSplitter(f.Split); err != nil {
 		return nil, err
@@ -279,7 +285,7 @@ func (f *modelFile) build() (model, error) {
 		}
 	}
 	kind := f.Type
-	if kind == "" && len(f.Merges) > 0 {
+	if kind == "" && f.Merges != nil {
 		kind = "BPE"
 	}
 	switch kind {
@@ -313,10 +319,6 @@ func (f *modelFile) bpe() (model, error) {
 	if err := json.Unmarshal(f.Vocab, &vocabulary); err != nil {
 		return nil, fmt.Errorf("model.vocab: %w", err)
 	}
-	merges, err := readMerges(f.Merges)
-	if err != nil {
-		return nil, err
-	}
 	m := newBPE(vocabulary)
 	m.suffix, m.prefix, m.bytes, m.ignoreRank, m.fuse = f.Suffix, f.Prefix, f.Fallback, f.Ignore, f.FuseUnknown
 	if f.Unknown != nil {
@@ -324,7 +326,7 @@ func (f *modelFile) bpe() (model, error) {
 			m.unknown = id
 		}
 	}
-	return m, m.learn(merges)
+	return m, m.learn(f.Merges)
 }
 
 func newBPE(vocabulary map[string]int32) *bpe {
@@ -335,30 +337,25 @@ func newBPE(vocabulary map[string]int32) *bpe {
 	return m
 }
 
-// readMerges reads pairs, or texts with a blank between the two.
-func readMerges(raw json.RawMessage) ([][2]string, error) {
-	var items []json.RawMessage
-	if err := json.Unmarshal(raw, &items); err != nil {
-		return nil, fmt.Errorf("model.merges: %w", err)
-	}
-	merges := make([][2]string, len(items))
-	for i, item := range items {
-		var pair []string
-		var text string
-		switch {
-		case json.Unmarshal(item, &pair) == nil && len(pair) == 2:
-			merges[i] = [2]string{pair[0], pair[1]}
-		case json.Unmarshal(item, &text) == nil:
-			a, b, ok := strings.Cut(text, " ")
-			if !ok {
-				return nil, fmt.Errorf("model.merges[%d]: %.40q is not two pieces", i, text)
-			}
-			merges[i] = [2]string{a, b}
-		default:
-			return nil, fmt.Errorf("model.merges[%d]: %.40s is not two pieces", i, item)
+// pieces are the two of a merge.
+type pieces [2]string
+
+// UnmarshalJSON reads ["a", "b"], or "a b". A file has 150,000 of them.
+func (p *pieces) UnmarshalJSON(item []byte) error {
+	list, ok := []string(nil), false
+	if item[0] == '"' {
+		text := string(item[1 : len(item)-1])
+		if bytes.IndexByte(item, '\\') >= 0 || !utf8.Valid(item) {
+			_ = json.Unmarshal(item, &text) // any text can be decoded
 		}
+		p[0], p[1], ok = strings.Cut(text, " ")
+	} else if json.Unmarshal(item, &list) == nil && len(list) == 2 {
+		*p, ok = pieces(list), true
 	}
-	return merges, nil
+	if !ok {
+		return fmt.Errorf("model.merges: %.40s is not two pieces", item)
+	}
+	return nil
 }
 
 func (f *modelFile) unigram() (model, error) {

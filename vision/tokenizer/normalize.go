@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -36,17 +35,6 @@ func plainly(f func(string) string) normalizer { return func(_ *work, s string) 
 type pattern struct {
 	String *string `json:"String"`
 	Regex  *string `json:"Regex"`
-}
-
-func readNormalizer(raw json.RawMessage) (normalizer, error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil, nil
-	}
-	var f normalizerFile
-	if err := json.Unmarshal(raw, &f); err != nil {
-		return nil, fmt.Errorf("normalizer: %w", err)
-	}
-	return f.build()
 }
 
 func (f normalizerFile) build() (normalizer, error) {

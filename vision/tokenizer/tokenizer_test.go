@@ -62,7 +62,7 @@ func TestBPEAgainstTheDefinition(t *testing.T) {
 	for _, c := range "abcd" {
 		m.ids[string(c)] = int32(len(m.ids))
 	}
-	var merges [][2]string
+	var merges []pieces
 	names := []string{"a", "b", "c", "d"}
 	for range 40 {
 		pair := [2]string{names[r.IntN(len(names))], names[r.IntN(len(names))]}
