@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -81,6 +82,9 @@ func (f splitterFile) build() (splitter, error) {
 	case "ByteLevel":
 		return f.byteLevel()
 	case "Metaspace":
+		if f.Replacement == "" {
+			return nil, errors.New(`pre_tokenizer Metaspace needs a "replacement"`)
+		}
 		return f.metaspace(), short("pre_tokenizer Metaspace: a replacement", f.Replacement)
 	}
 	return nil, fmt.Errorf("pre_tokenizer of type %.40q is not known", f.Type)
