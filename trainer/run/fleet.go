@@ -292,14 +292,20 @@ func OpenWorker(s fleet.Setup, at Worker, o model.Options) (model.Model, *experi
 	e.Run.Lag = 0        // whose weights are sent
 	e.Model.Teacher = "" // which is asked about samples, by the trainer
 	rollsAlone(e)
+	ctx := o.Context
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	m := ModalityOf(e)
-	if _, err := m.Ready(context.Background(), e); err != nil {
+	if _, err := m.Ready(ctx, e); err != nil {
 		return nil, nil, err
 	}
 	if at.Memory != "" || at.Free > 0 || e.Run.Memory != "" {
 		alone := *e // whatever devices the trainer has
 		alone.Run.Device = e.Run.Devices()[0]
-		o.Fit = fitted(m, computesOn(o.Backend, &alone), at.Free, int64(max(1, at.Ranks)), at.Logf)
+		if o.Fit, err = fitted(ctx, m, computesOn(o.Backend, &alone), at.Free, int64(max(1, at.Ranks)), at.Logf); err != nil {
+			return nil, nil, err
+		}
 	}
 	o.Stock = nn.NewStock(o.Backend)
 	all := slices.Concat(s.Train, s.HeldOut)

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ import (
 
 // fit is how the run keeps to its memory: to run.memory, or to the unused bytes. It changes no bit, so a run
 // may go on with another.
-func (l *loop) fit() model.Fit {
+func (l *loop) fit() (model.Fit, error) {
 	ranks := int64(1)
 	switch devices, shares := int64(1+len(l.Further)), int64(l.Run.TokenShares()); {
 	case l.Run.Devices()[0] == "cpu":
@@ -29,7 +30,7 @@ func (l *loop) fit() model.Fit {
 	if l.Fleet != nil { // workers have the others
 		copies = 1
 	}
-	return fitted(l.modality, computesOn(l.Backend, l.Experiment), l.memory.left(rewardBytes(l.Experiment)*copies), ranks, l.Logf)
+	return fitted(l.ctx, l.modality, computesOn(l.Backend, l.Experiment), l.memory.left(rewardBytes(l.Experiment)*copies), ranks, l.Logf)
 }
 
 // memory is that of the devices which the run and other programs share.
@@ -74,31 +75,36 @@ func isHost(be kernels.Backend) bool {
 	return ok
 }
 
-// fitted divides run.memory, or free memory, among the ranks.
-func fitted(m model.Modality, e *experiment.Experiment, free, ranks int64, say func(format string, args ...any)) model.Fit {
+// fitted divides run.memory, or free memory, among the ranks. Counting a large model takes seconds, and ends with the
+// context.
+func fitted(ctx context.Context, m model.Modality, e *experiment.Experiment, free, ranks int64, say func(format string, args ...any)) (model.Fit, error) {
 	budget := e.Run.Bytes()
 	if budget == 0 {
 		budget = free
 	}
 	if budget <= 0 {
-		return model.Fit{}
+		return model.Fit{}, nil
 	}
 	path, err := isa.Choose()
 	if err != nil {
-		return model.Fit{}
+		return model.Fit{}, nil
 	}
-	need, err := m.Memory(e, cpu.NewDry(cpu.Options{Path: path}), budget/ranks)
+	dry := cpu.NewDry(cpu.Options{Path: path})
+	dry.Until(ctx)
+	need, err := m.Memory(e, dry, budget/ranks)
 	switch {
+	case ctx.Err() != nil:
+		return model.Fit{}, ctx.Err()
 	case err != nil && e.Run.Memory != "":
 		say("warning: run.memory is not followed: %v", err)
 	case err != nil:
 	case !need.Within(budget/ranks, 1) && e.Run.Memory != "":
 		say("warning: the run takes more than run.memory = %q by prediction, whatever is done; 'darkroom plan' shows which part", e.Run.Memory)
-		return need.Kept()
+		return need.Kept(), nil
 	default:
-		return need.Kept()
+		return need.Kept(), nil
 	}
-	return model.Fit{}
+	return model.Fit{}, nil
 }
 
 // Memory predicts the memory of one of several ranks, on an empty backend that counts, and its fit to the budget of

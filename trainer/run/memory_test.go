@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -246,6 +247,19 @@ func TestCodesAreCounted(t *testing.T) {
 	}
 	if n := numbers(path); n != 64*128+15 {
 		t.Errorf("%d numbers", n)
+	}
+}
+
+// TestCountingEnds: the fit to a budget ends with the run, by its error.
+func TestCountingEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	e, quiet := parse(t, `run.memory="1GiB"`), func(format string, args ...any) { t.Errorf(format, args...) }
+	if fit, err := fitted(ctx, ModalityOf(e), e, 0, 1, quiet); err != nil {
+		t.Fatalf("the fit to 1 GiB is %+v: %v", fit, err)
+	}
+	cancel()
+	if fit, err := fitted(ctx, ModalityOf(e), e, 0, 1, quiet); !errors.Is(err, context.Canceled) {
+		t.Errorf("the fit after the end of the context is %+v, %v", fit, err)
 	}
 }
 

@@ -151,7 +151,7 @@ func (l *loop) start() (err error) {
 // openModel opens the model on every backend: several are ranks (trainer/ranks), and one model to the run.
 func (l *loop) openModel() error {
 	m := l.modality
-	news, err := m.Ready(context.Background(), l.Experiment)
+	news, err := m.Ready(l.ctx, l.Experiment)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,10 @@ func (l *loop) openModel() error {
 		l.Logf("%s", news)
 	}
 	o := model.Options{Backend: l.Backend, Train: l.train, HeldOut: l.heldOut, Rewards: l, Cache: l.Cache, Arithmetic: l.Class}
-	o.Fit, o.Logf = l.fit(), l.Logf
+	if o.Fit, err = l.fit(); err != nil {
+		return err
+	}
+	o.Logf = l.Logf
 	if l.Rolling != nil {
 		o.Progress = func(done, all int) {
 			done, all = l.progress.of(done, all)
