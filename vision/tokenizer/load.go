@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -340,17 +341,14 @@ func newBPE(vocabulary map[string]int32) *bpe {
 // pieces are the two of a merge.
 type pieces [2]string
 
-// UnmarshalJSON reads ["a", "b"], or "a b". A file has 150,000 of them.
+// UnmarshalJSON reads ["a", "b"], or "a b".
 func (p *pieces) UnmarshalJSON(item []byte) error {
-	list, ok := []string(nil), false
-	if item[0] == '"' {
-		text := string(item[1 : len(item)-1])
-		if bytes.IndexByte(item, '\\') >= 0 || !utf8.Valid(item) {
-			_ = json.Unmarshal(item, &text) // any text can be decoded
-		}
+	text, ok := textOf(item)
+	if ok {
 		p[0], p[1], ok = strings.Cut(text, " ")
-	} else if json.Unmarshal(item, &list) == nil && len(list) == 2 {
-		*p, ok = pieces(list), true
+	} else if a, b, listed := two(item); listed {
+		p[0] = a
+		p[1], ok = textOf(b)
 	}
 	if !ok {
 		return fmt.Errorf("model.merges: %.40s is not two pieces", item)
@@ -358,22 +356,68 @@ func (p *pieces) UnmarshalJSON(item []byte) error {
 	return nil
 }
 
+// scored is a piece with its log-probability.
+type scored struct {
+	text  string
+	score float64
+}
+
+// UnmarshalJSON reads ["a", -1.5].
+func (s *scored) UnmarshalJSON(item []byte) error {
+	text, score, ok := two(item)
+	if ok {
+		var err error
+		s.text = text
+		s.score, err = strconv.ParseFloat(string(score), 64)
+		ok = err == nil
+	}
+	if !ok {
+		return fmt.Errorf("%.40s is not a piece and its score", item)
+	}
+	return nil
+}
+
+// two reads ["a", b] of valid JSON. A file has 150,000 merges, or 250,000 pieces with scores: json.Unmarshal of each
+// takes as long as all else.
+func two(item []byte) (a string, b []byte, ok bool) {
+	if item[0] != '[' {
+		return "", nil, false
+	}
+	rest := bytes.TrimSpace(item[1 : len(item)-1])
+	if len(rest) == 0 || rest[0] != '"' {
+		return "", nil, false
+	}
+	end := 1
+	for ; rest[end] != '"'; end++ {
+		if rest[end] == '\\' {
+			end++
+		}
+	}
+	a, ok = textOf(rest[:end+1])
+	_, b, more := bytes.Cut(rest[end+1:], []byte(","))
+	return a, bytes.TrimSpace(b), ok && more
+}
+
+// textOf reads "a".
+func textOf(item []byte) (text string, ok bool) {
+	if item[0] != '"' {
+		return "", false
+	}
+	in := item[1 : len(item)-1]
+	if bytes.IndexByte(in, '\\') >= 0 || !utf8.Valid(in) {
+		return text, json.Unmarshal(item, &text) == nil
+	}
+	return string(in), bytes.IndexByte(in, '"') < 0
+}
+
 func (f *modelFile) unigram() (model, error) {
-	var rows [][]any
+	var rows []scored
 	if err := json.Unmarshal(f.Vocab, &rows); err != nil {
 		return nil, fmt.Errorf("model.vocab: %w", err)
 	}
 	texts, scores := make([]string, len(rows)), make([]float64, len(rows))
 	for i, r := range rows {
-		if len(r) != 2 {
-			return nil, fmt.Errorf("model.vocab[%d]: a piece and its score were expected", i)
-		}
-		var okText, okScore bool
-		texts[i], okText = r[0].(string)
-		scores[i], okScore = r[1].(float64)
-		if !okText || !okScore {
-			return nil, fmt.Errorf("model.vocab[%d]: a piece and its score were expected", i)
-		}
+		texts[i], scores[i] = r.text, r.score
 	}
 	if f.UnknownID == nil || *f.UnknownID < 0 || int(*f.UnknownID) >= len(rows) {
 		return nil, errors.New(`model: "unk_id" must name a piece`)

@@ -172,7 +172,14 @@ func TestWhatIsNotATokenizer(t *testing.T) {
 		`{"model": {"type": "WordPiece", "vocab": {"[UNK]": -3}}}`:                                                 "has the id -3",
 		`{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["ab"]}}`:                                          "not two pieces",
 		`{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}}`:                                         "lacks one of them",
-		`{"model": {"type": "Unigram", "vocab": [["a"]]}}`:                                                         "vocab[0]",
+		`{"model": {"type": "Unigram", "vocab": [["a"]]}}`:                                                         `model.vocab: ["a"] is not a piece`,
+		`{"model": {"type": "Unigram", "vocab": [["a", "1"]]}}`:                                                    "not a piece",
+		`{"model": {"type": "Unigram", "vocab": [["a", 1, 2]]}}`:                                                   "not a piece",
+		`{"model": {"type": "Unigram", "vocab": [["a", null]]}}`:                                                   "not a piece",
+		`{"model": {"type": "Unigram", "vocab": [[1, 1]]}}`:                                                        "not a piece",
+		`{"model": {"type": "Unigram", "vocab": ["a"]}}`:                                                           "not a piece",
+		`{"model": {"type": "Unigram", "vocab": [null]}}`:                                                          "not a piece",
+		`{"model": {"type": "Unigram", "vocab": [[]]}}`:                                                            "not a piece",
 		`{"model": {"type": "Unigram", "vocab": [["a", 1]]}}`:                                                      "unk_id",
 		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "normalizer": {"type": "Odd"}}`:                     `"Odd"`,
 		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "added_tokens": [{"id": -5, "content": "x"}]}`:      "-5",
@@ -202,7 +209,7 @@ func TestMerges(t *testing.T) {
 			t.Errorf("%s: %v, %v", merge, e.IDs, err)
 		}
 	}
-	for _, merge := range []string{`"a"`, `["a"]`, `["a", "b", "c"]`, `null`, `7`, `["a", 7]`} {
+	for _, merge := range []string{`"a"`, `["a"]`, `["a", "b", "c"]`, `["a", "b", 7]`, `["a", ["b"]]`, `[7, "a"]`, `[]`, `null`, `7`, `["a", 7]`} {
 		if _, err := Read([]byte(`{"model": {"vocab": {"a": 0}, "merges": [` + merge + `]}}`)); err == nil || !strings.Contains(err.Error(), merge+" is not two pieces") {
 			t.Errorf("%s: %v", merge, err)
 		}
