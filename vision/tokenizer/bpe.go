@@ -30,7 +30,7 @@ func (m *bpe) piece(id int32) (string, bool) { s, ok := m.texts[id]; return s, o
 func (m *bpe) size() int                     { return len(m.ids) }
 
 // learn fills the ranks.
-func (m *bpe) learn(merges []pieces) error {
+func (m *bpe) learn(merges [][2]string) error {
 	m.ranks = make(map[[2]int32]merge, len(merges))
 	for i, pair := range merges {
 		a, okA := m.ids[pair[0]]

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -63,12 +64,18 @@ func (f decoderFile) build() (decoder, error) {
 	case "WordPiece":
 		return decoder{joinPieces(f.Prefix, f.Cleanup == nil || *f.Cleanup)}, nil
 	case "Metaspace":
+		if f.Replacement == "" { // every place between two characters would be one
+			return nil, errors.New(`decoder Metaspace needs a "replacement"`)
+		}
 		return decoder{f.blanks}, short("decoder Metaspace: a replacement", f.Replacement)
 	case "ByteFallback":
 		return decoder{joinFallback}, nil
 	case "Fuse":
 		return decoder{func(t []string) []string { return []string{strings.Join(t, "")} }}, nil
 	case "BPEDecoder":
+		if f.Suffix == "" {
+			return nil, errors.New(`decoder BPEDecoder needs a "suffix"`)
+		}
 		if err := short("decoder BPEDecoder: a suffix", f.Suffix); err != nil {
 			return nil, err
 		}

@@ -61,7 +61,7 @@ func openMerges(dir string) (*Tokenizer, error) {
 		return nil, err
 	}
 	m := newBPE(vocabulary)
-	var merges []pieces
+	var merges [][2]string
 	for i, line := range strings.Split(string(lines), "\n") {
 		line = strings.TrimRight(line, "\r")
 		if line == "" || i == 0 && strings.HasPrefix(line, "#version") {
@@ -71,7 +71,7 @@ func openMerges(dir string) (*Tokenizer, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s:%d: %.40q is not two pieces", filepath.Join(dir, "merges.txt"), i+1, line)
 		}
-		merges = append(merges, pieces{a, b})
+		merges = append(merges, [2]string{a, b})
 	}
 	settings, err := readSettings(dir)
 	if err != nil {
@@ -320,6 +320,16 @@ func (f *modelFile) bpe() (model, error) {
 	if err := json.Unmarshal(f.Vocab, &vocabulary); err != nil {
 		return nil, fmt.Errorf("model.vocab: %w", err)
 	}
+	if f.Merges == nil {
+		return nil, errors.New(`model: a BPE model needs "merges"`)
+	}
+	merges := make([][2]string, len(f.Merges))
+	for i, p := range f.Merges {
+		if p.broken != "" {
+			return nil, fmt.Errorf("model.merges[%d]: %s is not two pieces", i, p.broken)
+		}
+		merges[i] = p.pair
+	}
 	m := newBPE(vocabulary)
 	m.suffix, m.prefix, m.bytes, m.ignoreRank, m.fuse = f.Suffix, f.Prefix, f.Fallback, f.Ignore, f.FuseUnknown
 	if f.Unknown != nil {
@@ -327,7 +337,7 @@ func (f *modelFile) bpe() (model, error) {
 			m.unknown = id
 		}
 	}
-	return m, m.learn(f.Merges)
+	return m, m.learn(merges)
 }
 
 func newBPE(vocabulary map[string]int32) *bpe {
@@ -339,32 +349,36 @@ func newBPE(vocabulary map[string]int32) *bpe {
 }
 
 // pieces are the two of a merge.
-type pieces [2]string
+type pieces struct {
+	pair   [2]string
+	broken string // the item, where it is something else: an error names its place in the list
+}
 
 // UnmarshalJSON reads ["a", "b"], or "a b".
 func (p *pieces) UnmarshalJSON(item []byte) error {
 	text, ok := textOf(item)
 	if ok {
-		p[0], p[1], ok = strings.Cut(text, " ")
-	} else if a, b, listed := two(item); listed {
-		p[0] = a
-		p[1], ok = textOf(b)
+		p.pair[0], p.pair[1], ok = strings.Cut(text, " ")
+	} else if a, b, listed := pairOf(item); listed {
+		p.pair[0] = a
+		p.pair[1], ok = textOf(b)
 	}
 	if !ok {
-		return fmt.Errorf("model.merges: %.40s is not two pieces", item)
+		p.broken = shortened(item)
 	}
 	return nil
 }
 
 // scored is a piece with its log-probability.
 type scored struct {
-	text  string
-	score float64
+	text   string
+	score  float64
+	broken string // as of pieces
 }
 
 // UnmarshalJSON reads ["a", -1.5].
 func (s *scored) UnmarshalJSON(item []byte) error {
-	text, score, ok := two(item)
+	text, score, ok := pairOf(item)
 	if ok {
 		var err error
 		s.text = text
@@ -372,14 +386,22 @@ func (s *scored) UnmarshalJSON(item []byte) error {
 		ok = err == nil
 	}
 	if !ok {
-		return fmt.Errorf("%.40s is not a piece and its score", item)
+		s.broken = shortened(item)
 	}
 	return nil
 }
 
-// two reads ["a", b] of valid JSON. A file has 150,000 merges, or 250,000 pieces with scores: json.Unmarshal of each
+// shortened is an item for an error's text.
+func shortened(item []byte) string {
+	if len(item) <= 40 {
+		return string(item)
+	}
+	return strings.ToValidUTF8(string(item[:40]), "") + "..."
+}
+
+// pairOf reads ["a", b] of valid JSON. A file has 150,000 merges, or 250,000 pieces with scores: json.Unmarshal of each
 // takes as long as all else.
-func two(item []byte) (a string, b []byte, ok bool) {
+func pairOf(item []byte) (a string, b []byte, ok bool) {
 	if item[0] != '[' {
 		return "", nil, false
 	}
@@ -417,6 +439,9 @@ func (f *modelFile) unigram() (model, error) {
 	}
 	texts, scores := make([]string, len(rows)), make([]float64, len(rows))
 	for i, r := range rows {
+		if r.broken != "" {
+			return nil, fmt.Errorf("model.vocab[%d]: %s is not a piece and its score", i, r.broken)
+		}
 		texts[i], scores[i] = r.text, r.score
 	}
 	if f.UnknownID == nil || *f.UnknownID < 0 || int(*f.UnknownID) >= len(rows) {

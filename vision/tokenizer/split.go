@@ -82,7 +82,7 @@ func (f splitterFile) build() (splitter, error) {
 	case "ByteLevel":
 		return f.byteLevel()
 	case "Metaspace":
-		if f.Replacement == "" {
+		if f.Replacement == "" { // it would be found without end
 			return nil, errors.New(`pre_tokenizer Metaspace needs a "replacement"`)
 		}
 		return f.metaspace(), short("pre_tokenizer Metaspace: a replacement", f.Replacement)

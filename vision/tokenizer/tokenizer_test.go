@@ -62,7 +62,7 @@ func TestBPEAgainstTheDefinition(t *testing.T) {
 	for _, c := range "abcd" {
 		m.ids[string(c)] = int32(len(m.ids))
 	}
-	var merges []pieces
+	var merges [][2]string
 	names := []string{"a", "b", "c", "d"}
 	for range 40 {
 		pair := [2]string{names[r.IntN(len(names))], names[r.IntN(len(names))]}
@@ -172,7 +172,7 @@ func TestWhatIsNotATokenizer(t *testing.T) {
 		`{"model": {"type": "WordPiece", "vocab": {"[UNK]": -3}}}`:                                                 "has the id -3",
 		`{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["ab"]}}`:                                          "not two pieces",
 		`{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}}`:                                         "lacks one of them",
-		`{"model": {"type": "Unigram", "vocab": [["a"]]}}`:                                                         `model.vocab: ["a"] is not a piece`,
+		`{"model": {"type": "Unigram", "vocab": [["a"]]}}`:                                                         `model.vocab[0]: ["a"] is not a piece`,
 		`{"model": {"type": "Unigram", "vocab": [["a", "1"]]}}`:                                                    "not a piece",
 		`{"model": {"type": "Unigram", "vocab": [["a", 1, 2]]}}`:                                                   "not a piece",
 		`{"model": {"type": "Unigram", "vocab": [["a", null]]}}`:                                                   "not a piece",
@@ -181,6 +181,9 @@ func TestWhatIsNotATokenizer(t *testing.T) {
 		`{"model": {"type": "Unigram", "vocab": [null]}}`:                                                          "not a piece",
 		`{"model": {"type": "Unigram", "vocab": [[]]}}`:                                                            "not a piece",
 		`{"model": {"type": "Unigram", "vocab": [["a", 1]]}}`:                                                      "unk_id",
+		`{"model": {"type": "BPE", "vocab": {"a": 0}}}`:                                                            `needs "merges"`,
+		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "decoder": {"type": "Metaspace"}}`:                  `needs a "replacement"`,
+		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "decoder": {"type": "BPEDecoder"}}`:                 `needs a "suffix"`,
 		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "normalizer": {"type": "Odd"}}`:                     `"Odd"`,
 		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "added_tokens": [{"id": -5, "content": "x"}]}`:      "-5",
 		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "pre_tokenizer": {"type": "Split", "pattern": {}}}`: "pattern",
@@ -210,22 +213,25 @@ func TestMerges(t *testing.T) {
 		}
 	}
 	for _, merge := range []string{`"a"`, `["a"]`, `["a", "b", "c"]`, `["a", "b", 7]`, `["a", ["b"]]`, `[7, "a"]`, `[]`, `null`, `7`, `["a", 7]`} {
-		if _, err := Read([]byte(`{"model": {"vocab": {"a": 0}, "merges": [` + merge + `]}}`)); err == nil || !strings.Contains(err.Error(), merge+" is not two pieces") {
+		if _, err := Read([]byte(`{"model": {"vocab": {"a": 0}, "merges": [` + merge + `]}}`)); err == nil || !strings.HasPrefix(err.Error(), "model.merges[0]: "+merge+" is not two pieces") {
 			t.Errorf("%s: %v", merge, err)
 		}
 	}
 }
 
-// Seeds are small: the fuzzer would spend its time on shortening large ones.
+// FuzzRead begins at small seeds: the fuzzer would spend its time on shortening large ones.
 func FuzzRead(f *testing.F) {
 	for _, data := range []string{
 		`{"model": {"type": "BPE", "unk_token": "a", "end_of_word_suffix": "</w>", "vocab": {"a": 0, "b": 1, "ab</w>": 2, "b</w>": 3}, "merges": ["a b</w>"]},
 			"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Replace", "pattern": {"Regex": "\\s+"}, "content": " "}, {"type": "Lowercase"}]},
 			"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "\\p{L}+|."}, "behavior": "Removed", "invert": true},
-			"post_processor": {"type": "RobertaProcessing", "sep": ["b", 1], "cls": ["a", 0]}, "decoder": {"type": "BPEDecoder"}}`,
+			"post_processor": {"type": "RobertaProcessing", "sep": ["b", 1], "cls": ["a", 0]}, "decoder": {"type": "BPEDecoder", "suffix": "</w>"}}`,
 		`{"model": {"type": "BPE", "byte_fallback": true, "fuse_unk": true, "vocab": {"a": 0, "Ġ": 1, "Ġa": 2}, "merges": [["Ġ", "a"]]},
 			"added_tokens": [{"id": 3, "content": "<|endoftext|>", "special": true}], "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": true},
 			"decoder": {"type": "Sequence", "decoders": [{"type": "ByteLevel"}, {"type": "Strip", "content": " ", "start": 1}]}}`,
+		`{"model": {"type": "Unigram", "unk_id": 0, "byte_fallback": true, "vocab": [["<unk>", 0], ["<0x62>", -1], ["a", -2.5]]},
+			"normalizer": {"type": "Sequence", "normalizers": [{"type": "Precompiled", "precompiled_charsmap": "IAAAAAAIAAAAAAAAAAAAAAERAAAAAAAAAAAAAAAAAAAAAAAAYgA="}, {"type": "Strip", "strip_left": true}]},
+			"decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}]}}`,
 		`{"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["▁", -1], ["a", -2.5]]},
 			"normalizer": {"type": "Prepend", "prepend": "▁"}, "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"},
 			"post_processor": {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "a"}}], "special_tokens": {"a": {"ids": [2]}}},
@@ -236,7 +242,7 @@ func FuzzRead(f *testing.F) {
 		if _, err := Read([]byte(data)); err != nil {
 			f.Fatal(err)
 		}
-		f.Add([]byte(data), "a b <|endoftext|> ▁text")
+		f.Add([]byte(data), "a b\x01 <|endoftext|> ▁text")
 	}
 	f.Fuzz(func(t *testing.T, data []byte, text string) {
 		tok, err := Read(data)
