@@ -243,7 +243,7 @@ func (w *Worker) beats(ctx context.Context, name Hash, stop context.CancelFunc) 
 type Executor struct {
 	Blobs Blobs
 	About About
-	// Open opens the run's model; ctx stops its rolls.
+	// Open opens the run's model; ctx ends with the job under way: it stops the opening, and each roll.
 	Open func(ctx context.Context, s Setup) (model.Model, *experiment.Experiment, error)
 
 	setup   Blob // that is open
@@ -319,8 +319,12 @@ func (s *Executor) open(ctx context.Context, setup Blob) error {
 		return err
 	}
 	s.ctx = newChanging()
+	s.ctx.be(ctx)
+	defer s.ctx.be(context.Background())
 	if s.model, s.e, err = s.Open(s.ctx, said); err != nil {
-		s.model = nil
+		if s.model = nil; ctx.Err() != nil {
+			return ctx.Err()
+		}
 		return Unfit{err}
 	}
 	var ok bool

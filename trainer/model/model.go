@@ -208,7 +208,7 @@ type Options struct {
 	Arithmetic string
 	// Ahead are the numbers of prompts that this iteration and the next ones will probably ask for; nil: nobody knows.
 	Ahead func() []int
-	// Context stops rolls; nil: nothing does.
+	// Context stops rolls, and on a worker the opening; nil: nothing stops rolls.
 	Context context.Context
 	// Logf reports to people; nil: nobody reads.
 	Logf func(format string, args ...any)

@@ -255,7 +255,7 @@ type Worker struct {
 	Logf func(format string, args ...any)
 }
 
-// OpenWorker opens the model of a run that another process trains.
+// OpenWorker opens the model of a run that another process trains, unless o.Context ends first.
 func OpenWorker(s fleet.Setup, at Worker, o model.Options) (model.Model, *experiment.Experiment, error) {
 	var sets []string
 	if at.Model != "" {
@@ -292,18 +292,14 @@ func OpenWorker(s fleet.Setup, at Worker, o model.Options) (model.Model, *experi
 	e.Run.Lag = 0        // whose weights are sent
 	e.Model.Teacher = "" // which is asked about samples, by the trainer
 	rollsAlone(e)
-	ctx := o.Context
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	m := ModalityOf(e)
-	if _, err := m.Ready(ctx, e); err != nil {
+	if _, err := m.Ready(o.Context, e); err != nil {
 		return nil, nil, err
 	}
 	if at.Memory != "" || at.Free > 0 || e.Run.Memory != "" {
 		alone := *e // whatever devices the trainer has
 		alone.Run.Device = e.Run.Devices()[0]
-		if o.Fit, err = fitted(ctx, m, computesOn(o.Backend, &alone), at.Free, int64(max(1, at.Ranks)), at.Logf); err != nil {
+		if o.Fit, err = fitted(o.Context, m, computesOn(o.Backend, &alone), at.Free, int64(max(1, at.Ranks)), at.Logf); err != nil {
 			return nil, nil, err
 		}
 	}

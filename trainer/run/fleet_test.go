@@ -481,7 +481,7 @@ func TestAllowedRolls(t *testing.T) {
 		"an engine": {"[episode.engine]\nurl = \"http://127.0.0.1:1\"\nkey_env = \"DARKROOM_TEST_KEY\"\n[rollout]", []string{"episode.engine asks for", "--env DARKROOM_TEST_KEY"}},
 	} {
 		e := parseText(t, strings.Replace(talking, "[rollout]", c.with, 1), fewQuestions(t), "model.train=['lora']")
-		_, _, err := OpenWorker(fleet.Setup{Config: configOf(t, e), Train: []prompts.Prompt{{Text: "a"}}}, Worker{}, model.Options{})
+		_, _, err := OpenWorker(fleet.Setup{Config: configOf(t, e), Train: []prompts.Prompt{{Text: "a"}}}, Worker{}, model.Options{Context: t.Context()})
 		for _, says := range c.says {
 			if err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s: %v; want %q in it", what, err, says)
@@ -761,7 +761,7 @@ func TestFleetMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		var says []string
-		m, _, err := OpenWorker(setup, Worker{Memory: c.here, Ranks: c.ranks, Logf: saying(&says)}, model.Options{Backend: be})
+		m, _, err := OpenWorker(setup, Worker{Memory: c.here, Ranks: c.ranks, Logf: saying(&says)}, model.Options{Backend: be, Context: t.Context()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -806,7 +806,7 @@ func TestFleetHomes(t *testing.T) {
 	be := fastest(t, 0)
 	defer be.Close()
 	for here, want := range map[string]string{"disk": "disk", "": "device"} {
-		m, opened, err := OpenWorker(setup, Worker{Home: here, Logf: t.Logf}, model.Options{Backend: be})
+		m, opened, err := OpenWorker(setup, Worker{Home: here, Logf: t.Logf}, model.Options{Backend: be, Context: t.Context()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -250,16 +250,19 @@ func TestCodesAreCounted(t *testing.T) {
 	}
 }
 
-// TestCountingEnds: the fit to a budget ends with the run, by its error.
+// TestCountingEnds: the prediction that the fit to a budget needs ends with the run, and the fit with the run's error.
 func TestCountingEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	e, quiet := parse(t, `run.memory="1GiB"`), func(format string, args ...any) { t.Errorf(format, args...) }
-	if fit, err := fitted(ctx, ModalityOf(e), e, 0, 1, quiet); err != nil {
-		t.Fatalf("the fit to 1 GiB is %+v: %v", fit, err)
-	}
-	cancel()
-	if fit, err := fitted(ctx, ModalityOf(e), e, 0, 1, quiet); !errors.Is(err, context.Canceled) {
-		t.Errorf("the fit after the end of the context is %+v, %v", fit, err)
+	e, over := parse(t, `run.memory="1GiB"`), []error(nil)
+	m := model.Modality{Memory: func(_ *experiment.Experiment, dry model.Dry, _ int64) (*model.Memory, error) {
+		over = append(over, dry.Over())
+		cancel()
+		over = append(over, dry.Over())
+		return nil, dry.Over()
+	}}
+	quiet := func(format string, args ...any) { t.Errorf(format, args...) }
+	if _, err := fitted(ctx, m, e, 0, 1, quiet); !errors.Is(err, context.Canceled) || over[0] != nil || !errors.Is(over[1], context.Canceled) {
+		t.Errorf("%v; the prediction saw %v", err, over)
 	}
 }
 
