@@ -185,7 +185,7 @@ func newWalker(text []byte, base int) (*walker, error) {
 	return &walker{text: text, base: base}, nil
 }
 
-// more reports whether the object or list has a further element.
+// more skips what lies between tokens, and reports whether the object or list has a further element.
 func (p *walker) more() bool {
 	for strings.IndexByte(" \t\r\n,:", p.text[p.at]) >= 0 {
 		p.at++
@@ -193,7 +193,7 @@ func (p *walker) more() bool {
 	return p.text[p.at] != '}' && p.text[p.at] != ']'
 }
 
-// next is a bracket, a string between its quotation marks, or another scalar.
+// next is a bracket, a string with its quotation marks, or another scalar.
 func (p *walker) next() []byte {
 	p.more()
 	from := p.at
