@@ -56,7 +56,9 @@ func TestOpeningEnds(t *testing.T) {
 	if _, err := s.Do(job, Job{Setup: setup}); !errors.Is(err, context.Canceled) || errors.As(err, &lost) || !errors.Is(ends, context.Canceled) {
 		t.Errorf("%v, with %v in the opening", err, ends)
 	}
-	s.Open = func(ctx context.Context, _ Setup) (model.Model, *experiment.Experiment, error) { return nil, nil, ctx.Err() }
+	s.Open = func(ctx context.Context, _ Setup) (model.Model, *experiment.Experiment, error) {
+		return nil, nil, ctx.Err()
+	}
 	if _, err := s.Do(t.Context(), Job{Setup: setup}); err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("the next job: %v", err)
 	}

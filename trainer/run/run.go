@@ -107,8 +107,8 @@ func (l *loop) subject() subject {
 // last reports whether an iteration, counted from 1, is the run's last one.
 func (l *loop) last(iteration int) bool { return l.clock.over || iteration == l.Run.Iterations }
 
-// Run runs an experiment to its end, or until ctx is cancelled: then the iteration under way is finished and saved. Where
-// ctx ends before the first one, as the model is opened, its error is returned.
+// Run runs an experiment to its end, or until ctx is cancelled: then the iteration under way is finished and saved. If
+// ctx ends as the model is opened, Run returns its error.
 func Run(ctx context.Context, e *experiment.Experiment, o Options) (*ledger.Result, error) {
 	return runAs(ctx, ModalityOf(e), e, o)
 }

@@ -185,7 +185,7 @@ func newWalker(text []byte, base int) (*walker, error) {
 	return &walker{text: text, base: base}, nil
 }
 
-// more skips what lies between tokens, and reports whether the object or list has a further element.
+// more skips blanks, commas and colons, and reports whether the object or list has a further element.
 func (p *walker) more() bool {
 	for strings.IndexByte(" \t\r\n,:", p.text[p.at]) >= 0 {
 		p.at++
